@@ -226,18 +226,18 @@ class Demand:
         """Return why the demand is invalid; "" if it is valid."""
         drawn = [amount for _, amount in self.amounts]
         if not all(math.isfinite(number) and number >= 0 for number in (self.latency, self.floor, *drawn)):
-            return "expected finite amounts, latency and floor, none negative"
+            return "a demand requires finite amounts, latency and floor, none negative"
         if not all(drawn) or not (math.isfinite(self.share) and self.share > 0):
-            return "expected nonzero amounts and a positive finite share"
+            return "a demand requires nonzero amounts and a positive finite share"
         if self.holds and not all(0 <= fraction < 1 for _, fraction in self.holds):
-            return "expected held fractions from 0 to below 1"
+            return "a demand requires held fractions from 0 to below 1"
         if not all(0 <= part <= 1 for part in (self.start, *(part for _, part in self.clocks))):
-            return "expected parts of the floor and of the latency from 0 to 1"
+            return "a demand requires parts of the floor and of the latency from 0 to 1"
         names = [name for name, _ in (*self.amounts, *self.holds)]
         if len(set(names)) < len(names) and not self.times:
-            return "a capacity occurs more than once in amounts and holds"
+            return "a demand contains a capacity more than once in amounts and holds"
         if self.times and (len(self.times) != len(names) or min(self.times) < 1):
-            return "expected one number >= 1 in `times` per amount and per hold"
+            return "a demand requires one number >= 1 in `times` per amount and per hold"
         return ""
 
     @property

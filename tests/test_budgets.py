@@ -68,7 +68,7 @@ def test_more_power_than_the_supply_gives_is_warned_of() -> None:
     assert machine(parts).warnings == ()
     assert machine(f"supply: 2 kW\n{parts}").warnings == ()
     (warning,) = machine(f"supply: 1 kW\n{parts}").warnings
-    assert warning.text == "the machine: its parts draw up to 1.25 kW, but its supply gives 1 kW"
+    assert warning.text == "the machine: its parts draw up to 1.25 kW, but its power supply delivers 1 kW"
 
 
 def test_power_counts_through_machines_inside() -> None:

@@ -253,7 +253,7 @@ def test_no_more_numbers_are_unsure_than_answers_follow() -> None:
     links = [{"between": ["cpu", disk], "kind": "direct", "bandwidth": "10 GB/s"} for disk in disks]
     machine = {"hwsim": "machine/1", "parts": {"cpu": cpu, **disks}, "links": links}
     said = answered(machine, {"hwsim": "workload/1", "program": []})
-    assert "33 numbers are unsure, of which an answer follows 32" in str(said)
+    assert "33 numbers are uncertain: expected at most 32" in str(said)
 
 
 def test_a_doubt_in_a_file_whose_numbers_no_answer_doubts_is_refused(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_doubt_in_a_file_whose_numbers_no_answer_doubts_is_refused(tmp_path: P
         for keys in ({"framework": str(file)}, {"model": layers}):
             for door in ("train", "infer"):
                 workload = {"hwsim": "workload/1", door: {**DOORS[door][door], "device": "gpu0", **keys}}
-                assert "no answer carries how unsure this number is" in str(answered("dgx-a100", workload))
+                assert "no result includes the uncertainty of this number" in str(answered("dgx-a100", workload))
         with pytest.raises(SpecError, match=re.escape(f"{file}:1:")):
             load_framework(str(file))
         runtime = {"dispatch": "5 us", "queue_depth": {"value": 32, **doubt}}
@@ -294,7 +294,7 @@ def test_times_of_a_runtime_are_as_unsure_as_they_say(key: str, doubt: dict[str,
     assert simulated(**{key: "40 us"}).interval.half < 1e-4  # as the file states, and nothing else
     assert simulated(**{key: {"value": "40 us", "source": "guess", "spread": "0 %"}}).interval.half < 1e-4
     if key == "per_op":
-        with pytest.raises(SpecError, match="no answer carries how unsure"):
+        with pytest.raises(SpecError, match="no result includes the uncertainty"):
             simulated(**{key: {"value": "40 us", **doubt}})
     else:
         assert simulated(**{key: {"value": "40 us", **doubt}}).interval.half > 0.02

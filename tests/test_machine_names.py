@@ -77,17 +77,17 @@ def test_a_family_at_any_depth_is_in_natural_order(cluster: Machine) -> None:
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("gpu", "'gpu' is 12 parts where one is needed: gpu0, gpu1"),
-        ("disk", "'disk' is 2 parts where one is needed: hdd, ssd"),
+        ("gpu", "'gpu' matches 12 parts, expected one: gpu0, gpu1"),
+        ("disk", "'disk' matches 2 parts, expected one: hdd, ssd"),
         ("gpu99", "there is no part 'gpu99'"),
         ("gpu10..13", "there is no gpu12"),
-        ("gpu0..99999999999999", "is not a name"),
-        ("gpu3..1", "ends before it begins"),
+        ("gpu0..99999999999999", "invalid name"),
+        ("gpu3..1", "is empty"),
         ("tpu", "there is no part 'tpu'"),
         ("gp*", "there is no part 'gp*'"),
-        ("gpu[0]", "'gpu[0]' in 'gpu[0]' is not a name"),
+        ("gpu[0]", "invalid name 'gpu[0]' in 'gpu[0]'"),
         ("node*.gpu*", "there is no part"),
-        ("", "is not a name"),
+        ("", "invalid name"),
         ("cpu.gpu0", "there is no part"),
     ],
 )
@@ -105,7 +105,7 @@ def test_one_wants_one(cluster: Machine) -> None:
         cluster.one([])
     with pytest.raises(UnknownName, match="12 parts"):
         cluster.one("nic")
-    with pytest.raises(UnknownName, match=r"12 parts where one is needed: node0\.cpu, node1\.cpu"):
+    with pytest.raises(UnknownName, match=r"12 parts, expected one: node0\.cpu, node1\.cpu"):
         cluster.one("cpu")
 
 

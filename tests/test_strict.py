@@ -41,17 +41,17 @@ def test_parts_of_the_library_in_any_number_and_wiring(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("count: 2}", "count: 2, memory: {bandwidth: 5 TB/s}}", "6: 'gpu' has a number of its own: memory.bandwidth"),
-        ("count: 2}", "count: 2, sms: 500}", "6: 'gpu' has a number of its own: sms"),
-        ("use: sata3", "use: sata3, bandwidth: 6 GB/s", "10: link 'sata' has a number of its own: bandwidth"),
+        ("count: 2}", "count: 2, memory: {bandwidth: 5 TB/s}}", "6: 'gpu' changes `memory.bandwidth` of the library"),
+        ("count: 2}", "count: 2, sms: 500}", "6: 'gpu' changes `sms` of the library"),
+        ("use: sata3", "use: sata3, bandwidth: 6 GB/s", "10: link 'sata' changes `bandwidth` of the library"),
         ("use: hdd-7200rpm", "rpm: 90000", "7: 'hdd' is not a part of the library"),
         (", use: sata3", ", bandwidth: 6 GB/s", "10: link 'sata' is not a link of the library"),
         ("use: hdd-7200rpm", "use: hdd-7200rpm, class: ideal", "7: 'hdd' is ideal: it is as fast as its peak"),
-        ("name: mine", "class: ideal", "3: 'class: ideal' makes every part as fast as its peak"),
+        ("name: mine", "class: ideal", "3: `class: ideal` makes every part as fast as its peak"),
         (
             "count: 2}",
             "count: 2, memory: {bandwidth: $fast}}\nlet: {fast: 5 GHz}",
-            "'gpu' has a number of its own: memory.bandwidth",
+            "'gpu' changes `memory.bandwidth` of the library",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_what_nobody_can_buy_is_refused(before: str, after: str, message: str, t
 def test_a_part_of_a_file_is_no_part_of_the_library(tmp_path: Path) -> None:
     (tmp_path / "fast.yaml").write_text("hwsim: part/1\nkind: gpu\nuse: rtx-2080-ti\nmemory: {bandwidth: 5 TB/s}\n")
     assert mistakes(BOUGHT.replace("use: rtx-2080-ti", "use: fast.yaml"), tmp_path) == [
-        "4: 'gpu' has a number of its own: memory.bandwidth"
+        "4: 'gpu' changes `memory.bandwidth` of the library"
     ]
 
 
@@ -77,7 +77,7 @@ def test_a_machine_inside_a_machine_is_looked_into(tmp_path: Path) -> None:
         "  hdd: {kind: hdd, use: hdd-7200rpm}", "  node: {kind: machine, use: desktop, parts: {cpu: {clock: 9 GHz}}}"
     )
     assert mistakes(inner.replace("  - {name: sata, between: [cpu, hdd], kind: direct, use: sata3}\n", ""), tmp_path) == [
-        "7: 'cpu' has a number of its own: clock"
+        "7: 'cpu' changes `clock` of the library"
     ]
 
 

@@ -62,7 +62,7 @@ class Wifi(Ethernet):
     medium = "of the signal: light in air"
     examples = ({"rate": "866 Mb/s", "length": "100 m", "mtu": "1500 B", "efficiency": "60 %"},)
     around, least, aligned = AROUND_IN_AIR, AROUND_IN_AIR, False
-    duplex: Literal["full", "half"] = field("both directions share the channel: only half", default="half")
+    duplex: Literal["full", "half"] = field("always half: both directions share the channel", default="half")
 
     def problems(self) -> Iterator[Problem]:
         if self.duplex == "full":

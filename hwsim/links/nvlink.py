@@ -71,9 +71,9 @@ class Nvlink(LinkKind):
         return self.peak() * packets * self.efficiency
 
     def formula(self) -> Cited:
-        which = "of a stated bandwidth" if self.bandwidth is not None else f"of NVLink {self.gen} (NVIDIA)"
+        source = "of a stated bandwidth" if self.bandwidth is not None else f"of NVLink {self.gen} (NVIDIA)"
         packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
-        return self.reached(f"{self.links} links {which}{packets}", self.efficiency)
+        return self.reached(f"{self.links} links {source}{packets}", self.efficiency)
 
     def label(self) -> str:
         return self.called if self.gen is None else f"{self.called} {self.gen}"

@@ -49,8 +49,8 @@ class Xgmi(LinkKind):
 
     def formula(self) -> Cited:
         rate = f"{self.lanes} lanes at {self.rate / 1e9:g} GT/s (AMD)"
-        which = f"of {'a stated bandwidth' if self.bandwidth is not None else rate}"
-        return self.reached(f"{self.links} xGMI links {which}", self.efficiency)
+        source = f"of {'a stated bandwidth' if self.bandwidth is not None else rate}"
+        return self.reached(f"{self.links} xGMI links {source}", self.efficiency)
 
     def uses(self) -> int:
         return self.links

@@ -1,12 +1,12 @@
-"""A machine: placed devices, the links between them, names, routes and the cost of a transfer.
+"""Machines: devices and links with their names, routes between devices, and costs of transfers.
 
-    machine = build(tree, mistakes)          # from a file, see hwsim.spec.read
-    machine.select("node*.gpu*")             # names, in natural order
+    machine = build(tree, mistakes)          # from the tree of a file (hwsim.spec.read)
+    machine.select("node*.gpu*")             # full names, in natural order
     machine.device("gpu0").model.compute(...)
     machine.transfer("cpu", "gpu0", 16e6)    # -> Cost
 
-A lookup that finds nothing, or several where one is needed, raises `UnknownName`; two devices
-with no way between them, `NoRoute`. Both carry a message and a hint; the caller adds the place.
+A lookup raises `UnknownName` if it finds nothing, or several devices where one is required. A transfer between devices without a
+route raises `NoRoute`. Both errors have a message and a hint; the caller adds the place in the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""From the tree of a file to a machine.
+"""Construction of a machine from the tree of a file.
 
-Each part is decoded once, however many of it there are: 1024 equal nodes are one layout and a number.
-The order of parts and links in the file has no influence on the result.
+Each part is decoded once, regardless of its count: 1024 equal nodes are one layout and a number. The order of parts and links in
+    the
+file does not affect the result.
 """
 
 from __future__ import annotations
@@ -51,14 +52,18 @@ from hwsim.spec.shelf import same, shared_by
 if TYPE_CHECKING:
     from hwsim.devices.offers import Price
 
-MOST_DEVICES: Final = 1_000_000
+MOST_DEVICES: Final = 1_000_000  # maximum devices of a machine
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 
 
 def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None, *, doubts: bool = True) -> Machine | None:
-    """The machine of a file as `hwsim.spec.read` gives it, or None once its mistakes are noted.
+    """Return the machine of a file; add mistakes and return None if it has any.
 
-    resolved: the tree with the files that it uses, if that is known.  doubts: with the machines that tell what follows a number.
+    Args:
+        tree: tree of the file, as returned by `hwsim.spec.read`.
+        mistakes: collects the mistakes.
+        resolved: tree with the files that it uses, if available.
+        doubts: whether to also build the machines with moved uncertain numbers.
     """
     before = len(mistakes)
     if not check_header(tree, HEADER, mistakes):
@@ -103,10 +108,7 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
 
 
 def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool = False) -> Layout:
-    """The parts of one machine and what links them; names relative to it.
-
-    ideal: a machine around it says so.
-    """
+    """Return the layout of one machine, with names relative to it; ideal: whether a machine around it states `class: ideal`."""
     layout = Layout()
     file = decode(tree, MachineFile, mistakes, ignore=PART_KEYS, sourced=True)
     if file is None:
@@ -124,19 +126,19 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
     before = len(mistakes)
     if not file.parts:
         mistakes.add(
-            tree.key_place("parts"), "a machine without parts can do nothing", "such as cpu: {kind: cpu, use: d2l-laptop-cpu}"
+            tree.key_place("parts"), "the machine has no parts", "add one, such as cpu: {kind: cpu, use: d2l-laptop-cpu}"
         )
     parts = tree.get("parts") or tree
     for name in sorted((key for key in file.parts if key not in ("source", "ref")), key=natural):
         if _NAME.fullmatch(name) is None:
             mistakes.add(
                 parts.key_place(name),
-                f"'{name}' cannot be the name of a part",
-                "at most 60 letters, digits, - and _, a letter first",
+                f"invalid name of a part '{name}'",
+                "use at most 60 letters, digits, - and _, starting with a letter",
             )
         else:
             _part(layout, name, file.parts[name], parts, mistakes, warnings, ideal=ideal)
-    if len(mistakes) == before:  # links of parts that could not be read would only repeat their mistakes
+    if len(mistakes) == before:  # else links would only repeat the mistakes of their parts
         wire_all(layout, file.links, mistakes, warnings, ideal=ideal)
         _check_power(layout, file.name, file.supply, warnings)
     return layout
@@ -145,16 +147,16 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
 def _part(
     layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool
 ) -> None:
-    """Put a part into the layout, as often as it is there."""
+    """Add a part to the layout, with all its members."""
     entry = _entry(tree, mistakes)
     if entry is None:
         return
     if entry.count is not None and name[-1].isdigit():
-        text = f"part '{name}' with a count: its first is called {name}0; names are clearer without a digit at the end"
+        text = f"the first of the parts '{name}' is called {name}0: use a name that does not end in a digit"
         warnings.append(Warning("name-ends-in-digit", text, parts.key_place(name)))
     if entry.kind == "machine" and tree.get("let") is not None and entry.use is None:
-        hint = "put them into the `let:` at the top, or the machine into a file of its own"
-        mistakes.add(tree.key_place("let"), f"the machine '{name}' stands in this file: it has no parameters of its own", hint)
+        hint = "move them to `let:` at the top level, or move the machine to a file of its own"
+        mistakes.add(tree.key_place("let"), f"`let` is not supported for machine '{name}', which is defined in this file", hint)
     child = _scope(tree, mistakes, warnings, ideal=ideal) if entry.kind == "machine" else None
     model = None if child is not None else _known_model(name, entry.kind, tree, parts, mistakes, warnings, ideal=ideal)
     if child is None and model is None:
@@ -165,11 +167,11 @@ def _part(
         return
     names = (name,) if entry.count is None else Numbered(name, count)
     part = Part(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity, use=entry.use or "")
-    if entry.price is not None and child is None:  # of a machine inside it is its own
+    if entry.price is not None and child is None:  # an inner machine has its own price
         part.price = _price(entry.price, mistakes)
     taken = layout.clash(part)
     if taken is not None:
-        mistakes.add(parts.key_place(name), f"there are two parts called {taken}")
+        mistakes.add(parts.key_place(name), f"two parts are called {taken}")
         return
     power = child.power if child is not None else loaded_watts(getattr(model, "power", None)) or 0.0
     for _ in range(count if power else 0):
@@ -178,11 +180,11 @@ def _part(
 
 
 def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
-    """The keys of any part; None once an unknown kind is noted."""
+    """Return the common keys of a part; add a mistake and return None for an unknown kind."""
     kind = tree.get("kind")
     kinds = [*devices.KINDS, "machine"]
     if kind is not None and isinstance(kind.value, str) and kind.value not in kinds:
-        mistakes.add(kind.place, f"there is no kind of part '{kind.value}'", did_you_mean(kind.value, kinds))
+        mistakes.add(kind.place, f"unknown kind of part '{kind.value}'", did_you_mean(kind.value, kinds))
         return None
     return decode(tree, PartEntry, mistakes, ignore=dict(tree.items()))
 
@@ -190,7 +192,7 @@ def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
 def _known_model(
     name: str, kind: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool
 ) -> Device | None:
-    """The model of a part; among runs that share what they find, the one that an equal part had before."""
+    """Return the model of a part; runs that share caches reuse the model of an equal part."""
     shared: dict[tuple[str, str, bool, Place], tuple[Tree, Device | None, list[Warning]]] | None = shared_by("parts")
     place = parts.key_place(name)
     before = shared.get((name, kind, ideal, place)) if shared is not None else None
@@ -206,11 +208,11 @@ def _known_model(
 
 
 def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[Warning], *, ideal: bool) -> Tree:
-    """A part with what its class fills in, and warnings where its class was guessed."""
+    """Return a part with class defaults filled in; warn if its class was guessed."""
     tree = completed(stated, kind, ideal=ideal)
     guess = class_of(stated, kind) if tree is not stated else None
     if guess is not None and guess.guessed:
-        text = f"{name} says no `vendor` and `generation`: taken for {guess.path or 'no known one'}, {guess.guessed}"
+        text = f"{name} states no `vendor` and `generation`: assumed {guess.path or 'no known class'}, {guess.guessed}"
         warnings.append(Warning("class-guessed", text, place))
     if kind == "gpu" and tree is not stated and (text := misspelt(stated, kind)):
         warnings.append(Warning("class-guessed", f"{name}: {text}", place))
@@ -220,8 +222,10 @@ def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     check_class(tree, kind, mistakes)
     for key, node in unfelt(tree, kind):
-        hint = f"state its peaks, such as flop: {{{next(iter(dict((tree.get('flop') or tree).items())), 'fp32')}: 20 TFLOP/s}}"
-        mistakes.add(node.place, f"{key} has no effect: the part that is used states none for its peaks to go with", hint)
+        hint = f"state the peaks, such as flop: {{{next(iter(dict((tree.get('flop') or tree).items())), 'fp32')}: 20 TFLOP/s}}"
+        mistakes.add(
+            node.place, f"`{key}` has no effect: the used part states no `{key}` from which its peaks could be scaled", hint
+        )
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
         object.__setattr__(model, "rated", rated(tree))  # no key of a file, hence no argument
@@ -231,39 +235,37 @@ def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
 
 
 def _price(tree: Tree, mistakes: Mistakes) -> Price:
-    """The value of a `price:`."""
-    from hwsim.devices.offers import read_price  # few machines have one
+    """Return the value of `price:`."""
+    from hwsim.devices.offers import read_price  # imported late: few machines have a price
 
     return read_price(tree, mistakes)
 
 
 def _check_drawn(power: float | PowerCurve | None, tree: Tree, mistakes: Mistakes) -> None:
-    """Note contradictions inside a `power:`."""
+    """Add mistakes for contradictions within `power:`."""
     for key, message, hint in power.problems() if isinstance(power, PowerCurve) else ():
         mistakes.add((tree.get("power") or tree).key_place(key), message, hint)
 
 
 def _own_name(tree: Tree) -> str:
-    """The name of a file of the library, which may use another; "" of any other file."""
+    """Return the name of a machine of the library; "" for other files."""
     path, machines = Path(tree.place.file), folder("machine")
     return path.relative_to(machines).with_suffix("").as_posix() if machines in path.parents else ""
 
 
 def _check_dimms(model: Device, tree: Tree, mistakes: Mistakes) -> None:
-    """No more memory modules than slots."""
+    """Add a mistake if there are more memory modules than slots."""
     slots, memory = getattr(model, "dimm_slots", None), getattr(model, "memory", None)
     dimms = getattr(memory, "dimms", None)
     if slots is not None and dimms is not None and dimms > slots:
-        at = tree.get("memory") or tree
-        mistakes.add(
-            at.key_place("dimms"), f"{dimms} DIMMs, but there are {slots} slots", "fewer and larger ones, or another CPU"
-        )
+        place = (tree.get("memory") or tree).key_place("dimms")
+        mistakes.add(place, f"{dimms} DIMMs, but there are {slots} slots", "use fewer, larger DIMMs, or another CPU")
 
 
 def _check_power(layout: Layout, name: str, supply: float | None, warnings: list[Warning]) -> None:
-    """Whether the supply of a machine gives what its parts draw at the most; `layout.power` knows that."""
+    """Warn if the maximum power of the parts (`layout.power`) exceeds the power supply."""
     if supply is not None and layout.power > supply:
         drawn, given = format_quantity(layout.power, "W"), format_quantity(supply, "W")
         where = f"machine '{name}'" if name else "the machine"
-        text = f"{where}: its parts draw up to {drawn}, but its supply gives {given}"
+        text = f"{where}: its parts draw up to {drawn}, but its power supply delivers {given}"
         warnings.append(Warning("power-over-budget", text))

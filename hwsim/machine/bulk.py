@@ -1,4 +1,42 @@
-"""Very many transfers at once: the pairs that are alike are found by their numbers, and worked out once."""
+"""Costs of very many transfers as columns: equivalent pairs of devices are found by their numbers, and computed once.
+
+A collective among n GPUs has up to n^2 pairs of source and target, far too many for a `Cost` each. In a machine of equal nodes,
+most pairs differ only in the names of their devices. Finding the class of a pair and its capacities takes about a microsecond.
+
+Terms:
+
+    pair         source and target device, by number (`hwsim.machine.layout`)
+    host, core   host: an inner machine, or a device that forwards no traffic; core: all other devices (`hwsim.machine.hosts`)
+    capacity     by number (`hwsim.machine.numbering`)
+    code         integer of a pair; pairs with equal codes are equivalent: at equal places in equal hosts with equal wiring
+    class        `_PairClass`: the pairs with one code and handling, described by a shape and by capacities relative to their
+    hosts shape        `_Shape`: a cost without names; several classes can have one shape relative     (base, offset, direction):
+    a capacity number relative to a host of the pair, so that it holds for the entire class pattern      `_Pattern`: a class in
+    terms of a skeleton (`hwsim.machine.skeleton`), which serves pairs over other switches row          entry of the column of
+    capacities: one for each pair and capacity
+
+Example: four nodes, of which node0 and node1 are linked to switch sw0, node2 and node3 to sw1. Transfers within a switch have one
+    shape,
+transfers between the switches another. Both pairs between the switches also have one code, thus one class.
+
+    >>> from hwsim.machine import build
+    >>> from hwsim.spec import Mistakes, tree_of
+    >>> parts = {"ram": {"kind": "memory", "bandwidth": "90 GB/s"}, "nic": {"kind": "nic", "bandwidth": "10 GB/s"}}
+    >>> slot = {"kind": "pcie", "bandwidth": "20 GB/s", "between": ["ram", "nic"]}
+    >>> node = {"kind": "machine", "count": 4, "parts": parts, "links": [slot]}
+    >>> lan = {"kind": "direct", "name": "lan", "bandwidth": "10 GB/s", "between": ["sw*", "node*.nic"], "per": 2}
+    >>> up = {"kind": "direct", "name": "up", "bandwidth": "10 GB/s", "between": ["sw0", "sw1"]}
+    >>> file = {"hwsim": "machine/1", "class": "ideal", "parts": {"node": node, "sw": {"kind": "switch", "count": 2}}}
+    >>> machine = build(tree_of(file | {"links": [lan, up]}), Mistakes())
+    >>> draws = machine.draws(["node0.ram", "node2.ram", "node0.ram"], ["node1.ram", "node3.ram", "node2.ram"], 1e6)
+    >>> draws.shape.tolist(), draws.first.tolist()
+    ([0, 0, 1], [0, 8, 16, 25])
+    >>> for pair in (0, 1):
+    ...     start = draws.first[pair]
+    ...     print(*(machine.capacity_name(number) for number in draws.capacity[start : start + 4].tolist()))
+    lan:node0.nic->sw0 lan:sw0->node1.nic node0.nic.tx node0.ram.memory
+    lan:node2.nic->sw1 lan:sw1->node3.nic node2.nic.tx node2.ram.memory
+"""
 
 from __future__ import annotations
 
@@ -24,43 +62,64 @@ from hwsim.machine.wires import Ints
 from hwsim.machine.wiring import Ends
 from hwsim.records import dataclass
 
-_SPAN: Final = 8  # numbers for each row, up to which a table of all of them is quicker than sorting
-_MANY_COSTS: Final = 20_000  # that are not worth keeping
-ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: nothing, either host, either host's wire
+_SPAN: Final = 8  # codes per row, up to which a table of all codes is faster than sorting
+_MANY_COSTS: Final = 20_000  # number of costs above which they are not cached
+# Base of a relative number: none; the first capacity of the source host or of the target host; the first wire between the source
+# host or the target host and the core.
+ABSOLUTE, FROM, TO, OUT, IN = range(5)
+_Relative = tuple[int, int, int]  # base, offset from it, direction of a wire of a host (0 out, 1 in, BOTH)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """Pairs that are alike. shape: the number of what they cost. rows: of each capacity what its number is relative to,
-    the number, and of a wire of a host which of the three."""
+class _PairClass:
+    """A class of equivalent pairs.
+
+    Args:
+        shape: index of their shape.
+        capacities: relative number of each capacity of the shape.
+    """
 
     shape: int
-    rows: tuple[tuple[int, int, int], ...]
+    capacities: tuple[_Relative, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Cost of a route, without names. places: for each capacity, which device or link on the route has it."""
+    """A cost of a transfer without names.
+
+    Args:
+        a, b: source and target of an example.
+        handling: options of the transfer.
+        locations: for each capacity ("device", "link" or "both", index of the device or link on the route, kind of a device's
+            capacity).
+    """
 
     a: str
     b: str
     handling: Handling
-    places: tuple[tuple[str, int, str], ...]
+    locations: tuple[tuple[str, int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """Pairs of one skeleton: one kind of them, and by row where on the way outside the hosts the capacity stands."""
+    """A class of pairs with one skeleton.
 
-    kind: _Kind
+    Args:
+        pair_class: class of the pairs over the switches of an example.
+        places: for each capacity its place in the skeleton; None within a host.
+    """
+
+    pair_class: _PairClass
     places: tuple[Place | None, ...]
 
 
-class _Rows(NamedTuple):
-    """Capacities of pairs, whatever their sizes.
+class _Columns(NamedTuple):
+    """Capacities of pairs, for any size of the transfers.
 
-    route: by pair the place of its route among the routes, which are in the order of their first pairs.  first, capacity: see
-    `Draws`.
+    Args:
+        route: for each pair the index of its shape in `routes`.
+        routes: shapes in the order of their first pairs.
+        first, capacity: see `Draws`.
     """
 
     route: Ints
@@ -70,36 +129,36 @@ class _Rows(NamedTuple):
 
 
 class Bulk:
-    """Behind `Machine.draws`."""
+    """A calculator of many transfers: the implementation of `Machine.draws` and of lookups over many names."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._routes, self._transfers = transfers.routes, transfers
         self._net, self._hosts = self._routes.net, self._routes.hosts
         self._ends, self.numbering = Ends(self._net.layout), Numbering(self._net)
         self._skeletons = Skeletons(self._net.layout, self._hosts, self.numbering, transfers.backplanes)
-        self._patterns: dict[tuple[Handling, Hashable], _Pattern] = {}
-        self._kinds: dict[tuple[Handling, int], _Kind | None] = {}  # by code
-        self._shapes: dict[object, int] = {}
-        self._known: list[_Shape] = []
-        self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # places in hosts, and whether traffic between them is alike
-        self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # names that were asked for, and their numbers
-        # Pairs that were asked for last: other sizes are next.
-        self._drawn: tuple[Sequence[Handling], tuple[Ints, Ints, Ints], _Rows] | None = None
+        self._patterns: dict[tuple[Handling, Hashable], _Pattern] = {}  # by handling and skeleton
+        self._classes: dict[tuple[Handling, int], _PairClass | None] = {}  # by handling and code
+        self._shape_indexes: dict[object, int] = {}  # by route without names
+        self._shapes: list[_Shape] = []
+        self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # by wiring and places in a host: whether `inside` has a key
+        self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # latest names and their device numbers
+        # Latest pairs: the next call often has the same pairs with other sizes.
+        self._drawn: tuple[Sequence[Handling], tuple[Ints, Ints, Ints], _Columns] | None = None
 
     def part_of(self, name: str) -> Part | None:
-        """The part of a device; None if the name is no device's."""
+        """Return the part of a device; None if no device has this name."""
         spot = self._net.layout.find(name)
         return None if spot is None or spot.part.child is not None else spot.part
 
     def of_each_part(self, names: Sequence[str]) -> list[str]:
-        """The first of the names of each part, and every name that is no device's once."""
-        part = self._ends.parts[self._ends.numbers(names)]  # of the last one, -1, where it is no device
+        """Return the first of the names that belongs to each part, and each name without a device once, in order."""
+        part = self._ends.parts[self._ends.numbers(names)]  # number -1 (no device) has part 0
         first = np.full(int(part.max(initial=0)) + 1, -1)
         first[part[::-1]] = np.arange(len(names))[::-1]
-        place = {names[at]: at for at in first[first >= 0].tolist() if part[at] > 0}
-        for at in np.flatnonzero(part == 0).tolist():
-            place.setdefault(names[at], at)
-        return sorted(place, key=place.__getitem__)
+        index_of = {names[index]: index for index in first[first >= 0].tolist() if part[index] > 0}
+        for index in np.flatnonzero(part == 0).tolist():
+            index_of.setdefault(names[index], index)
+        return sorted(index_of, key=index_of.__getitem__)
 
     def inside(self, names: Sequence[str]) -> Hashable:
         """See `Machine.inside`."""
@@ -117,57 +176,56 @@ class Bulk:
 
     def draws(self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handlings) -> Draws:
         """See `Machine.draws_among`."""
-        hows, how = ((handling,), np.zeros(len(sources), np.int64)) if isinstance(handling, Handling) else handling
-        if any(each.by == "cpu" for each in hows):
+        handlings, handling_of = ((handling,), np.zeros(len(sources), np.int64)) if isinstance(handling, Handling) else handling
+        if any(option.by == "cpu" for option in handlings):
             raise ValueError("copies by a core are for `transfer`")
         a, b = self._numbered(names, sources, targets)
         last = self._drawn
-        if last is not None and last[0] == hows and all(map(np.array_equal, last[1], (a, b, how))):
-            rows = last[2]
+        if last is not None and last[0] == handlings and all(map(np.array_equal, last[1], (a, b, handling_of))):
+            columns = last[2]
         else:
-            rows = self._rows(a, b, hows, how)
-            self._drawn = hows, (a, b, how), rows
-        first, capacity = rows.first, rows.capacity
-        nothing = np.broadcast_to(np.asarray(size) <= 0, a.shape)
-        if nothing.any():
-            many = np.diff(first)
-            capacity = capacity[np.repeat(~nothing, many)]
-            first = np.concatenate([[0], np.cumsum(np.where(nothing, 0, many))])
-        shape, kinds = _sized(rows, size)
-        return Draws(shape, kinds, first, capacity, self.priced)
+            columns = self._columns(a, b, handlings, handling_of)
+            self._drawn = handlings, (a, b, handling_of), columns
+        first, capacity = columns.first, columns.capacity
+        is_empty = np.broadcast_to(np.asarray(size) <= 0, a.shape)
+        if is_empty.any():
+            row_counts = np.diff(first)
+            capacity = capacity[np.repeat(~is_empty, row_counts)]
+            first = np.concatenate([[0], np.cumsum(np.where(is_empty, 0, row_counts))])
+        shape, samples = _sized(columns, size)
+        return Draws(shape, samples, first, capacity, self.priced)
 
-    def priced(self, kinds: Sequence[Sample], times: float) -> tuple[Cost, ...]:
-        """The costs of transfers of so many times their bytes."""
-        price = self._transfers.cost if len(kinds) < _MANY_COSTS else self._transfers.once
-        return tuple([price(a, b, times * size, handling) for a, b, size, handling in kinds])
+    def priced(self, samples: Sequence[Sample], times: float) -> tuple[Cost, ...]:
+        """Return the costs of transfers of `times` the bytes of the samples."""
+        price = self._transfers.cost if len(samples) < _MANY_COSTS else self._transfers.once
+        return tuple([price(a, b, times * size, handling) for a, b, size, handling in samples])
 
-    def _rows(self, a: Ints, b: Ints, hows: Sequence[Handling], how: Ints) -> _Rows:
-        """The capacities of each pair."""
+    def _columns(self, a: Ints, b: Ints, handlings: Sequence[Handling], handling_of: Ints) -> _Columns:
         owner = self._hosts.owner[a]
-        same = (owner == self._hosts.owner[b]) & (owner >= 0)
-        codes = np.where(same, self._code(a, b, same=True), self._code(a, b, same=False))
-        which, firsts = _in_turn(codes * len(hows) + how)
-        kind_of_code = [
-            self._kind_of(code, int(a[at]), int(b[at]), hows[by])
-            for code, by, at in zip(codes[firsts].tolist(), how[firsts].tolist(), firsts.tolist(), strict=True)
+        is_within_host = (owner == self._hosts.owner[b]) & (owner >= 0)
+        codes = np.where(is_within_host, self._code(a, b, within_host=True), self._code(a, b, within_host=False))
+        class_of_pair, first_pairs = _renumbered(codes * len(handlings) + handling_of)
+        found = [
+            self._class_of(int(codes[pair]), int(a[pair]), int(b[pair]), handlings[handling_of[pair]])
+            for pair in first_pairs.tolist()
         ]
-        kinds = [kind for kind in kind_of_code if kind is not None]
-        if len(kinds) < len(kind_of_code):
-            place = np.cumsum([kind is not None for kind in kind_of_code]) - 1
-            alone = np.flatnonzero(np.array([kind is None for kind in kind_of_code])[which])
-            which = place[which]
-            which[alone] = np.arange(len(kinds), len(kinds) + len(alone))
-            kinds += [self._single(int(a[pair]), int(b[pair]), hows[how[pair]]) for pair in alone.tolist()]
-        return self._filled(a, b, kinds, which)
+        classes = [pair_class for pair_class in found if pair_class is not None]
+        if len(classes) < len(found):  # pairs without a class get one each, after all others
+            index_of_class = np.cumsum([pair_class is not None for pair_class in found]) - 1
+            single_pairs = np.flatnonzero(np.array([pair_class is None for pair_class in found])[class_of_pair])
+            class_of_pair = index_of_class[class_of_pair]
+            class_of_pair[single_pairs] = np.arange(len(classes), len(classes) + len(single_pairs))
+            classes += [self._single(int(a[pair]), int(b[pair]), handlings[handling_of[pair]]) for pair in single_pairs.tolist()]
+        return self._filled(a, b, classes, class_of_pair)
 
-    def _kind_of(self, code: int, a: int, b: int, handling: Handling) -> _Kind | None:
+    def _class_of(self, code: int, a: int, b: int, handling: Handling) -> _PairClass | None:
         key = handling, code
-        if key not in self._kinds:
-            self._kinds[key] = self._kind(a, b, handling)
-        return self._kinds[key]
+        if key not in self._classes:
+            self._classes[key] = self._new_class(a, b, handling)
+        return self._classes[key]
 
     def _numbered(self, names: Sequence[str], sources: Ints, targets: Ints) -> tuple[Ints, Ints]:
-        """Numbers of the ends of each pair; of a group of sockets, of the one nearest to the other end."""
+        """Return the device numbers of all pairs; a group of sockets is replaced by the socket nearest to the other end."""
         if not isinstance(names, tuple) or names is not self._latest[0]:
             self._latest = names, self._ends.numbers(names)
         numbers = self._latest[1]
@@ -179,217 +237,221 @@ class Bulk:
                 raise UnknownName(f"copies within the sockets '{ends[0]}' are for `transfer`")
         return a, b
 
-    def _code(self, a: Ints, b: Ints, *, same: bool) -> Ints:
-        """A number that is equal for pairs that are alike. same: they are in one host."""
-        place, count = self._places[same]
-        code: Ints = 2 * (place[a] * count + place[b]) + same
+    def _code(self, a: Ints, b: Ints, *, within_host: bool) -> Ints:
+        place, place_count = self._places[within_host]
+        code: Ints = 2 * (place[a] * place_count + place[b]) + within_host
         return code
 
     @cached_property
     def _places(self) -> tuple[tuple[Ints, int], tuple[Ints, int]]:
-        """By device a number, and how many there are: equal at equal places of hosts that are linked alike; and of hosts with
-        wires at equal places. Devices outside of hosts have their own."""
+        """For each device the number of its place, and the number of places: for pairs of two hosts, and within one host.
+
+        Devices have one place if they are at equal positions in equal hosts that are linked to the same devices of the core (two
+        hosts), or whose wires end at the same positions (one host). Every device of the core has its own place.
+        """
         owner, starts, number = self._hosts.owner, self._hosts.starts, np.arange(len(self._hosts.owner))
         attached = self._hosts.attached
         if attached is None or not self._shared or not len(starts):
             return (number, len(number)), (number, len(number))
-        within = number - starts[owner]
-        most = int(within[owner >= 0].max()) + 1
-        numbers = []
-        for alike in (attached.kind, attached.ports):
-            outside = (int(alike.max()) + 1) * most
-            numbers.append((np.where(owner >= 0, alike[owner] * most + within, outside + number), outside + len(number)))
-        return numbers[0], numbers[1]
+        position = number - starts[owner]
+        position_count = int(position[owner >= 0].max()) + 1
+        places = []
+        for kind_of_host in (attached.kind, attached.ports):
+            core_start = (int(kind_of_host.max()) + 1) * position_count
+            place = np.where(owner >= 0, kind_of_host[owner] * position_count + position, core_start + number)
+            places.append((place, core_start + len(number)))
+        return places[0], places[1]
 
     @cached_property
     def _shared(self) -> bool:
-        """Whether equal hosts have equal ways: none passes through a third, and no card of another computer is near."""
-        if not (self._hosts.apart and self._backplanes_alike()):
+        """Whether equal hosts have equal routes: no route passes through a third host or uses a NIC of another host."""
+        if not (self._hosts.apart and self._has_equal_backplanes()):
             return False
         return self._hosts.closed or all(part.kind != "nic" for part in self._net.layout.every())
 
-    def _backplanes_alike(self) -> bool:
-        """Whether switches at equal places of hosts pass on as much: it follows from the links that lead out there, too."""
+    def _has_equal_backplanes(self) -> bool:
+        """Return whether switches at equal positions in hosts have equal backplanes, which depend on links to the core, too."""
         layout, attached = self._net.layout, self._attached
         if all(oversubscription(part) is None for scope in layout.scopes()[1:] for part in scope.parts):
             return True
-        host = np.repeat(np.arange(len(self._hosts.starts)), np.diff(attached.first))
+        host_of_wire = np.repeat(np.arange(len(self._hosts.starts)), np.diff(attached.first))
         rates: dict[tuple[int, int], float | None] = {}
-        for at, local in zip(host.tolist(), attached.local.tolist(), strict=True):
-            rate = self._transfers.backplanes.rate(layout.name(int(self._hosts.starts[at]) + local))
-            if rates.setdefault((int(attached.ports[at]), local), rate) != rate:
+        for host, local in zip(host_of_wire.tolist(), attached.local.tolist(), strict=True):
+            rate = self._transfers.backplanes.rate(layout.name(int(self._hosts.starts[host]) + local))
+            if rates.setdefault((int(attached.ports[host]), local), rate) != rate:
                 return False
         return True
 
-    def _kind(self, a: int, b: int, handling: Handling) -> _Kind | None:
-        """None where such pairs are to be worked out one by one."""
+    def _new_class(self, a: int, b: int, handling: Handling) -> _PairClass | None:
+        """Return the class of a pair; None if pairs with its code are not equivalent."""
         if not self._shared or not (a == b or self._hosts.alike(a, b)):
             return None
-        h, k = int(self._hosts.owner[a]), int(self._hosts.owner[b])
-        skeleton = self._skeletons.of(a, b) if h != k or h < 0 else None
+        hosts = int(self._hosts.owner[a]), int(self._hosts.owner[b])
+        skeleton = self._skeletons.of(a, b) if hosts[0] != hosts[1] or hosts[0] < 0 else None
         pattern = None if skeleton is None else self._patterns.get((handling, skeleton.key))
         if pattern is not None and skeleton is not None:
-            return self._placed(pattern, skeleton, (h, k))
+            return self._moved(pattern, skeleton, hosts)
         source, target = self._net.layout.name(a), self._net.layout.name(b)
-        way = self._routes.route(source, target)
-        if any(link.routing == "ecmp" for link in (*way.links, *(link for link, _ in way.shares))):
+        route = self._routes.route(source, target)
+        if any(link.routing == "ecmp" for link in (*route.links, *(link for link, _ in route.shares))):
             return None
-        shape, numbers = self._shape(source, target, way, handling)
-        kind = _Kind(shape, tuple(self._relative(number, h, k) for number in numbers))
+        shape, numbers = self._shape(source, target, route, handling)
+        pair_class = _PairClass(shape, tuple(self._relative(number, *hosts) for number in numbers))
         if skeleton is not None:
-            places = tuple(self._skeletons.place(number, skeleton.layers, (h, k)) for number in numbers)
-            self._patterns[handling, skeleton.key] = _Pattern(kind, places)
-        return kind
+            places = tuple(self._skeletons.place(number, skeleton.layers, hosts) for number in numbers)
+            self._patterns[handling, skeleton.key] = _Pattern(pair_class, places)
+        return pair_class
 
-    def _placed(self, pattern: _Pattern, skeleton: Skeleton, hosts: tuple[int, int]) -> _Kind:
-        """The same over other switches."""
-        rows = [
-            row if place is None else self._relative(self._skeletons.number(place, skeleton.layers, hosts), *hosts)
-            for row, place in zip(pattern.kind.rows, pattern.places, strict=True)
+    def _moved(self, pattern: _Pattern, skeleton: Skeleton, hosts: tuple[int, int]) -> _PairClass:
+        """Return the class of a pattern over the switches of another skeleton."""
+        capacities = [
+            relative if place is None else self._relative(self._skeletons.number(place, skeleton.layers, hosts), *hosts)
+            for relative, place in zip(pattern.pair_class.capacities, pattern.places, strict=True)
         ]
-        return _Kind(pattern.kind.shape, tuple(rows))
+        return _PairClass(pattern.pair_class.shape, tuple(capacities))
 
-    def _single(self, a: int, b: int, handling: Handling) -> _Kind:
+    def _single(self, a: int, b: int, handling: Handling) -> _PairClass:
         source, target = self._net.layout.name(a), self._net.layout.name(b)
         shape, numbers = self._shape(source, target, self._routes.route(source, target), handling)
-        return _Kind(shape, tuple((ABSOLUTE, number, 0) for number in numbers))
+        return _PairClass(shape, tuple((ABSOLUTE, number, 0) for number in numbers))
 
-    def _shape(self, source: str, target: str, way: Route, handling: Handling) -> tuple[int, list[int]]:
-        """Cost of a route, and the numbers of the capacities that it draws from."""
-        links = [link for link, _ in way.shares] or list(way.links)
+    def _shape(self, source: str, target: str, route: Route, handling: Handling) -> tuple[int, list[int]]:
+        """Return the index of the shape of a route, and the numbers of its capacities."""
+        links = [link for link, _ in route.shares] or list(route.links)
         ends = (end for link in links for end in (link.source, link.target))
-        stops = list(dict.fromkeys([source, *(link.target for link in way.links), *ends]))
-        place = {name: at for at, name in enumerate(stops)}
+        stops = list(dict.fromkeys([source, *(link.target for link in route.links), *ends]))
+        index_of = {name: index for index, name in enumerate(stops)}
         signature = (
             handling,
             tuple(
                 (id(spot.part.model) if (spot := self._net.layout.find(name)) else 0, self._transfers.backplanes.rate(name))
                 for name in stops
             ),
-            tuple((place[link.source], place[link.target], id(link.model), link.name, link.count) for link in links),
-            tuple(part for _, part in way.shares),
-            tuple(place[link.target] for link in way.links),
+            tuple((index_of[link.source], index_of[link.target], id(link.model), link.name, link.count) for link in links),
+            tuple(part for _, part in route.shares),
+            tuple(index_of[link.target] for link in route.links),
         )
-        shape = self._shapes.get(signature)
+        shape = self._shape_indexes.get(signature)
         if shape is None:
             cost = self._transfers.cost(source, target, 1.0, handling)
-            of = {link.capacity: ("link", at, "") for at, link in enumerate(links)}
-            of |= {link.both: ("both", at, "") for at, link in enumerate(links) if link.both}
-            for at, stop in enumerate(stops):
+            location_of = {link.capacity: ("link", index, "") for index, link in enumerate(links)}
+            location_of |= {link.both: ("both", index, "") for index, link in enumerate(links) if link.both}
+            for index, stop in enumerate(stops):
                 part = spot.part if (spot := self._net.layout.find(stop)) is not None else None
-                of |= {f"{stop}.{kind}": ("device", at, kind) for kind in (() if part is None else kinds_of(part))}
-            places = [of[name] for name, _ in cost.demand.amounts]
-            shape = self._shapes[signature] = len(self._known)
-            self._known.append(_Shape(source, target, handling, tuple(places)))
+                location_of |= {f"{stop}.{kind}": ("device", index, kind) for kind in (() if part is None else kinds_of(part))}
+            shape = self._shape_indexes[signature] = len(self._shapes)
+            self._shapes.append(_Shape(source, target, handling, tuple(location_of[name] for name, _ in cost.demand.amounts)))
         numbers = []
-        for holder, at, suffix in self._known[shape].places:
+        for holder, index, kind in self._shapes[shape].locations:
             if holder == "device":
-                numbers.append(self.numbering.device(stops[at], suffix))
+                numbers.append(self.numbering.device(stops[index], kind))
             else:
-                layout, prefix, wire, slot = self._net.wire_of[links[at].capacity if holder == "link" else links[at].both]
+                layout, prefix, wire, slot = self._net.wire_of[links[index].capacity if holder == "link" else links[index].both]
                 numbers.append(self.numbering.wire(prefix, layout, wire, slot))
         return shape, numbers
 
     @cached_property
-    def _slots(self) -> Ints:
-        """By host the first number of its capacities."""
+    def _host_capacities(self) -> Ints:
+        """For each host the number of its first capacity."""
         table = self.numbering.table(self._net.layout)
         part = self._hosts.part_of_host
         starts, each = np.array(table.starts, np.int64), np.array(table.each, np.int64)  # count
-        sizes = np.array([each.each for each in self._net.layout.parts], np.int64)
-        firsts = np.array([each.start for each in self._net.layout.parts], np.int64)  # count
-        slots: Ints = starts[part] + (self._hosts.starts - firsts[part]) // sizes[part] * each[part]
-        return slots.astype(np.int32)
+        sizes = np.array([part.each for part in self._net.layout.parts], np.int64)
+        first_devices = np.array([part.start for part in self._net.layout.parts], np.int64)  # count
+        numbers: Ints = starts[part] + (self._hosts.starts - first_devices[part]) // sizes[part] * each[part]
+        return numbers.astype(np.int32)
 
     @cached_property
     def _row_of_wire(self) -> Ints:
-        """By wire of the outermost scope its row in `Attached`, -1 within the core."""
-        found = np.full(len(self._net.layout.wires), -1, np.int64)
+        """For each wire of the outermost scope its row in `Attached`; -1 within the core."""
+        rows = np.full(len(self._net.layout.wires), -1, np.int64)
         attached = self._attached
-        found[attached.wire] = np.arange(len(attached.wire))
-        return found
+        rows[attached.wire] = np.arange(len(attached.wire))
+        return rows
 
     @property
     def _attached(self) -> Attached:
-        found = self._hosts.attached
-        if found is None:
+        attached = self._hosts.attached
+        if attached is None:
             raise ValueError("hosts are linked to hosts")
-        return found
+        return attached
 
-    def _relative(self, number: int, h: int, k: int) -> tuple[int, int, int]:
-        """A capacity's number relative to its host, which holds for other hosts like these."""
+    def _relative(self, number: int, source_host: int, target_host: int) -> _Relative:
+        """Return a capacity number relative to its host, which holds for all hosts of the class."""
         table = self.numbering.table(self._net.layout)
         if number < table.wires:
-            for host, relative_to in ((h, FROM), (k, TO)):
+            for host, base in ((source_host, FROM), (target_host, TO)):
                 if host >= 0:
                     part = int(self._hosts.part_of_host[host])
-                    if 0 <= number - int(self._slots[host]) < table.each[part]:
-                        return relative_to, number - int(self._slots[host]), 0
+                    if 0 <= number - int(self._host_capacities[host]) < table.each[part]:
+                        return base, number - int(self._host_capacities[host]), 0
             return ABSOLUTE, number, 0
         wire, slot = divmod(number - table.wires, 3)
         row, attached = int(self._row_of_wire[wire]), self._attached
-        for host, relative_to in ((h, OUT), (k, IN)):
+        for host, base in ((source_host, OUT), (target_host, IN)):
             if host >= 0 and attached.first[host] <= row < attached.first[host + 1]:
-                way = slot if slot == BOTH or attached.out[row] else 1 - slot
-                return relative_to, row - int(attached.first[host]), way
+                direction = slot if slot == BOTH or attached.out[row] else 1 - slot
+                return base, row - int(attached.first[host]), direction
         return ABSOLUTE, number, 0
 
-    def _filled(self, a: Ints, b: Ints, kinds: Sequence[_Kind], which: Ints) -> _Rows:
-        """The columns. which: by pair its kind."""
-        forms: dict[tuple[int, ...], list[int]] = {}  # kinds by what their rows are relative to
-        for at, kind in enumerate(kinds):
-            forms.setdefault(tuple(relative_to for relative_to, _, _ in kind.rows), []).append(at)
-        first = np.concatenate([[0], np.cumsum(np.array([len(kind.rows) for kind in kinds], np.int64)[which])])
+    def _filled(self, a: Ints, b: Ints, classes: Sequence[_PairClass], class_of_pair: Ints) -> _Columns:
+        """Return the columns of all pairs, computed together for the classes whose capacities have the same bases."""
+        classes_by_bases: dict[tuple[int, ...], list[int]] = {}
+        for index, pair_class in enumerate(classes):
+            classes_by_bases.setdefault(tuple(base for base, _, _ in pair_class.capacities), []).append(index)
+        row_counts = np.array([len(pair_class.capacities) for pair_class in classes], np.int64)
+        first = np.concatenate([[0], np.cumsum(row_counts[class_of_pair])])
         capacity = np.empty(int(first[-1]), np.int32)
-        for form, some in forms.items():
-            place = np.full(len(kinds), -1, np.int32)
-            place[some] = np.arange(len(some))
-            pairs = np.flatnonzero(place[which] >= 0)
-            of_pair, start, hosts = place[which[pairs]], first[pairs], [self._hosts.owner[ends[pairs]] for ends in (a, b)]
-            rows = np.array([kinds[each].rows for each in some], np.int32).reshape(len(some), len(form), 3)
-            for row, (relative_to, (number, slot)) in enumerate(zip(form, rows[:, :, 1:].transpose(1, 2, 0), strict=True)):
-                host = hosts[0 if relative_to in (FROM, OUT) else 1]
-                capacity[start + row] = self._number(relative_to, number[of_pair], slot, of_pair, host)
-        route, firsts = _in_turn(np.array([kind.shape for kind in kinds], np.int64)[which])
-        return _Rows(route, [self._known[kinds[each].shape] for each in which[firsts].tolist()], first, capacity)
+        for bases, members in classes_by_bases.items():
+            member_of_class = np.full(len(classes), -1, np.int32)
+            member_of_class[members] = np.arange(len(members))
+            pairs = np.flatnonzero(member_of_class[class_of_pair] >= 0)
+            member, start, ends = member_of_class[class_of_pair[pairs]], first[pairs], (a[pairs], b[pairs])
+            relative = np.array([classes[index].capacities for index in members], np.int32).reshape(len(members), len(bases), 3)
+            for row, (base, (offset, direction)) in enumerate(zip(bases, relative[:, :, 1:].transpose(1, 2, 0), strict=True)):
+                hosts = self._hosts.owner[ends[0 if base in (FROM, OUT) else 1]]
+                capacity[start + row] = self._absolute(base, offset[member], direction[member], hosts)
+        route, first_pairs = _renumbered(np.array([pair_class.shape for pair_class in classes], np.int64)[class_of_pair])
+        routes = [self._shapes[classes[index].shape] for index in class_of_pair[first_pairs].tolist()]
+        return _Columns(route, routes, first, capacity)
 
-    def _number(self, relative_to: int, number: Ints, slot: Ints, which: Ints, hosts: Ints) -> Ints:
-        """Inverse of `_relative`, for rows that are relative to the same host or wire; slot: by kind; which: by row its kind."""
-        if relative_to == ABSOLUTE:
-            return number
-        if relative_to in (FROM, TO):
-            numbers: Ints = self._slots[hosts] + number
-            return numbers
-        attached, slot = self._attached, slot[which]
-        rows = attached.first[hosts] + number
-        ways = np.where((slot == BOTH) | attached.out[rows], slot, 1 - slot)
-        wires: Ints = self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows] + ways
-        return wires
+    def _absolute(self, base: int, offset: Ints, direction: Ints, hosts: Ints) -> Ints:
+        """Return the capacity numbers of relative numbers of one base; the inverse of `_relative`."""
+        if base == ABSOLUTE:
+            return offset
+        numbers: Ints
+        if base in (FROM, TO):
+            numbers = self._host_capacities[hosts] + offset
+        else:
+            attached, rows = self._attached, self._attached.first[hosts] + offset
+            slots = np.where((direction == BOTH) | attached.out[rows], direction, 1 - direction)
+            numbers = self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows] + slots
+        return numbers
 
 
-def _sized(rows: _Rows, size: float | Floats) -> tuple[Ints, tuple[Sample, ...]]:
-    """Per pair the place of its route and size among those that differ, and these in the order of their first pairs."""
+def _sized(columns: _Columns, size: float | Floats) -> tuple[Ints, tuple[Sample, ...]]:
+    """Return for each pair the index of its (route, size), and a sample of each, in the order of their first pairs."""
     sizes = np.atleast_1d(size)
     if len(sizes) == 0 or bool((sizes == sizes[0]).all()):
-        one = float(sizes[0]) if len(sizes) else 0.0
-        return rows.route, tuple([Sample(route.a, route.b, one, route.handling) for route in rows.routes])
-    different, which = np.unique(sizes, return_inverse=True)
-    place, first = _in_turn(rows.route * len(different) + which.ravel())
-    found = [(rows.routes[route], each) for route, each in zip(rows.route[first].tolist(), sizes[first].tolist(), strict=True)]
-    return place, tuple([Sample(route.a, route.b, each, route.handling) for route, each in found])
+        same_size = float(sizes[0]) if len(sizes) else 0.0
+        return columns.route, tuple([Sample(route.a, route.b, same_size, route.handling) for route in columns.routes])
+    different, size_index = np.unique(sizes, return_inverse=True)
+    index, first = _renumbered(columns.route * len(different) + size_index.ravel())
+    found = zip([columns.routes[route] for route in columns.route[first].tolist()], sizes[first].tolist(), strict=True)
+    return index, tuple([Sample(route.a, route.b, pair_size, route.handling) for route, pair_size in found])
 
 
-def _in_turn(codes: Ints) -> tuple[Ints, Ints]:
-    """By row the number of its code, in the order of their first rows; and these rows.
+def _renumbered(codes: Ints) -> tuple[Ints, Ints]:
+    """Return the codes renumbered from 0 in the order of their first rows, and these first rows.
 
-    >>> _in_turn(np.array([7, 3, 7, 5]))
+    >>> _renumbered(np.array([7, 3, 7, 5]))
     (array([0, 1, 0, 2]), array([0, 1, 3]))
     """
     count = len(codes)
     if int(codes.max(initial=0)) > _SPAN * count:
         _, codes = np.unique(codes, return_inverse=True)
     first = np.full(int(codes.max(initial=-1)) + 1, count)
-    first[codes[::-1]] = np.arange(count - 1, -1, -1)  # the last of equal places counts
+    first[codes[::-1]] = np.arange(count - 1, -1, -1)  # reversed: numpy keeps the last assignment
     firsts = np.sort(first[first < count])
     number = np.empty(len(first), np.int64)
     number[codes[firsts]] = np.arange(len(firsts))

@@ -1,4 +1,4 @@
-"""The capacities of a machine by name: of its devices, the backplanes of its switches, and its links."""
+"""Capacities of a machine by name: of devices, backplanes of switches, and links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hwsim.machine.views import Named, device_names
 
 
 class Backplanes:
-    """Bytes per second of the switches whose links could bring more than they pass on."""
+    """A calculator of the backplane bandwidth of oversubscribed switches."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -22,7 +22,7 @@ class Backplanes:
         self._any = any(oversubscription(part) is not None for part in net.layout.every())
 
     def rate(self, name: str) -> float | None:
-        """Bytes per second of one switch; None for anything else."""
+        """Return the backplane bandwidth (bytes/s) of an oversubscribed switch; None for other devices."""
         if not self._any:
             return None
         if name not in self._rates:
@@ -30,36 +30,36 @@ class Backplanes:
         return self._rates[name]
 
     def names(self) -> Iterator[str]:
-        """The switches that have one."""
+        """Iterate over the oversubscribed switches."""
         if self._any:
             switches = self._net.layout.walk(lambda part: part.names if oversubscription(part) is not None else ())
             yield from (name for name in switches if self.rate(name) is not None)
 
     def _find(self, name: str) -> float | None:
         spot = self._net.layout.find(name)
-        times = None if spot is None else oversubscription(spot.part)
-        if times is None:
+        ratio = None if spot is None else oversubscription(spot.part)
+        if ratio is None:
             return None
         carried, bandwidths = 0.0, self._net.bandwidths(name)
-        if len(set(bandwidths)) > 1:  # added up in the order of names, whatever the order of the file
+        if len(set(bandwidths)) > 1:  # summed in the order of names, independent of the order of the file
             bandwidths = [link.bandwidth for link in self._net.leaving(name)]
         for bandwidth in bandwidths:
             carried += bandwidth
-        return carried / times if carried > 0 else None
+        return carried / ratio if carried > 0 else None
 
 
 def oversubscription(part: Part) -> float | None:
-    """Bandwidth of the links at switches over the bandwidth that the switches pass on."""
+    """Return the oversubscription of switches: bandwidth of their links over their backplane bandwidth; None: not stated."""
     return part.model.oversubscription if isinstance(part.model, Switch) else None
 
 
 def capacities(net: Net, backplanes: Backplanes) -> Named[Capacity]:
-    """Capacities of devices in natural order, then of backplanes, then of links, by name."""
+    """Return the capacities by name: of devices in natural order, then of backplanes, then of links."""
     return Named(partial(_find, net, backplanes), partial(_names, net, backplanes), partial(_count, net, backplanes))
 
 
 def rates(by_name: Mapping[str, Capacity]) -> Named[float]:
-    """Amounts per second of capacities."""
+    """Return the rate of each capacity by name."""
     return Named(partial(_rate, by_name), partial(iter, by_name), partial(len, by_name))
 
 
@@ -76,7 +76,7 @@ def _names(net: Net, backplanes: Backplanes) -> Iterator[str]:
             seen.add(capacity.name)
             yield capacity.name
     yield from (full for name in backplanes.names() if (full := f"{name}.backplane") not in seen)
-    shared: set[str] = set()  # by both directions
+    shared: set[str] = set()  # limits of both directions together
     for device in device_names(net.layout):
         for link in net.leaving(device):
             if link.model.duplex != "half":
@@ -112,7 +112,7 @@ def _has_bandwidth(net: Net, switch: str) -> bool:
 
 
 def _capacities_in(layout: Layout) -> int:
-    """Number of capacities of devices and links, at any depth."""
+    """Return the number of capacities of devices and links, at any depth."""
     total = 0
     for part in layout.parts:
         if part.child is not None:

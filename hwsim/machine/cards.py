@@ -1,16 +1,17 @@
-"""Which network cards are a device's own: of those nearest to it, the ones at its place among its siblings.
+"""Assignment of NICs to devices: the nearest NICs are divided in order among the devices that share them.
 
-    gpu0, gpu1 behind a switch with nic0, nic1                 gpu1 takes nic1
-    gpu0, gpu1 behind a switch with nic0 ... nic7              gpu1 takes nic4 ... nic7, an equal part of the bytes over each
-    gpu0 ... gpu3 behind a switch with nic0, nic1              gpu2 and gpu3 take nic1
+    gpu0, gpu1 behind a switch with nic0, nic1                 gpu1 uses nic1
+    gpu0, gpu1 behind a switch with nic0 ... nic7              gpu1 uses nic4 ... nic7, with equal parts of the bytes
+    gpu0 ... gpu3 behind a switch with nic0, nic1              gpu2 and gpu3 use nic1
 
-Only a GPU spreads over several: libraries for GPUs open channels on all cards near one; a program on a CPU names one card.
-A GPU's traffic keeps to its own cards at both ends, even where another card of its computer would save a switch. Its route is
-the shortest over its own cards, and over others only where its own lead nowhere.
+Only a GPU uses several NICs: GPU libraries open channels on all nearby NICs, while a program on a CPU uses one. Traffic of a GPU
+    uses
+only its own NICs at both ends, even if a route through another NIC of its node had fewer switches. Other NICs are used only if
+its own NICs have no route.
 
-Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet (a GPU's cards are the nearest ones; GPUs with the same ones
-begin at another each, and channels go around them).
-Range: how many cards a real program uses is its choice: environment variables of the library change it.
+Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet (a GPU uses the nearest NICs; GPUs with the same
+NICs start at different ones, and channels use them in turn).
+Range: environment variables of the library can change the number of NICs that a program uses.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hwsim.machine.net import Net
 
 
 class Cards:
-    """The cards of each device of a machine."""
+    """An assignment of the NICs of a machine to its devices."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -33,13 +34,13 @@ class Cards:
         self._inside: tuple[str, frozenset[str]] = "", frozenset()
 
     def own(self, name: str) -> tuple[str, ...]:
-        """The cards that its traffic to other computers takes, in order of names; none where none is near."""
+        """Return the NICs that a device's traffic to other nodes uses, in order of names."""
         if name not in self._own:
             self._own[name] = self._find(name) if self._any else ()
         return self._own[name]
 
     def others(self, name: str) -> frozenset[str]:
-        """Cards of a GPU's computer that are not its own, which its traffic keeps off; none of what is no GPU."""
+        """Return the NICs of a GPU's node that its traffic does not use; empty for other devices."""
         if name not in self._others:
             own_cards = frozenset(self.own(name)) if self._any and self._kind(name) == "gpu" else frozenset()
             inside = self._computer(name) if own_cards else frozenset[str]()
@@ -47,12 +48,12 @@ class Cards:
         return self._others[name]
 
     def barred(self, a: str, b: str) -> frozenset[str]:
-        """Cards that traffic between two computers may not use to leave the one or to enter the other."""
+        """Return the NICs that traffic between two devices of different nodes must not use."""
         found = self.others(a) | self.others(b)
         return found - {a, b} if found and b not in self._computer(a) else frozenset()
 
     def _computer(self, name: str) -> frozenset[str]:
-        """All that it reaches over no network; of the latest asked for it is known."""
+        """Return the devices of the same node: those reached without network links. The latest result is cached."""
         if self._inside[0] != name:
             self._inside = name, frozenset().union(*self._layers(name))
         return self._inside[1]
@@ -62,11 +63,11 @@ class Cards:
         distance, cards = self._nearest(name, "nic")
         if not cards or kind in ("nic", "switch"):
             return ()
-        around = {each for card in cards for each in self._at(card, distance) if self._kind(each) == kind}
-        siblings = sorted((each for each in around if self._nearest(each, "nic")[1] == cards), key=natural)
-        place, many, have = siblings.index(name), len(siblings), sorted(cards, key=natural)
-        first = place * len(have) // many
-        block = have[first : max((place + 1) * len(have) // many, first + 1)]
+        around = {device for card in cards for device in self._at(card, distance) if self._kind(device) == kind}
+        siblings = sorted((device for device in around if self._nearest(device, "nic")[1] == cards), key=natural)
+        rank, nics = siblings.index(name), sorted(cards, key=natural)
+        first = rank * len(nics) // len(siblings)
+        block = nics[first : max((rank + 1) * len(nics) // len(siblings), first + 1)]
         return tuple(block if kind == "gpu" else block[:1])
 
     def _kind(self, name: str) -> str:
@@ -74,7 +75,7 @@ class Cards:
         return "" if spot is None else spot.part.kind
 
     def _nearest(self, name: str, kind: str) -> tuple[int, frozenset[str]]:
-        """The devices of a kind that the fewest links away, and how many links that are."""
+        """Return (number of links, devices of a kind at that distance) of the nearest devices of a kind."""
         key = name, kind
         if key not in self._close:
             self._close[key] = 0, frozenset()
@@ -86,16 +87,16 @@ class Cards:
         return self._close[key]
 
     def _at(self, name: str, distance: int) -> set[str]:
-        for at, layer in enumerate(self._layers(name)):
-            if at == distance:
+        for index, layer in enumerate(self._layers(name)):
+            if index == distance:
                 return layer
         return set()
 
     def _layers(self, name: str) -> Iterable[set[str]]:
-        """Itself, its neighbours, theirs, ...: through what passes traffic on inside a computer."""
+        """Iterate over the devices at distance 0, 1, 2, ... within the node, through forwarding devices."""
         layer, seen = {name}, {name}
         while layer:
             yield layer
-            through = (each for each in layer if each == name or (self._net.forwards(each) and self._kind(each) != "nic"))
-            layer = {target for each in through for target in self._net.near(each)} - seen
+            through = [stop for stop in layer if stop == name or (self._net.forwards(stop) and self._kind(stop) != "nic")]
+            layer = {target for stop in through for target in self._net.near(stop)} - seen
             seen |= layer

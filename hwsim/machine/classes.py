@@ -1,17 +1,18 @@
-"""Classes of parts: a key that a part leaves out comes from the nearest of generation, vendor and kind that has it.
+"""Class defaults: an omitted key of a part gets the value of its generation, else of its vendor, else of its kind.
 
-`machines/classes/gpu/nvidia/hopper.yaml`, then `gpu/nvidia.yaml`, then `gpu.yaml` hold what the devices known of a class have in
-common, as a part with these keys would write it. Each number says how many devices it is from, and its spread: one standard
-deviation of its logarithm over them. A key that a part states, be it 0 or 100 %, is never touched; `class: ideal` of a part, or
-of a whole machine, leaves everything as stated.
+The files `machines/classes/gpu/nvidia/hopper.yaml`, `gpu/nvidia.yaml` and `gpu.yaml` contain these values in the form of a part.
+Each number has the number of devices from which it was derived (`parts`) and their `spread`: the standard deviation of its
+logarithm. A key that a part states is never changed, even if it is 0 or 100 %. With `class: ideal` of a part or of the machine,
+nothing is filled in.
 
     launch: {stream: {value: 2.54 us, spread: 3 %, parts: 2, ref: "..."}}
-    l2: {latency: {value: 213 / $clock, spread: 9 %, parts: 3}}           in numbers of the part: $clock, $sms, $memory_bandwidth
-    bandwidth: {value: [36 B * $clock * $sms, 2 TB/s], ...}               the first that can be worked out
+    l2: {latency: {value: 213 / $clock, spread: 9 %, parts: 3}}           expression of other numbers of the part: $clock, $sms,
+        $memory_bandwidth
+    bandwidth: {value: [36 B * $clock * $sms, 2 TB/s], ...}               first one that can be evaluated
 
-A mapping may also say `spread`, `parts` and `ref` for the numbers in it. A mapping and a number may say when they hold:
-`needs: sms` (the part states it), `unless: bandwidth` (it does not); `whole: true` of a mapping means all of it, or nothing where
-the part has such a mapping.
+A mapping can state `spread`, `parts` and `ref` for all of its numbers. A mapping or a number can have conditions: `needs: sms`
+(only if the part states `sms`), `unless: bandwidth` (only if it does not). A mapping with `whole: true` is used only if the part
+does not have that mapping at all.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ IDEAL: Final = "ideal"
 HEADER: Final = "class/1"
 Stand = Literal["device", "generation", "outside"]
 CASES: Final[tuple[Stand, ...]] = get_args(Stand)
-_INSIDE: Final = {"raid": ("hdd", "ssd", "disk", "volume")}  # parts inside a part
+_INSIDE: Final = {"raid": ("hdd", "ssd", "disk", "volume")}  # keys of a part that contain other parts
 _OF_NUMBERS: Final = ("spread", "parts", "ref")
 _CONDITIONS: Final = ("needs", "unless", "whole")
 _OF_FILES: Final = ("hwsim", "kind", "name", "notes", "case")
@@ -43,9 +44,11 @@ _OF_FILES: Final = ("hwsim", "kind", "name", "notes", "case")
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """The class of a part: its name below the kind, "nvidia/hopper", and how it is known.
+    """A class of a part.
 
-    guessed: how it was guessed, where the part does not say its class; "" where it does.
+    Args:
+        path: name below the kind, such as "nvidia/hopper".
+        guessed: how it was guessed; "": the part states it.
     """
 
     path: str
@@ -53,7 +56,7 @@ class Class:
 
 
 def class_of(tree: Tree, kind: str) -> Class:
-    """The class that a part states, or that its other keys tell.
+    """Return the class that a part states, or that follows from its other keys.
 
     >>> from hwsim.spec import tree_of
     >>> class_of(tree_of({"vendor": "nvidia", "generation": "hopper"}), "gpu").path
@@ -71,7 +74,7 @@ def class_of(tree: Tree, kind: str) -> Class:
 
 
 def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
-    """Note a `class:` that there is not."""
+    """Add a mistake for a `class:` that does not exist."""
     stated = tree.get("class")
     if stated is None or not isinstance(stated.value, str) or stated.value == IDEAL:
         return
@@ -79,11 +82,11 @@ def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
         start = f"{kind}/"
         paths = [IDEAL, *(name.removeprefix(start) for name in names("class") if name.startswith(start))]
         hint = did_you_mean(stated.value, paths)
-        mistakes.add(stated.place, f"there is no class '{stated.value}' of {kind}", hint)
+        mistakes.add(stated.place, f"unknown class '{stated.value}' of {kind}", hint)
 
 
 def misspelt(tree: Tree, kind: str) -> str:
-    """A vendor or a generation that is no class's, but nearly one's, in words; "" if there is none.
+    """Return a message if vendor or generation is probably misspelt; else "".
 
     >>> from hwsim.spec import tree_of
     >>> misspelt(tree_of({"vendor": "nvidia", "generation": "hoper"}), "gpu"), misspelt(tree_of({"vendor": "acme"}), "gpu")
@@ -98,11 +101,13 @@ def misspelt(tree: Tree, kind: str) -> str:
 
 
 def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None = None) -> Tree:
-    """The mapping of a part or of a link with what it leaves out filled in.
+    """Return the mapping of a part or link with class defaults filled in.
 
     Args:
-        ideal: the machine around it says `class: ideal`, which holds for parts that do not say another.
-        root: the folder of the classes, in place of the library's.
+        tree: mapping of the part or link.
+        kind: kind of the part or link.
+        ideal: whether the machine states `class: ideal`, which applies to parts without a class of their own.
+        root: folder of the classes, instead of the library's.
     """
     if changes := restated(tree, kind):
         return proportioned(completed(before(tree, changes), kind, ideal=ideal, root=root), kind, changes)
@@ -115,13 +120,13 @@ def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None =
             tree = tree.put(key, completed(member, key, root=root))
     steps = [kind, *filter(None, class_of(tree, kind).path.split("/"))]
     for depth in range(len(steps), 0, -1):
-        for section in _file("/".join(steps[:depth]), root):  # single numbers first: mappings may hang on them
+        for section in _file("/".join(steps[:depth]), root):  # single numbers first, because mappings can depend on them
             tree = _filled(tree, section, _Stated(tree))
     return tree
 
 
 def completed_file(tree: Tree, *, ideal: bool = False) -> Tree:
-    """A resolved machine or part with everything filled in, as it is simulated."""
+    """Return a resolved machine or part with all defaults filled in, as it is simulated."""
     kind = tree.text("kind")
     if kind is not None and kind != "machine" and tree.get("parts") is None:
         return completed(tree, kind, ideal=ideal)
@@ -137,7 +142,7 @@ def completed_file(tree: Tree, *, ideal: bool = False) -> Tree:
 
 
 def filled_in(tree: Tree, name: str = "") -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Each part and link of what `completed_file` gives that has defaults: its name, and how many by their class in words."""
+    """Yield each part and link with defaults in the result of `completed_file`: name, and number of defaults by class."""
     kind = tree.text("kind")
     if kind is not None and kind != "machine" and tree.get("parts") is None:
         classes = Counter(origin.ref.rpartition(",")[0].rpartition(",")[0] for origin in _defaults(tree))
@@ -164,7 +169,7 @@ def _defaults(tree: Tree) -> Iterator[Origin]:
 
 
 class _Devices(NamedTuple):
-    """The devices that a file's numbers are from, in words, and how a part that takes them is then known."""
+    """A basis of a file's numbers: description of the devices, and the resulting case of uncertainty."""
 
     called: str
     case: Stand
@@ -188,14 +193,14 @@ class _Section:
 
 @cache
 def _file(name: str, root: Path | None, /) -> tuple[_Section, ...]:
-    """The file of a class, "gpu/nvidia": its numbers, then its mappings; nothing where there is none."""
+    """Return the file of a class such as "gpu/nvidia": (numbers, mappings); empty if it does not exist."""
     path = (root or folder("class")) / f"{name}.yaml"
     if ".." in path.parts or not path.is_file():
         return ()
     tree = read(path)
     stated = tree.text("case")
-    unsaid: Stand = "device" if name.count("/") == 2 else "generation"
-    case = next((each for each in CASES if each == stated), unsaid)
+    default: Stand = "device" if name.count("/") == 2 else "generation"
+    case = next((known for known in CASES if known == stated), default)
     called = name.removeprefix("gpu/")
     if case == "generation":
         called += ", other generations" if name.startswith("gpu/") else " of any kind"
@@ -205,7 +210,6 @@ def _file(name: str, root: Path | None, /) -> tuple[_Section, ...]:
 
 
 def _section(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Section:
-    """A mapping of a file."""
     inner = {**outer, **{key: node.value for key, node in tree.items() if key in _OF_NUMBERS}}
     entries: dict[str, _Section | _Number] = {}
     for key, child in tree.items():
@@ -228,7 +232,7 @@ def _number(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Number:
     stated = {**outer, **{key: node.value for key, node in tree.items() if key in _OF_NUMBERS}}
     number = tree.get("value") or tree
     parts, spread = int(stated.get("parts", 0)), stated.get("spread")
-    if parts == 0:  # not one was measured: whatever the class, no device stands behind the number
+    if parts == 0:  # no device was measured, whatever the class
         name = _Devices(name.called.partition(",")[0], "outside")
     called, case = name
     devices = f"{parts} part{'s' if parts > 1 else ''}" if parts else "no data"
@@ -241,21 +245,21 @@ def _number(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Number:
 
 
 class _Stated:
-    """The keys of a part, for the conditions and the numbers of its class."""
+    """A lookup of the keys of a part, for conditions and expressions of its class."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._names: dict[str, Any] | None = None
 
     def has(self, path: str) -> bool:
-        """Whether it has the key, "flop.fp8"."""
+        """Return whether the part has a key, such as "flop.fp8"."""
         node: Tree | None = self.tree
         for key in path.split("."):
             node = node.get(key) if node is not None else None
         return node is not None and node.value is not None
 
     def names(self) -> dict[str, Any]:
-        """Its numbers by path with _ in place of the dots."""
+        """Return its numbers by path, with _ instead of dots."""
         if self._names is None:
             self._names = dict(_numbers(self.tree, ""))
         return self._names
@@ -268,7 +272,7 @@ def _numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
         if node.is_mapping:
             yield from _numbers(node, name)
         elif isinstance(node.value, Quantity) or (isinstance(node.value, int | float) and not isinstance(node.value, bool)):
-            if isinstance(node.value, Quantity) or not name.startswith("flop_"):  # a peak without a unit is refused as it stands
+            if isinstance(node.value, Quantity) or not name.startswith("flop_"):  # a peak without a unit is a mistake
                 yield name, node.value
         elif isinstance(node.value, str) and node.value[:1].isdigit():
             try:
@@ -278,13 +282,13 @@ def _numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _filled(tree: Tree, section: _Section, stated: _Stated) -> Tree:
-    """The mapping with the keys of the section that it lacks."""
+    """Return the mapping with the missing keys of the section added."""
     entries: dict[str, Tree] | None = None
     for key, entry in section.entries.items():
         present = tree.get(key)
         made: Tree | None
         if isinstance(entry, _Number):
-            made = _worked_out(entry, stated, tree) if present is None and _holds(entry, stated) else None
+            made = _evaluated(entry, stated, tree) if present is None and _holds(entry, stated) else None
         elif not _holds(entry, stated) or (
             present is not None and (entry.whole or not present.is_mapping or present.get("value"))
         ):
@@ -303,16 +307,16 @@ def _holds(entry: _Section | _Number, stated: _Stated) -> bool:
     return all(stated.has(path) for path in entry.needs) and not any(stated.has(path) for path in entry.unless)
 
 
-def _worked_out(number: _Number, stated: _Stated, at: Tree) -> Tree | None:
+def _evaluated(number: _Number, stated: _Stated, parent: Tree) -> Tree | None:
     for value in number.values:
         if not (isinstance(value, str) and ("$" in value or "(" in value)):
-            return Tree(value, at.place, origin=number.origin)
+            return Tree(value, parent.place, origin=number.origin)
         try:
             result = evaluate(value, stated.names())
         except (ExpressionError, UnitError, ZeroDivisionError):
             continue
         if not isinstance(result, Tree):
-            return Tree(result, at.place, origin=number.origin)
+            return Tree(result, parent.place, origin=number.origin)
     return None
 
 
@@ -321,13 +325,13 @@ def _worked_out(number: _Number, stated: _Stated, at: Tree) -> Tree | None:
 
 @cache
 def _gpu_names() -> tuple[tuple[str, str], ...]:
-    """Classes of GPUs, each with a pattern of the names of its products; the first that fits counts."""
+    """Return (class of GPUs, pattern of product names) pairs; the first match counts."""
     lines = Path(__file__).with_name("gpu_names.txt").read_text(encoding="utf-8").splitlines()
     return tuple((line[:24].rstrip(), line[24:]) for line in lines)
 
 
 def _guessed_gpu(tree: Tree) -> Class:
-    """By the name of the product, else by the youngest number format."""
+    """Guess the class by the product name, else by the newest data type."""
     for key in ("name", "use"):
         text = (tree.text(key) or "").lower().replace("-", " ").replace("_", " ")
         for path, pattern in _gpu_names() if text else ():
@@ -335,19 +339,19 @@ def _guessed_gpu(tree: Tree) -> Class:
                 return Class(path, f"by its {'name' if key == 'name' else 'part'}")
     flop = tree.get("flop") or tree
     formats = {key for key, _ in flop.items()}
-    for youngest, path in (
+    for newest, path in (
         ("fp4", "nvidia/blackwell"),
         ("fp8", "nvidia/hopper"),
         ("bf16", "nvidia/ampere"),
         ("int8", "nvidia/turing"),
     ):
-        if youngest in formats:
-            return Class(path, f"by its {youngest} peak")
-    return Class("", "nothing tells which")
+        if newest in formats:
+            return Class(path, f"by its {newest} peak")
+    return Class("", "no key identifies it")
 
 
 def _guessed_cpu(tree: Tree) -> Class:
-    """By the instructions that it has."""
+    """Guess the class by the instruction sets."""
     core = tree.get("core")
     isa = core.get("isa") if core is not None else None
     classes = {key for key, _ in isa.items()} if isa is not None else set()
@@ -357,7 +361,7 @@ def _guessed_cpu(tree: Tree) -> Class:
 
 
 def _by_key(key: str, start: str = "") -> Callable[[Tree], Class]:
-    """By the value of a key: the generation of a link, the protocol of a card."""
+    """Return a function that guesses the class by a key, such as the generation of a link or the protocol of a NIC."""
 
     def guess(tree: Tree) -> Class:
         node = tree.get(key)

@@ -1,4 +1,4 @@
-"""Ways of moving bytes beyond what the links say: messages of a protocol, pinned or pageable memory, by whom."""
+"""Options of transfers besides links and memories: messages of a protocol, pinned or pageable memory, mover of the data."""
 
 from __future__ import annotations
 
@@ -19,25 +19,30 @@ from hwsim.machine.placed import Link, PlacedDevice, network_sides
 from hwsim.origins import IDEAL, Cited, Origin
 from hwsim.records import dataclass
 
-LINE: Final = 64.0  # bytes
-# Loads over a bus that one core has under way: a core of a DGX-1V reads 32 KiB of a V100 in 57 us, and 16 B in 0.86 us
+LINE: Final = 64.0  # bytes of a cache line
+# Loads over a bus that one core has in flight: a core of a DGX-1V reads 32 KiB of a V100 in 57 us, and 16 B in 0.86 us
 UNDER_WAY: Final = 7.0
 WORD: Final = 16.0  # bytes of one load
-HEAD: Final = 2  # loads of the first line that wait for one another, at most: 32 B take twice as long as 16
+HEAD: Final = 2  # maximum dependent loads of the first line: 32 B take twice as long as 16
 UNDER_WAY_FROM: Final = Origin("fitted", "NVIDIA/gdrcopy@fcec3ce0bb40:README.md, half of the sizes")
 STORES: Final = "stores of a core"
 LOADS: Final = "loads of a core"
-Input = tuple[str, str, Cited]  # a number of a derivation: name, value, source
+Input = tuple[str, str, Cited]  # an input of a derivation: name, value, source
 Pages = Literal["pinned", "pageable"]
 Mover = Literal["dma", "cpu", "sm"]
 
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """Options of a copy or a message.
+    """A set of options of a copy or a message.
 
-    protocol: None is the network card's own. messages: equal parts it is sent in. pages: of the host's memory.
-    by: who moves them. waited: the program waits for it. of_service: as of `hwsim.devices.storage.Asked`, for a disk at an end.
+    Args:
+        protocol: protocol of the messages; None: that of the NIC.
+        messages: number of equal messages.
+        pages: kind of host memory.
+        by: mover of the data: DMA engine, CPU core, or GPU kernel (sm).
+        waited: whether the program waits for the copy.
+        of_service: see `hwsim.devices.storage.Asked`, for a disk at an end.
     """
 
     protocol: Protocol | None = None
@@ -53,40 +58,46 @@ PLAIN: Final = Handling()
 
 @dataclass(slots=True)
 class Tally:
-    """Latencies, floors and draws of a transfer beyond what every byte draws of the links and memories on its route.
+    """A collection of costs of a transfer in addition to those of the bytes on links and memories.
 
-    cores: capacities of the cores that work for it.
+    Args:
+        latencies: derivation lines of latencies.
+        floors: derivation lines of lower bounds of the time.
+        terms: derivation lines of draws.
+        draws: (amount, moved, unit) by capacity.
+        holds: held fraction by capacity.
+        cores: capacities of the cores that take part.
     """
 
     latencies: list[Term] = field(default_factory=list)
     floors: list[Term] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
-    draws: dict[str, tuple[float, float, Unit]] = field(default_factory=dict)  # capacity: amount, moved, in which unit
+    draws: dict[str, tuple[float, float, Unit]] = field(default_factory=dict)  # by capacity
     holds: dict[str, float] = field(default_factory=dict)
     cores: set[str] = field(default_factory=set)
 
-    def wait(self, what: str, seconds: float, source: Cited, cpu: str = "", of: str = "") -> None:
-        """A latency, if there is one; cpu: whose cores it takes; of: the device whose copies are started."""
+    def wait(self, label: str, seconds: float, source: Cited, cpu: str = "", of: str = "") -> None:
+        """Add a latency, unless it is 0; cpu: CPU whose cores it occupies; of: device whose copy starts."""
         if seconds > 0:
             unsure = doubts("copy/small", of, source, seconds) if of else ()
-            inputs = ((what, precise(seconds, "s"), source),)
-            self.latencies.append(Term("latency", what, inputs, seconds, cpu and f"{cpu}.cores", "latency", unsure, cpu))
+            inputs = ((label, precise(seconds, "s"), source),)
+            self.latencies.append(Term("latency", label, inputs, seconds, cpu and f"{cpu}.cores", "latency", unsure, cpu))
 
     def clocks(self) -> tuple[tuple[str, float], ...]:
-        """The core at whose speed the longest floor goes, if it is work of a core and not its waiting for a bus."""
+        """Return the core whose clock scales the longest floor, if that is work of a core and not its waiting for a bus."""
         longest = max(self.floors, key=lambda term: term.seconds, default=None)
         if longest is None or longest.capacity not in self.cores or longest.label in (STORES, LOADS):
             return ()
         return ((longest.capacity, 1.0),)
 
     def draw(self, capacity: str, amount: float, moved: float, unit: Unit) -> None:
-        """So much more of a capacity."""
+        """Add an amount drawn from a capacity."""
         before, past, _ = self.draws.get(capacity, (0.0, 0.0, unit))
         self.draws[capacity] = before + amount, past + moved, unit
 
 
 def protocol_on(devices: Mapping[str, PlacedDevice], stops: Sequence[str], asked: Protocol | None) -> Protocol | None:
-    """The protocol of a transfer: as asked, else of the first network card on the route."""
+    """Return the protocol of a transfer: the stated one, else that of the first NIC on the route."""
     if asked is not None:
         return asked
     models = (devices[name].model for name in stops)
@@ -101,21 +112,21 @@ def send_messages(
     count: float,
     protocol: Protocol,
 ) -> None:
-    """Add what messages take of the cards they pass and of the cores next to the cards.
+    """Add the costs of messages on the NICs of the route and on the cores of their hosts.
 
-    A message takes its overhead at either end, before and after the wire. With several messages, the overhead of one hides behind
-    the wire of another.
+    A message has an overhead at each end, before and after the transfer. With several messages, the overhead of one overlaps with
+    the transfer of another.
     """
-    for at, name in enumerate(stops):
+    for index, name in enumerate(stops):
         model = devices[name].model
         if not isinstance(model, Nic):
             continue
-        into, out = network_sides(devices, links[at - 1] if at > 0 else None, links[at] if at < len(links) else None)
+        into, out = network_sides(devices, links[index - 1] if index > 0 else None, links[index] if index < len(links) else None)
         if out == into:
-            continue  # passed from network to network, or never left
+            continue  # between two networks, or no network side
         overhead = model.overhead.get(protocol, 0.0)
         source = source_of(model.sources, f"overhead.{protocol}")
-        cpu = _cpu(devices, stops, at, out) if protocol in ON_CORES else ""
+        cpu = _cpu(devices, stops, index, out) if protocol in ON_CORES else ""
         core = cpu and f"{cpu}.cores"
         tally.wait(f"{protocol} message at {name}", overhead, source, cpu)
         inputs: tuple[Input, ...] = (
@@ -143,15 +154,15 @@ def send_messages(
             tally.terms.append(Term(f"messages of {name}", "messages / rate", inputs, count / model.message_rate, capacity))
 
 
-def _cpu(devices: Mapping[str, PlacedDevice], stops: Sequence[str], at: int, leaving: bool) -> str:
-    """A card's host: the nearest CPU on the route, "" if there is none."""
-    way = reversed(stops[:at]) if leaving else stops[at + 1 :]
-    return next((name for name in way if isinstance(devices[name].model, Cpu)), "")
+def _cpu(devices: Mapping[str, PlacedDevice], stops: Sequence[str], nic: int, leaving: bool) -> str:
+    """Return the host of the NIC at an index of the route: the nearest CPU; "" if there is none."""
+    side = reversed(stops[:nic]) if leaving else stops[nic + 1 :]
+    return next((name for name in side if isinstance(devices[name].model, Cpu)), "")
 
 
 def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequence[Link], size: float, handling: Handling) -> None:
-    """Add what makes a copy, in addition to links and memories: an engine of a GPU, its multiprocessors, a core."""
-    cpu = next((each for each in (start, end) if isinstance(each.model, Cpu)), None)
+    """Add the costs of the mover of a copy: an engine of a GPU, its multiprocessors, or a core."""
+    cpu = next((device for device in (start, end) if isinstance(device.model, Cpu)), None)
     if handling.by == "cpu" and cpu is not None:
         _by_core(tally, start, end, cpu, links, size)
         return
@@ -160,7 +171,7 @@ def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequenc
     if not isinstance(gpu.model, Gpu) or not (isinstance(end.model, Gpu) or end.kind in ("cpu", "memory")):
         return
     if start.kind not in ("cpu", "memory", "gpu"):
-        return  # a disk or a card has an engine of its own
+        return  # disks and NICs have their own DMA engines
     peer = isinstance(start.model, Gpu) and isinstance(end.model, Gpu)
     if handling.by == "sm":
         _by_kernel(tally, gpu.name, gpu.model, size, peer)
@@ -209,14 +220,14 @@ def _by_kernel(tally: Tally, name: str, gpu: Gpu, size: float, peer: bool) -> No
 
 
 def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None, size: float) -> None:
-    """Through a pinned buffer: the host's memory is read and written once more, by a core."""
+    """Add the costs of staging in a pinned buffer: a core reads and writes host memory once more."""
     model = host.model
     if isinstance(model, Cpu | Memory):
         capacity, seconds = model.copy_bytes(host.name, 1.0)
         tally.draw(capacity, 2 * seconds * size, 2 * size, "B")
         key = "memory.bandwidth" if isinstance(model, Cpu) else "bandwidth"
         rate_input = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
-        passes = ("passes", "3", "the engine's own, and a core that reads it and writes it")
+        passes = ("passes", "3", "one by the engine, two by a core that reads and writes")
         inputs = (("bytes", precise(size, "B"), WORKLOAD), passes, rate_input)
         text = "passes x bytes / bandwidth"
         tally.terms.append(Term(f"memory {host.name}, staged", text, inputs, 3 * seconds * size, capacity))
@@ -232,14 +243,14 @@ def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None
 
 
 def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDevice, links: Sequence[Link], size: float) -> None:
-    """A core that loads and stores every byte, and does nothing else meanwhile."""
+    """Add the costs of a core that loads and stores every byte."""
     model, core = cpu.model, f"{cpu.name}.cores"
     if not isinstance(model, Cpu):
         return
     tally.holds[core] = 1.0 / model.cores
     tally.cores.add(core)
     gpu = end.model if isinstance(end.model, Gpu) else None
-    if isinstance(start.model, Gpu) and (start.model.copies.loads is not None or _there_and_back(start.model, links) > 0):
+    if isinstance(start.model, Gpu) and (start.model.copies.loads is not None or _round_trip(start.model, links) > 0):
         _by_loads(tally, start.name, start.model, links, size, cpu.name)
     elif gpu is not None:
         if gpu.copies.store_setup > 0:
@@ -252,26 +263,27 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
         _floor(tally, "copy by a core", passes * size, alone, model.core_rate_source().replace("core_bandwidth: ", ""), core)
 
 
-def _there_and_back(gpu: Gpu, links: Sequence[Link]) -> float:
-    """Seconds of one load: most of a slot's latency is its two ends', so that a switch between them does not double it."""
+def _round_trip(gpu: Gpu, links: Sequence[Link]) -> float:
+    """Return the time (s) of one load. A switch does not double a slot's latency, which mostly arises at its two ends."""
     return 2 * max(link.model.delay() for link in links) + gpu.access_latency() if links else 0.0
 
 
 def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: float, cpu: str) -> None:
-    """A core that loads from a device: each load crosses the links, waits for the memory and comes back.
+    """Add the costs of a core that loads from a device: each load crosses the links, reads the memory and returns.
 
-    Stores are posted, so that a core goes on; of loads it has as many under way as it has buffers for combined accesses.
-    The way there, and a latency of the memory itself, count as of any copy; the rest and the way back are added here.
+    Stores are posted, so the core continues. The number of loads in flight is limited by the core's buffers for combined
+    accesses. Every copy already includes the latency of the route to the device and of its memory; the rest and the way back are
+    added here.
     """
     core = f"{cpu}.cores"
     back, memory = max(link.model.delay() for link in links), gpu.access_latency() - gpu.copy_latency()
-    trip = _there_and_back(gpu, links)
+    trip = _round_trip(gpu, links)
     more = min(HEAD, math.ceil(size / WORD)) - 1 if size > 0 else 0
     inputs: list[Input] = [
         ("back", precise(back, "s"), links[-1].model.sources.get("latency", IDEAL)),
         ("memory", precise(memory, "s"), "l2.miss: " + source_of(gpu.sources, "l2.miss")),
-        ("more", precise(more, "1"), "loads of the first line that wait for the one before"),
-        ("trip", precise(trip, "s"), f"there and back to the memory of {name}"),
+        ("more", precise(more, "1"), "dependent loads of the first line"),
+        ("trip", precise(trip, "s"), f"round trip to the memory of {name}"),
     ]
     seconds = back + memory + more * trip
     unsure = doubts("copy/loads", name, UNDER_WAY_FROM, seconds)
@@ -283,9 +295,9 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     rest = max(0.0, size - LINE)
     inputs = [
         ("bytes", precise(rest, "B"), WORKLOAD + ", after the first line"),
-        ("trip", precise(trip, "s"), f"there and back to the memory of {name}"),
+        ("trip", precise(trip, "s"), f"round trip to the memory of {name}"),
         ("under_way", precise(UNDER_WAY, "1"), UNDER_WAY_FROM),
-        ("line", precise(LINE, "B"), "of a CPU's buffer for combined accesses"),
+        ("line", precise(LINE, "B"), "size of a CPU's buffer for combined accesses"),
     ]
     seconds = rest * trip / (UNDER_WAY * LINE)
     unsure = doubts("copy/loads", name, UNDER_WAY_FROM, seconds)

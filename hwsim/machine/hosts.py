@@ -1,14 +1,19 @@
-"""Shortest ways between equal machines without a search through all of them: out of one, over the switches, into the other.
+"""Shortest routes between equal inner machines, composed of three stretches instead of a search through the whole machine.
 
-A host is a machine inside the machine, or a device that passes nothing on; the core is every other device.
-If wires outside lead from hosts to the core or inside the core, and no route through a third host is as short as one around
-it, the shortest routes are put together from
+A host is an inner machine, or a device that forwards no traffic. The core consists of all other devices, mostly switches. If all
+wires outside hosts connect a host and the core or two devices of the core, and no route through a third host is as short as one
+around it, the shortest routes are composed of
 
-    from a device to the ports of its host      the same for all equal hosts
-    from the switch at a port to another        the same for all hosts at these switches
-    from the ports of the other host inward
+    a stretch from the source to a port of its host              equal for all equal hosts
+    a stretch in the core between the switches at two ports      equal for all hosts at these switches
+    a stretch from a port of the target's host to the target
 
-These are exactly the devices that a search over the whole would find; where one of the conditions fails, that search is made.
+The result contains exactly the devices that a search of the whole machine finds. If a condition fails, that search is made
+instead.
+
+Example: in a pod of four nodes with one NIC each at one switch, the route from node0.gpu to node1.gpu is node0.gpu, node0.nic |
+    switch |
+node1.nic, node1.gpu. All 12 pairs of nodes share both inner stretches, which are computed once.
 """
 
 from __future__ import annotations
@@ -25,19 +30,25 @@ from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import Graph, Net, meet
 from hwsim.machine.placed import below
 
-_MOST_CHECKS: Final = 200_000
+_MOST_CHECKS: Final = 200_000  # maximum pairs of ports that `Hosts.apart` checks
 
 
 class Port(NamedTuple):
-    """A way out of a host: from one of its devices, by its number there, to a device of the core, by its number."""
+    """A link out of a host: number of a device within the host, and number of a device of the core."""
 
     local: int
     core: int
 
 
 class Exit(NamedTuple):
-    """A way from a device to the core: hops, the last device of the host and the first of the core, the devices passed before
-    that, layer by layer."""
+    """A stretch from a device to the core.
+
+    Args:
+        hops: number of links.
+        local: number of the last device within the host.
+        core: number of the first device of the core.
+        layers: names of the devices within the host, layer by layer.
+    """
 
     hops: int
     local: int
@@ -46,7 +57,7 @@ class Exit(NamedTuple):
 
 
 class Hosts:
-    """Hosts of the outermost scope of a machine. owner, starts, part_of_host: see `Owners`. cards: whose is which."""
+    """A calculator of shortest routes between hosts of the outermost scope; owner, starts, part_of_host: see `Owners`."""
 
     def __init__(self, net: Net, cards: Cards | None = None) -> None:
         self._layout = layout = net.layout
@@ -58,17 +69,17 @@ class Hosts:
         self._within: dict[tuple[int, int, int], list[set[str]] | None] = {}
         self._exits: dict[tuple[int, int, int, bool], tuple[Exit, ...]] = {}
         self._latest: tuple[tuple[int, int], tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]] = (-1, -1), (-1, [])
-        self._barred_cards: dict[tuple[int, int], frozenset[str]] = {}  # by part, or by host, and number in it
+        self._barred_cards: dict[tuple[int, int], frozenset[str]] = {}  # by (part or host, number within it)
         self._core_layers: dict[tuple[int, int], tuple[frozenset[int], ...] | None] = {}
 
     @cached_property
     def attached(self) -> Attached | None:
-        """The wires between hosts and the core; None where hosts are linked to hosts."""
+        """Wires between hosts and the core; None if a host is linked to a host."""
         return self.owned.attached(self._layout)
 
     @cached_property
     def apart(self) -> bool:
-        """Whether no shortest way between two passes through a third."""
+        """Whether no shortest route between two hosts passes through a third host."""
         attached = self.attached
         if attached is None:
             return False
@@ -77,17 +88,18 @@ class Hosts:
         for host in representatives.tolist():
             part = self._layout.parts[int(self.part_of_host[host])]
             ports = self._ports(attached, host)
-            for at, port in enumerate(ports):
-                for next_port in ports[at + 1 :]:
+            for index, port in enumerate(ports):
+                for next_port in ports[index + 1 :]:
                     checked += 1
                     if checked > _MOST_CHECKS or (port.core != next_port.core and not self._around(part, port, next_port)):
                         return False
         return True
 
     def layers(self, a: str, b: str, *, own: bool = False) -> list[set[str]] | None:
-        """The devices on shortest routes between two by their distance from a; None where only a search can tell.
+        """Return the devices on shortest routes from a to b by distance from a; None if a search is required.
 
-        own: over the ends' own cards alone.
+        Args:
+            own: use only routes through the ends' own NICs.
         """
         if not self.apart:
             return None
@@ -104,18 +116,18 @@ class Hosts:
         layers: list[set[str]] = [set() for _ in range(best + 1)]
         name = self._layout.name
         for out, core, into in joined:
-            for at, names in enumerate(out.layers):
-                layers[at].update(self._named(h, names))
-            for at, numbers in enumerate(core, len(out.layers)):
-                layers[at].update(name(number) for number in numbers)
-            for at, names in enumerate(into.layers):
-                layers[best - at].update(self._named(k, names))
+            for index, names in enumerate(out.layers):
+                layers[index].update(self._named(h, names))
+            for index, numbers in enumerate(core, len(out.layers)):
+                layers[index].update(name(number) for number in numbers)
+            for index, names in enumerate(into.layers):
+                layers[best - index].update(self._named(k, names))
         return layers
 
     def alike(self, a: int, b: int) -> bool:
-        """Whether the devices on shortest ways between two are in the same order by name for all pairs like these.
+        """Return whether the devices on shortest routes have the same order by name for all equivalent pairs.
 
-        They are where all that are equally far are in one host, or all in the core.
+        They have if all devices at the same distance are in one host, or all in the core.
         """
         h, k = int(self.owner[a]), int(self.owner[b])
         if h == k and h >= 0:
@@ -123,9 +135,9 @@ class Hosts:
         return len({(out.hops, into.hops) for out, _, into in self.shortest(a, b)[1]}) == 1
 
     def shortest(self, a: int, b: int) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
-        """Hops between devices of different hosts, and all routes with that number: out, over the core, in.
+        """Return the hops between devices of different hosts, and all routes with that number as (out, core layers, in).
 
-        Over the ends' own cards, where there are such ways.
+        The routes use the ends' own NICs if there are such routes.
         """
         if self._latest[0] != (a, b):
             by_own_cards = self._shortest(a, b, own=True)
@@ -152,7 +164,7 @@ class Hosts:
         return best, joined
 
     def core_layers(self, s: int, t: int) -> tuple[frozenset[int], ...] | None:
-        """The devices of the core on shortest ways between two of them that stay in it."""
+        """Return the layers of core devices on shortest routes within the core; None if there is no route."""
         key = s, t
         if key not in self._core_layers:
             layers = meet(s, t, self._grow, self._leading, lambda number: len(self._neighbours.get(number, ())))
@@ -163,14 +175,14 @@ class Hosts:
         return {other for number in layer for other in self._neighbours.get(number, ())} - seen
 
     def _leading(self, layer: set[int], beyond: set[int]) -> set[int]:
-        """Those of a layer that are linked to the next; looked for from the side with fewer links."""
+        """Return the members of a layer that are linked to the next, searched from the side with fewer links."""
         near = self._neighbours
         if sum(len(near.get(number, ())) for number in layer) < sum(len(near.get(number, ())) for number in beyond):
             return {number for number in layer if not beyond.isdisjoint(near.get(number, ()))}
         return layer & {other for number in beyond for other in near.get(number, ())}
 
     def _inside(self, a: int, b: int, host: int) -> list[set[str]] | None:
-        """Within one host, where every way around is longer."""
+        """Return the layers of routes within one host; None if a route outside the host is as short."""
         start = int(self.starts[host])
         part = self._layout.parts[int(self.part_of_host[host])]
         if part.child is None:
@@ -188,7 +200,7 @@ class Hosts:
         return [set(self._named(host, names)) for names in layers]
 
     def _exits_of(self, number: int, host: int, *, own: bool = False) -> tuple[Exit, ...]:
-        """The nearest first. own: over the device's own cards alone."""
+        """Return the exits of a device, the nearest first; own: only through its own NICs."""
         attached = self.attached
         if host < 0 or attached is None:
             return (Exit(0, -1, number, ()),)
@@ -197,18 +209,18 @@ class Hosts:
         if exits is None:
             part = self._layout.parts[key[0]]
             barred = self._barred(number, host) if own and part.child is not None else frozenset()
-            ways = self._leave(part, key[1], self._ports(attached, host), barred)
-            exits = self._exits[key] = tuple(sorted(ways, key=lambda one: one.hops))
+            found = self._leave(part, key[1], self._ports(attached, host), barred)
+            exits = self._exits[key] = tuple(sorted(found, key=lambda exit_: exit_.hops))
         return exits
 
     @cached_property
     def closed(self) -> bool:
-        """Whether networks alone lead out of hosts, so that the computers of equal hosts are equal."""
+        """Whether all links out of hosts are network links, so that equal hosts are equal nodes."""
         inside = [bundle for bundle in self._layout.wires.bundles if not bundle.model.network]
-        return not any(bool(((self.owner[each.a] >= 0) | (self.owner[each.b] >= 0)).any()) for each in inside)
+        return not any(bool(((self.owner[bundle.a] >= 0) | (self.owner[bundle.b] >= 0)).any()) for bundle in inside)
 
     def _barred(self, number: int, host: int) -> frozenset[str]:
-        """Cards of a device's host that are not its own, by their names there."""
+        """Return the names, within the host, of NICs that the device does not use."""
         key = int(self.part_of_host[host]) if self.closed else -1 - host, number - int(self.starts[host])
         if key not in self._barred_cards:
             self._barred_cards[key] = self._find_barred(number)
@@ -233,7 +245,7 @@ class Hosts:
     def _way(
         self, child: Layout, local: int, port: int, barred: frozenset[str] = frozenset()
     ) -> tuple[frozenset[str], ...] | None:
-        """The devices on shortest ways inside a host to one that passes on to others; None if there is none."""
+        """Return the layers of devices on shortest routes within a host to a forwarding device; None if there is no route."""
         key = id(child), local, port, barred
         if key not in self._ways:
             name = child.name(port)
@@ -253,13 +265,13 @@ class Hosts:
 
     def _ports(self, attached: Attached, host: int) -> list[Port]:
         rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
-        return [Port(*each) for each in zip(attached.local[rows].tolist(), attached.core[rows].tolist(), strict=True)]
+        return [Port(*ends) for ends in zip(attached.local[rows].tolist(), attached.core[rows].tolist(), strict=True)]
 
     def _around(self, part: Part, port: Port, next_port: Port) -> bool:
-        """Whether from switch to switch the way around a host is shorter than the way through it."""
+        """Return whether the route between two switches around a host is shorter than the route through it."""
         child = part.child
         if child is None:
-            return True  # it passes nothing on
+            return True  # it forwards no traffic
         through = self._way(child, port.local, next_port.local)
         if (
             through is None
@@ -277,7 +289,7 @@ class Hosts:
 
     @cached_property
     def _neighbours(self) -> dict[int, list[int]]:
-        """Neighbours of each device of the core within the core."""
+        """Neighbours within the core of each core device."""
         a, b = self._layout.wires.a, self._layout.wires.b
         inner = (self.owner[a] < 0) & (self.owner[b] < 0)
         neighbours: dict[int, list[int]] = {}

@@ -1,8 +1,8 @@
-"""One scope of a machine: its parts, and the wires between them. Names and numbers are relative to the scope.
+"""Layout of one scope (a machine, or a machine inside it): its parts and wires, with names and numbers relative to the scope.
 
-A part is one value, however many devices it has, and a thousand equal machines inside a machine share one layout. Devices are
-numbered part by part, so that device n of the k-th of these machines has the number start + k x size + n: a few divisions lead
-from a name to a number and back.
+A part is one value for any number of devices, and a thousand equal inner machines share one layout. Devices are numbered part by
+part: device n of the k-th inner machine of a part has the number start + k x size + n. Names and numbers are therefore converted
+by a few divisions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from hwsim.devices.owning import PowerCurve
 
 _DIGITS: Final = "0123456789"
-_LONG: Final = 9  # more digits than any number of a member has
+_LONG: Final = 9  # maximum digits of a member's number
 
 
 class Numbered(Sequence[str]):
-    """`gpu0`, `gpu1`, ...: names that need no list.
+    """A sequence of the names `gpu0`, `gpu1`, ..., without a list.
 
     >>> names = Numbered("gpu", 1_000_000)
     >>> len(names), names[7], names.index("gpu12"), "gpu01" in names
@@ -47,13 +47,13 @@ class Numbered(Sequence[str]):
         return self.many
 
     @overload
-    def __getitem__(self, at: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        if isinstance(at, slice):
-            return [f"{self.stem}{each}" for each in range(self.many)[at]]
-        return f"{self.stem}{range(self.many)[at]}"
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [f"{self.stem}{number}" for number in range(self.many)[index]]
+        return f"{self.stem}{range(self.many)[index]}"
 
     def __iter__(self) -> Iterator[str]:
         stem = self.stem
@@ -63,26 +63,34 @@ class Numbered(Sequence[str]):
         return isinstance(name, str) and self.find(name) is not None
 
     def find(self, name: str) -> int | None:
-        """The place of a name, None if it is not one of these."""
+        """Return the index of a name; None if it is not in the sequence."""
         digits = name[len(self.stem) :]
         return _index(digits, self.many) if name.startswith(self.stem) and digits.isdecimal() and digits.isascii() else None
 
     def index(self, name: str, *_: int) -> int:
-        """The place of a name."""
-        at = self.find(name)
-        if at is None:
+        """Return the index of a name; raise ValueError if it is not in the sequence."""
+        index = self.find(name)
+        if index is None:
             raise ValueError(name)
-        return at
+        return index
 
 
 @dataclass(slots=True)
 class Part:
-    """Devices that are alike, or machines inside the machine that are.
+    """A part: equal devices, or equal inner machines.
 
-    family: its name in the file. names: of its members in their scope. numbered: they are `family` and a number.
-    model: model of its devices; child: layout of each of its machines. start: the number of its first device in its scope.
-    use: the name of the library that it was taken from, "" for none. price: of one of it, as the files say.
-    made: switches that a topology brings.
+    Args:
+        family: name in the file.
+        names: names of its members in their scope.
+        numbered: whether the names are `family` and a number.
+        kind: kind of device, or `machine`.
+        model: model of its devices.
+        child: layout of each inner machine.
+        fidelity: closed form, or request by request.
+        start: number of its first device in its scope.
+        use: name of its part in the library; "": none.
+        price: price of one member, as stated in the files.
+        made: whether they are switches added by a topology.
     """
 
     family: str
@@ -96,29 +104,36 @@ class Part:
     use: str = ""
     price: Price | None = None
     made: bool = False
-    each: int = field(init=False)  # devices of one member
+    each: int = field(init=False)  # devices per member
 
     def __post_init__(self) -> None:
         self.each = 1 if self.child is None else self.child.size
 
     @property
     def size(self) -> int:
-        """Devices in all of it."""
+        """Number of devices."""
         return self.each * len(self.names)
 
     @property
     def forwards(self) -> bool:
-        """Whether traffic of others passes through its devices."""
+        """Whether traffic between other devices passes through its devices."""
         return self.kind in ("cpu", "nic", "switch") or bool(getattr(self.model, "forwards", False))
 
     @property
     def grouped(self) -> bool:
-        """Whether its members are the sockets of one node: all of them are what its family's name means."""
+        """Whether its members are the sockets of one node, so that the name of the family means all of them."""
         return self.kind == "cpu" and self.numbered and len(self.names) > 1
 
 
 class Spot(NamedTuple):
-    """The member of a part that a name means. number: of the device, or of the first one inside the machine."""
+    """A result of a lookup by name.
+
+    Args:
+        part: part that contains the member.
+        member: index of the member.
+        number: number of the device, or of the first device in the inner machine.
+        node: inner machine that contains the part.
+    """
 
     part: Part
     member: int
@@ -127,16 +142,26 @@ class Spot(NamedTuple):
 
 
 class Layout:
-    """power: watts that all its parts draw at the most, as far as they say. used: how much of a budget (lanes, ...) of its
-    devices the wires of this scope take, by number. libraries: for collectives, of this machine itself.
-    file: name of its file in the library, or of the file. drawn, price: of it as a whole, as
-    its file says; drawn_source: where that is from.
+    """A layout of one scope.
+
+    Attributes:
+        parts: parts in the order of their devices.
+        size: number of devices, at any depth.
+        machines: number of inner machines, at any depth.
+        wires: wires of this scope.
+        used: used amount of each budget (lanes, ...), by device number.
+        power: maximum power (W) of all parts, as far as known.
+        libraries: communication libraries of this machine.
+        file: name of the machine in the library, or of its file.
+        drawn: power of the whole machine, as stated in its file.
+        drawn_source: source of that power.
+        price: price of the whole machine, as stated in its file.
     """
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.size = 0
-        self.machines = 0  # inside it, at any depth
+        self.machines = 0
         self.wires = Wires()
         self.used: dict[str, Ints] = {}
         self.power = 0.0
@@ -149,10 +174,10 @@ class Layout:
         self._stems: dict[str, Part] = {}
         self._starts: list[int] = []
         self._limits: dict[str, bool] = {}
-        self._digits = False  # whether a numbered part is called something with a digit at the end
+        self._digits = False  # whether the family of a numbered part ends in a digit
 
     def add(self, part: Part) -> None:
-        """Put a part after all so far; see `clash`."""
+        """Append a part whose names must not exist yet (see `clash`)."""
         part.start = self.size
         self.parts.append(part)
         self._limits.clear()
@@ -164,23 +189,23 @@ class Layout:
             self._stems[part.family] = part
             self._digits |= part.family[-1] in _DIGITS
         else:
-            self._named |= {name: (part, at) for at, name in enumerate(part.names)}
+            self._named |= {name: (part, index) for index, name in enumerate(part.names)}
 
     def clash(self, part: Part) -> str | None:
-        """The first name of a part that another one has already."""
+        """Return the first name of a part that exists already; None if there is none."""
         if not isinstance(part.names, Numbered):
             return next((name for name in part.names if self.local(name) is not None), None)
         stem = part.family
-        taken = [at for name in self._named if (at := part.names.find(name)) is not None]
-        for stem_taken in self._stems:  # gpu1 and its number can be gpu and another
+        taken = [index for name in self._named if (index := part.names.find(name)) is not None]
+        for stem_taken in self._stems:  # gpu1 with number 2 is gpu with number 12
             longer, shorter = (stem_taken, stem) if len(stem_taken) > len(stem) else (stem, stem_taken)
             if longer.startswith(shorter) and longer[len(shorter) :].isdecimal():
                 names = self._stems[stem_taken].names
-                taken += [at for at, name in enumerate(part.names) if name in names]
+                taken += [index for index, name in enumerate(part.names) if name in names]
         return part.names[min(taken)] if taken else None
 
     def local(self, name: str) -> tuple[Part, int] | None:
-        """A member of one of its own parts, by the name it has in this scope."""
+        """Return (part, index of the member) of a name in this scope, not in inner machines; None if there is none."""
         member = self._named.get(name)
         if member is not None:
             return member
@@ -195,8 +220,8 @@ class Layout:
         return None
 
     def find(self, name: str) -> Spot | None:
-        """A device or a machine at any depth, by its full name."""
-        layout, number, at, rest = self, 0, 0, name
+        """Return the device or inner machine of a full name, at any depth; None if there is none."""
+        layout, number, start, rest = self, 0, 0, name
         while True:
             head, dot, tail = rest.partition(".")
             member = layout.local(head)
@@ -205,29 +230,29 @@ class Layout:
             part, index = member
             number += part.start + index * part.each
             if not dot:
-                return Spot(part, index, number, name[: max(at - 1, 0)])
+                return Spot(part, index, number, name[: max(start - 1, 0)])
             if part.child is None:
                 return None
-            layout, rest, at = part.child, tail, at + len(head) + 1
+            layout, rest, start = part.child, tail, start + len(head) + 1
 
     def at(self, number: int) -> tuple[Part, int, int]:
-        """The part of a device, the index of its member, and the device's number in the member."""
+        """Return (part, index of the member, device number within the member) of a device number."""
         part = self.parts[bisect_right(self._starts, number) - 1]
         index, rest = divmod(number - part.start, part.each)
         return part, index, rest
 
     def place(self, part: Part) -> int:
-        """The place of a part that has members among the parts."""
+        """Return the index of a part with at least one member."""
         return bisect_right(self._starts, part.start) - 1
 
     def name(self, number: int) -> str:
-        """The full name of a device."""
+        """Return the full name of a device."""
         part, index, rest = self.at(number)
         own = part.names[index]
         return own if part.child is None else f"{own}.{part.child.name(rest)}"
 
     def walk(self, taken: Callable[[Part], Sequence[str]], parts: Sequence[Part] | None = None) -> Iterator[str]:
-        """In natural order the names that `own` takes of each part, at any depth."""
+        """Iterate over the names that `taken` selects from each part, at any depth, in natural order; parts: default all."""
         runs = [run for part in (self.parts if parts is None else parts) if (run := _Run.of(part, taken)) is not None]
         runs.sort(key=lambda run: natural(run.first))
         if all(natural(before.last) < natural(after.first) for before, after in pairwise(runs)):
@@ -235,7 +260,7 @@ class Layout:
         return merge(*(run.names() for run in runs), key=natural)
 
     def every(self) -> Iterator[Part]:
-        """Its parts and the parts of the machines inside it, each once."""
+        """Iterate over its parts and those of inner machines, each once."""
         seen: set[int] = set()
         waiting = list(self.parts)
         while waiting:
@@ -246,36 +271,36 @@ class Layout:
                 waiting += part.child.parts if part.child is not None else []
 
     def limits(self, budget: str) -> bool:
-        """Whether one of its parts says how much of a budget (lanes, ...) it has."""
+        """Return whether one of its parts states a budget (lanes, ...)."""
         if budget not in self._limits:
             self._limits[budget] = any(getattr(part.model, budget, None) is not None for part in self.every())
         return self._limits[budget]
 
     def prices(self) -> Iterator[Price]:
-        """Prices that its files say, of machines and of parts."""
+        """Iterate over the prices of machines and parts that are stated in the files."""
         for scope in self.scopes():
             yield from (price for price in (scope.price, *(part.price for part in scope.parts)) if price is not None)
 
     @property
     def priced(self) -> bool:
-        """Whether its files say a price."""
+        """Whether its files state a price."""
         return any(True for _ in self.prices())
 
     def scopes(self) -> list[Layout]:
-        """Itself and what the machines inside it hold, each once."""
+        """Return its own layout and those of inner machines, each once."""
         return [self, *{id(part.child): part.child for part in self.every() if part.child is not None}.values()]
 
 
 def _index(digits: str, count: int) -> int | None:
-    """The place that a number is, None where it is none or not written so."""
+    """Return the number that the digits represent if it is below `count` and has no leading zero; else None."""
     if not digits or len(digits) > _LONG or (digits[0] == "0" and len(digits) > 1):
         return None
-    at = int(digits)
-    return at if at < count else None
+    index = int(digits)
+    return index if index < count else None
 
 
 class _Run:
-    """Names taken of one part: some members themselves, and the same names inside each."""
+    """An iterator over selected names of one part: of members, and of devices inside each member."""
 
     __slots__ = ("first", "inner", "last", "own", "part")
 
@@ -287,23 +312,21 @@ class _Run:
 
     @classmethod
     def of(cls, part: Part, own: Callable[[Part], Sequence[str]]) -> _Run | None:
-        """None where nothing is taken."""
         taken = own(part)
         inner = list(part.child.walk(own)) if part.child is not None else []
         return cls(part, taken, inner) if taken or inner else None
 
     def names(self) -> Iterator[str]:
-        """In natural order."""
         if not self.inner:
             return iter(self.own)
         inner, members = self.inner, self.part.names
         if not self.own:
-            return (f"{member}.{each}" for member in members for each in inner)
+            return (f"{member}.{name}" for member in members for name in inner)
         taken = self.own if self.own is members else frozenset(self.own)
         return (
             name
             for member in members
             for name in (
-                (member, *(f"{member}.{each}" for each in inner)) if member in taken else (f"{member}.{each}" for each in inner)
+                (member, *(f"{member}.{tail}" for tail in inner)) if member in taken else (f"{member}.{tail}" for tail in inner)
             )
         )

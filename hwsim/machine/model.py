@@ -1,4 +1,4 @@
-"""The machine as a value: what is placed where, under which name, linked to what."""
+"""A machine as an immutable value: lookups by name, routes, costs of transfers and of disk accesses."""
 
 from __future__ import annotations
 
@@ -31,22 +31,29 @@ if TYPE_CHECKING:
     from hwsim.spec import Warning
 
 
-_WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of all of them
+_WRITTEN_OUT: Final = 10_000  # number of devices up to which a plain dict of all of them is returned
 
 
 class _Hosts(dict[Hashable, tuple[int, float]]):
-    """Which CPU of its machine works for a device, and the links between them, for all at equal places of equal machines."""
+    """A cache of (index of the host CPU, number of links to it), by places of devices in equal machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Devices and nodes by full name and links, all in natural order (gpu10 after gpu9).
+    """A machine; all collections are in natural order of names (gpu10 after gpu9).
 
-    groups: what a bare `cpu` means in a node of several sockets, all of their cores, by name.
-    let: the parameters the file was read with.
-    libraries: what its devices exchange data with, by machine inside it ("" for the whole), then by kind.
-    ideal: nothing that it leaves out is filled in.
-    unsure: numbers whose spread its file says.
+    Args:
+        name: name in the file.
+        devices: devices by full name.
+        nodes: machines inside the machine by full name.
+        groups: groups of CPU sockets by name: a bare `cpu` in a node of several sockets means all their cores.
+        links: links in both directions.
+        capacities: capacities by name.
+        let: parameters with which the file was read.
+        warnings: warnings about the file.
+        libraries: communication libraries by inner machine ("" for the whole), then by kind.
+        ideal: whether the file states `class: ideal`, so that no class defaults are used.
+        unsure: uncertain numbers of the file.
     """
 
     name: str
@@ -66,60 +73,63 @@ class Machine:
     _kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
     def kept(self, kind: Callable[[], V]) -> V:
-        """Results worked out on this machine, by their class: empty at first, and the caller's to fill."""
+        """Return the cache of results of this type for this machine; it starts empty, and the caller fills it."""
         return self._kept.value(kind)
 
     @property
     def layout(self) -> Layout:
-        """Its parts as the file has them: equal devices, and equal machines inside it, once."""
+        """Parts as in the file: equal devices and equal inner machines are stored once."""
         return self._routes.net.layout
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
-        """Full names of the devices (or nodes) that a name, family*, range or list of these means.
+        """Return the full names of the devices or nodes that match a name, family*, range, or list of these.
 
-        `gpu0`, `gpu*`, `gpu0..3`, `node*.gpu*`, `node0..95.gpu*`; a bare kind means the only
-        part of that kind; `cpu` means all sockets of the node. Names resolve inside the node
-        `inside` first, then outwards; where a scope itself has no such name, at any depth in it.
+        Examples: `gpu0`, `gpu*`, `gpu0..3`, `node*.gpu*`, `node0..95.gpu*`. A bare kind matches the only part of that kind; `cpu`
+        matches all sockets of a node. Names are looked up in the node `inside` first, then in the nodes around it; in each, first
+        among its own parts, then at any depth.
 
         Raises:
-            UnknownName: nothing has that name, or a bare kind fits several parts.
+            UnknownName: no device has that name, or a bare kind matches several parts.
         """
         return self._names.select(pattern, inside)
 
     def one(self, pattern: str | Sequence[str], inside: str = "") -> str:
-        """The only name that `select` finds.
+        """Return the only name that `select` finds.
 
         Raises:
-            UnknownName: there is none, or there are several (the message lists them).
+            UnknownName: it finds none or several (the message lists them).
         """
         return self._names.one(pattern, inside)
 
     def device(self, name: str) -> PlacedDevice:
-        """The device (or group of sockets) of that full name, as `select` and `one` give it."""
+        """Return the device (or group of sockets) of a full name, as returned by `select` and `one`."""
         found = self.devices.get(name) or self.groups.get(name)
         if found is None:
             raise self._names.no_device(name)
         return found
 
     def node_of(self, name: str) -> str:
-        """The machine inside the machine that a device of that full name is in; cheap, as it looks at the name alone."""
+        """Return the inner machine of a device by its full name; no lookup is required."""
         return within(name)[0]
 
     def home_of(self, name: str) -> str:
-        """The smallest machine that has a CPU and holds a device, or is the machine inside the machine of that name; else ""."""
+        """Return the smallest inner machine with a CPU that contains the device or inner machine `name`, or is it; else ""."""
         node = name if name in self.nodes else self.node_of(name)
         while node and not self.devices_of("cpu", node):
             node = self.node_of(node)
         return node
 
     def host_of(self, name: str, *, linked: bool = False) -> str:
-        """The CPU that works for a device, or for a machine inside the machine; "" if the machine has none.
+        """Return the host CPU of a device or of an inner machine; "" if there is none.
 
-        That is a CPU of the smallest machine around it that has any: the one with the fewest links to the device, the first of
-        those as near. A CPU is its own.  linked: "" too where no link leads to the device.
+        The host is a CPU of the smallest machine around the device that has one: the CPU with the fewest links to the device, the
+        first among equals. A CPU is its own host.
+
+        Args:
+            linked: return "" if no route connects the CPU and the device.
         """
         cpus = self.devices_of("cpu", self.home_of(name))
-        if not name or name in self.nodes or (len(cpus) < 2 and not linked):  # cheap, and a machine has its first
+        if not name or name in self.nodes or (len(cpus) < 2 and not linked):  # a machine gets its first CPU
             return cpus[0] if cpus else ""
 
         def links(cpu: str) -> float:
@@ -131,140 +141,141 @@ class Machine:
         known, key = self.kept(_Hosts), self.inside((*cpus, name))
         place = known.get(key) if key is not None else None
         if place is None:
-            place = known[key] = min(enumerate(map(links, cpus)), key=lambda each: (each[1], each[0]), default=(0, inf))
+            place = known[key] = min(enumerate(map(links, cpus)), key=lambda pair: (pair[1], pair[0]), default=(0, inf))
         return "" if place[1] == inf and (linked or not cpus) else cpus[place[0]]
 
     def samples(self, names: Iterable[str]) -> tuple[PlacedDevice, ...]:
-        """The first device of every part that these devices belong to: all models and kinds among very many names.
+        """Return one device per part of these devices, to get all models and kinds among very many names.
 
-        Nothing is made but the few that are returned. Equal machines inside the machine share their parts; groups of sockets
-        are looked up one by one.
+        No other devices are created. Equal inner machines share their parts; groups of sockets are looked up one by one.
 
         Raises:
-            UnknownName: no device.
+            UnknownName: a name is not that of a device.
         """
         return tuple(map(self.device, self._transfers.bulk.of_each_part(tuple(names))))
 
     def part_of(self, name: str) -> Hashable:
-        """The part that a device belongs to, the same in equal machines inside the machine; None if the name is no device's."""
+        """Return a key of the part of a device, equal in equal inner machines; None if no device has this name."""
         return self._transfers.bulk.part_of(name)
 
     def inside(self, names: Sequence[str]) -> Hashable:
-        """A key of devices that are in one machine inside the machine; None where no key says what is between them.
+        """Return a key of devices of one inner machine; None if there is no such key.
 
-        Equal for devices at equal places of equal machines, if what one transfer between them costs and shares with another is
-        the same but for names.
+        The key is equal for devices at equal places of equal machines, if transfers between them have the same costs and share
+        the same capacities except for names.
         """
         return self._transfers.bulk.inside(names)
 
     def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
-        """Full names of all devices of one kind in a node (default: everywhere)."""
+        """Return the full names of all devices of one kind in a node (default: in the whole machine)."""
         return self._names.of_kind(kind, inside)
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """The kind of every device by name; cheap, whatever the size."""
+        """Kind of every device by name, created lazily."""
         by_name = kinds(self._routes.net.layout)
         return dict(by_name) if len(by_name) <= _WRITTEN_OUT else by_name
 
     def by_requests(self) -> tuple[str, ...]:
-        """The devices that are to be simulated request by request; cheap where there are none."""
+        """Return the devices that are simulated request by request."""
         layout = self._routes.net.layout
         return tuple(layout.walk(lambda part: part.names if part.child is None and part.fidelity == "requests" else ()))
 
     def route(self, a: str, b: str) -> tuple[Link, ...]:
-        """Links from a to b: fewest hops, then the widest bottleneck, then names.
+        """Return the links from a to b: fewest hops, then the widest bottleneck, then the order of names.
 
-        Between its ends a route passes only through switches, CPUs, NICs and devices that say
-        `forwards: true`. For a group of sockets, the socket nearest to the other end.
+        A route passes only through switches, CPUs, NICs and devices with `forwards: true`. If an end is a group of sockets, the
+        route ends at the socket nearest to the other end.
 
         Raises:
-            NoRoute: they are not connected.
+            NoRoute: the devices are not connected.
         """
         return self._routes.route(*self._transfers.ends(a, b)).links
 
     def links_from(self, name: str) -> list[Link]:
-        """The links that leave a device, by the names of their other ends, then by their own; none others are made."""
+        """Return the links that leave a device, ordered by the names of their targets, then of the links."""
         return self._routes.net.leaving(name)
 
     def links_called(self, name: str) -> list[Link]:
-        """All links of that name, as in `links`; none others are made."""
+        """Return all links of a name, in the order of `links`."""
         return self._routes.net.called(name)
 
     @property
     def link_names(self) -> tuple[str, ...]:
-        """Names of links, each once, in order; cheap."""
+        """Names of links, sorted, without duplicates."""
         return tuple(sorted({bundle.name for layout in self._routes.net.layout.scopes() for bundle in layout.wires.bundles}))
 
     def transfer(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
-        """`size` bytes from a to b; `handling` says in how many messages, from which memory, by whom.
+        """Return the cost of moving `size` bytes from a to b.
 
-        Draws the bytes from every link direction on the route, and their time from the memories
-        at both ends. Latency: the sum over the links, the switches and NICs passed, and the
-        memories. From a device to itself: a copy that reads and writes its memory.
+        The cost draws bytes from every link direction on the route, and time from the memories at both ends. Its latency is the
+        sum over links, switches, NICs and memories. A transfer from a device to itself reads and writes its memory.
+
+        Args:
+            handling: number and protocol of messages, kind of host memory, and mover.
 
         Raises:
-            NoRoute: they are not connected.
+            NoRoute: the devices are not connected.
         """
         return self._transfers.cost(a, b, size, handling)
 
     def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling = PLAIN) -> Draws:
-        """Costs of `transfer(sources[i], targets[i], size, handling)` for every i, in columns (see `Draws`).
+        """Return the costs of `transfer(sources[i], targets[i], size, handling)` for all i as columns.
 
-        Pairs like one that is known (equal nodes at equal switches) take about a microsecond each and make no objects.
-        Copies by a core (`by="cpu"`), and within a group of sockets, are for `transfer` alone.
+        A pair that is equivalent to an earlier one (equal nodes at equal switches) takes about a microsecond and creates no
+        objects. Copies by a core (`by="cpu"`) and copies within a group of sockets are supported only by `transfer`.
 
         Raises:
-            NoRoute: two of them are not connected.
-            UnknownName: no device.
+            NoRoute: a pair is not connected.
+            UnknownName: a name is not that of a device.
         """
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} sources, but {len(targets)} targets")
-        places = np.arange(2 * len(sources))
-        return self.draws_among((*sources, *targets), places[: len(sources)], places[len(sources) :], size, handling)
+        sources_at, targets_at = np.split(np.arange(2 * len(sources)), 2)
+        return self.draws_among((*sources, *targets), sources_at, targets_at, size, handling)
 
     def draws_among(
         self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handlings = PLAIN
     ) -> Draws:
-        """The same from and to places among names; size: of all, or of each: then a shape has one size, too."""
+        """Return the same for sources and targets as indexes into `names`; size: of all pairs, or of each (one per shape)."""
         return self._transfers.bulk.draws(names, sources, targets, size, handling)
 
     def capacity_name(self, number: int) -> str:
-        """Name of the capacity of that number (`Draws.capacity`). Cheap: nothing else is named.
+        """Return the name of a capacity by its number (`Draws.capacity`).
 
         Raises:
-            UnknownName: the number is no capacity's.
+            UnknownName: no capacity has this number.
         """
         return self._transfers.bulk.numbering.name(number)
 
     def capacity_number(self, name: str) -> int:
-        """The number of a capacity: the inverse of `capacity_name`.
+        """Return the number of a capacity: the inverse of `capacity_name`.
 
         Raises:
-            UnknownName: nothing has a capacity of that name.
+            UnknownName: no capacity has this name.
         """
         return self._transfers.bulk.numbering.number(name)
 
     def link_kind(self, capacity: str) -> str:
-        """The kind of link that a capacity is of; "" if it is of none."""
+        """Return the kind of the link of a capacity; "" if it is not that of a link."""
         link = self._routes.net.drawing(capacity)
         return "" if link is None else link.kind
 
     @property
     def capacity_numbers(self) -> int:
-        """Numbers of capacities lie from 0 to before this: the length of an array with a place for each."""
+        """Upper bound of all capacity numbers: the length of an array indexed by them."""
         return self._transfers.bulk.numbering.count
 
     def read(
         self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, to: str = ""
     ) -> Cost:
-        """`times` reads of `size` bytes each from a disk, moved on to `to`.
+        """Return the cost of `times` reads of `size` bytes each from a disk, with the transfer to `to`.
 
-        Without `to`, or from a disk that the machine links to nothing, what the disk takes alone.
+        Without `to`, or if the disk has no links, the cost covers only the disk.
 
         Raises:
-            UnknownName: not a disk.
-            NoRoute: the disk has links, but none leads to `to`.
+            UnknownName: the device is not a disk.
+            NoRoute: the disk has links, but no route to `to`.
         """
         from hwsim.devices.storage import Asked
 
@@ -272,9 +283,9 @@ class Machine:
         return self.serve(disk, "read", request, to)
 
     def serve(self, disk: str, direction: Direction, request: Asked, partner: str = "") -> Cost:
-        """Cost of an op on a disk, with its bytes moved on to `partner` (or, written, coming from it).
+        """Return the cost of an op on a disk, with the transfer of its bytes to `partner` (for writes: from it).
 
-        A request with a share of writes reads one part and writes the other, in turns.
+        A request with a fraction of writes alternates between reads and writes.
         """
         model, share = self._disk(disk), request.written
         if not 0 < share < 1:
@@ -284,8 +295,8 @@ class Machine:
         from hwsim.devices.storage import mixed
 
         cost = mixed(model, disk, request)
-        for way, part in (("read", 1 - share), ("write", share)):
-            cost = self._with_links(cost, disk, way, request.bytes * part, partner)
+        for part_direction, part in (("read", 1 - share), ("write", share)):
+            cost = self._with_links(cost, disk, part_direction, request.bytes * part, partner)
         return replace(cost, requests=request.requests(disk, direction))
 
     def _with_links(self, cost: Cost, disk: str, direction: str, size: float, partner: str) -> Cost:
@@ -295,20 +306,20 @@ class Machine:
         return join(cost, self._transfers.cost(*ends, size, ends=False))
 
     def library(self, devices: Sequence[str], kinds: Sequence[str]) -> Library | None:
-        """The library by which these devices exchange data: of the first of the kinds that a machine around them all states.
+        """Return the communication library of these devices: of the first of the kinds that a machine around all of them states.
 
-        If there is none, and the devices are in several nodes that all state the same library, this library.
+        If there is none, and all of their nodes state the same library, return that library.
         """
         if not self.libraries:
             return None
         return library_of(self.libraries, [self.node_of(name) for name in devices], kinds)
 
     def rates(self) -> Mapping[str, float]:
-        """Capacity name to amount per second: what `Demand.alone` needs. Each is looked up when it is asked for."""
+        """Return the rate of each capacity by name, looked up lazily, for `Demand.alone`."""
         return rates(self.capacities)
 
     def _disk(self, name: str) -> Storage:
         model = self.device(name).model
         if not isinstance(model, Storage):
-            raise UnknownName(f"{name} is a {model.kind}, not a disk", "to move bytes between devices, use copy")
+            raise UnknownName(f"{name} is a {model.kind}: expected a disk", "use copy to move bytes between devices")
         return model

@@ -1,4 +1,4 @@
-"""Numbers of a machine's file that are unsure, and the machine with each of them moved: how far answers follow is then seen."""
+"""Sensitivity to uncertain numbers of a machine file: the machine with each number moved to the ends of its 90 % range."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from hwsim.machine.model import Machine
 
 _WATTS: Final = frozenset({"power", "supply"})
-_UNFELT: Final = _WATTS | {"price", "endurance"}  # keys whose numbers set no time
-MOST: Final = 32  # numbers
-END: Final = 1.6449  # standard deviations to the ends of a range that holds nine of ten
+_UNFELT: Final = _WATTS | {"price", "endurance"}  # keys whose numbers do not affect times
+MOST: Final = 32  # maximum number of uncertain numbers
+END: Final = 1.6449  # standard deviations to the ends of a 90 % range
 
 Build = Callable[[Tree, Mistakes, Tree | None], "Machine | None"]
 Found = tuple[tuple[str, ...], Tree, Origin]
 
 
 class Moved(NamedTuple):
-    """Numbers with one error, and the machine with them at both ends of their range and nothing said of them.
+    """A group of numbers with one error, and the machine with them at both ends of their range.
 
-    ends: at one where the other cannot be (95 % and more).
+    Args:
+        doubt: source of uncertainty.
+        origin: source of the first number.
+        ends: machines with the numbers at the lower and upper end, without their sources; only one if the other end is impossible
+            (a share above 100 %).
+        place: place of the first number.
     """
 
     doubt: Doubt
@@ -36,31 +41,34 @@ class Moved(NamedTuple):
 
 
 def moved(tree: Tree, resolved: Tree, mistakes: Mistakes, build: Build) -> Iterator[Moved]:
-    """Each number of the file, and of the user's files that it uses, with a spread or of a guess.
+    """Yield each uncertain number (with a spread, or guessed) of the file and of the user's files that it uses.
 
-    It is refused where no machine can be made with the number moved; a guess of watts is an error that energies have anyway.
+    Add a mistake if no machine can be built with the number moved. Guessed powers are skipped: energies have that error anyway.
 
-    resolved: the tree with the files that it uses.  build: makes the machine of a file's tree, or of a resolved one.
+    Args:
+        tree: tree of the file.
+        resolved: tree with the files that it uses.
+        build: function that builds the machine of a tree or of a resolved tree.
     """
     used = [(resolved, path, node) for path, node in doubted(resolved) if node.place.file != tree.place.file]
-    alike: dict[tuple[Doubt, bool], list[Found]] = {}  # numbers with one error are wrong together
-    for whole, path, node in (*[(tree, *each) for each in doubted(tree)], *used):
+    alike: dict[tuple[Doubt, bool], list[Found]] = {}  # numbers with one error move together
+    for whole, path, node in (*[(tree, *number) for number in doubted(tree)], *used):
         origin = origin_of(node)
         if origin is not None and origin.doubts and (origin.spread or of_user(node)):
-            name = ".".join(each for each in path if not each.isdigit()).removeprefix("parts.")
+            name = ".".join(key for key in path if not key.isdigit()).removeprefix("parts.")
             alike.setdefault((doubt_of(name, origin)._replace(case="stated"), whole is resolved), []).append((path, node, origin))
     if len(alike) > MOST:
-        message = f"{len(alike)} numbers are unsure, of which an answer follows {MOST}: each takes two more"
-        mistakes.add(tree.place, message, "leave out `spread` and `source: guess` where they matter least")
+        message = f"{len(alike)} numbers are uncertain: expected at most {MOST}, because each requires two more runs"
+        mistakes.add(tree.place, message, "omit `spread` and `source: guess` of the least important numbers")
     for (doubt, is_resolved), found in alike.items() if len(alike) <= MOST else ():
         (path, node, origin), *_ = found
         factors = [math.exp(end * origin.step) for end in (-END, END) if _UNFELT.isdisjoint(path)]
         ends = [_built(resolved if is_resolved else tree, found, build, is_resolved, factor) for factor in factors]
-        if made := tuple(each for each in ends if each is not None):
+        if made := tuple(machine for machine in ends if machine is not None):
             yield Moved(doubt, origin, made, node.place)
         elif origin.spread or _UNFELT.isdisjoint(path):
-            message = f"no answer carries how unsure this number is ({origin!s})"
-            mistakes.add(node.place, message, "say it of a rate, a time or a share of a part or a link, or leave it out here")
+            message = f"the uncertainty of this number ({origin!s}) has no effect on times"
+            mistakes.add(node.place, message, "state it for a rate, a time or a share of a part or link, or omit it")
 
 
 def _built(tree: Tree, found: Sequence[Found], build: Build, is_resolved: bool, factor: float) -> Machine | None:
@@ -75,16 +83,16 @@ def _built(tree: Tree, found: Sequence[Found], build: Build, is_resolved: bool, 
 
 
 def _times(node: Tree, factor: float, *, is_count: bool) -> Tree:
-    """The number alone, times a factor; an expression is worked out first, and a count moves by one at least."""
+    """Return the number without its source, times a factor; expressions are evaluated first, counts change by at least 1."""
     value, quantity = node.get("value") or node, node.quantity
     if isinstance(value.value, str) and "$" in value.value:
         return Tree(f"({value.value}) * {factor!r}", value.place, over=node.over)
     if quantity is None:
-        return node  # which its reader refuses
+        return node  # an error when it is read
     number = quantity.value * factor if quantity.dimension.plain else quantity * factor
     if is_count and isinstance(value.value, int):
-        by = round(value.value * factor) - value.value
-        number = max(0, value.value + (by or int(math.copysign(1, factor - 1))))
+        change = round(value.value * factor) - value.value
+        number = max(0, value.value + (change or int(math.copysign(1, factor - 1))))
     return Tree(number, value.place, over=node.over)
 
 
@@ -93,5 +101,5 @@ def _put(node: Tree, path: Sequence[str], value: Tree) -> Tree:
         return value
     first, *rest = path
     if isinstance(node.value, list):
-        return node.having([_put(each, rest, value) if at == int(first) else each for at, each in enumerate(node.value)])
+        return node.having([_put(item, rest, value) if index == int(first) else item for index, item in enumerate(node.value)])
     return node.put(first, _put(dict(node.items())[first], rest, value))

@@ -1,6 +1,6 @@
-"""Names: from what a file says (`gpu*`, `node0..95.gpu*`, `disk`) to the full names of devices.
+"""Resolution of names in files (`gpu*`, `node0..95.gpu*`, `disk`) to full names of devices.
 
-The meaning of a pattern inside a machine is worked out once for all equal machines; only the names that are found are made.
+A pattern is resolved once for all equal inner machines, and only the names that are found are created.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from hwsim.spec.mistakes import did_you_mean
 
 _DOT: Final = re.compile(r"(?<!\.)\.(?!\.)")
 _SEGMENT: Final = re.compile(r"(?P<text>[A-Za-z][\w-]*?)(?:(?P<star>\*)|(?P<first>\d{1,9})\.\.(?P<last>\d{1,9}))?", re.ASCII)
-_ALL_NAMED: Final = 200  # devices, up to which a hint may be any name
-_COMPARED: Final = 10_000  # the same for a full name
+_ALL_NAMED: Final = 200  # number of devices up to which hints are chosen from all names
+_COMPARED: Final = 10_000  # number of devices up to which a full name is compared with all names
 
 __all__ = ["Names", "UnknownName", "below", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Text between two dots: a name, a family (`gpu*`) or some of a family (`gpu0..3`)."""
+    """A part of a name between two dots: a name, a family (`gpu*`), or a range of a family (`gpu0..3`)."""
 
     text: str
     star: bool = False
-    some: range | None = None
+    numbers: range | None = None
 
 
 def _segments(pattern: str) -> list[_Segment]:
@@ -39,20 +39,20 @@ def _segments(pattern: str) -> list[_Segment]:
     for text in _DOT.split(pattern.strip()):
         match = _SEGMENT.fullmatch(text)
         if match is None:
-            raise UnknownName(f"'{text}' in '{pattern}' is not a name", "names look like gpu, gpu0, gpu*, gpu0..3, node*.gpu*")
-        some = None
+            raise UnknownName(f"invalid name '{text}' in '{pattern}'", "write names like gpu, gpu0, gpu*, gpu0..3, node*.gpu*")
+        numbers = None
         if match["first"] is not None:
-            some = range(int(match["first"]), int(match["last"]) + 1)
-            if not some:
-                raise UnknownName(f"the range '{text}' ends before it begins", "write the smaller number first")
-        segments.append(_Segment(match["text"], match["star"] is not None, some))
+            numbers = range(int(match["first"]), int(match["last"]) + 1)
+            if not numbers:
+                raise UnknownName(f"the range '{text}' is empty", "write the smaller number first")
+        segments.append(_Segment(match["text"], match["star"] is not None, numbers))
     return segments
 
 
 class Names:
-    """The index behind `Machine.select`; full names in natural order throughout.
+    """An index of names, used by `Machine.select`; full names are in natural order.
 
-    Parts added to the layout later are known by their full names only.
+    Parts that are added to the layout later are found only by their full names.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -71,32 +71,33 @@ class Names:
             return self._found[key]
         several = (tuple(pattern), inside)
         if several not in self._several:
-            self._several[several] = tuple(dict.fromkeys(chain.from_iterable(self.select(each, inside) for each in pattern)))
+            self._several[several] = tuple(dict.fromkeys(chain.from_iterable(self.select(name, inside) for name in pattern)))
         return self._several[several]
 
     def one(self, pattern: str | Sequence[str], inside: str = "") -> str:
         """See `Machine.one`."""
         names = self.select(pattern, inside)
         if not names:
-            raise UnknownName("a name is missing")
+            raise UnknownName("expected a name, got an empty list")
         if len(names) != 1:
             raise _several(pattern if isinstance(pattern, str) else ", ".join(pattern), names)
         return names[0]
 
     def of_kind(self, kind: str, inside: str = "") -> tuple[str, ...]:
         """See `Machine.devices_of`."""
-        key = f"{kind}?", inside  # no pattern looks like that
+        key = f"{kind}?", inside  # not a valid pattern
         if key not in self._found:
             scope = self._scope(inside)
             self._found[key] = () if scope is None else tuple(below(inside, name) for name in self._walk(scope, _is_kind(kind)))
         return self._found[key]
 
     def no_device(self, name: str) -> UnknownName:
-        """The error for a full name that is no device's."""
+        """Return the error for a full name that is not that of a device."""
         spot = self._layout.find(name)
         if spot is not None and spot.part.child is not None:
-            inner = [below(name, each) for each in spot.part.child.walk(members_of_devices)]
-            return UnknownName(f"{name} is a machine, not a device", f"name a device in it: {listed(inner)}" if inner else None)
+            inner = [below(name, inner_name) for inner_name in spot.part.child.walk(members_of_devices)]
+            hint = f"name a device in it: {listed(inner)}" if inner else None
+            return UnknownName(f"{name} is a machine: expected a device", hint)
         candidates = self._walk(self._layout, members_of_devices) if self._layout.size <= _COMPARED else self._families()
         return UnknownName(f"there is no device '{name}'", did_you_mean(name, candidates))
 
@@ -114,7 +115,6 @@ class Names:
             scope, _ = within(scope)
 
     def _find(self, scopes: Iterable[str], segment: _Segment) -> list[str]:
-        """In each of some scopes, in their order."""
         full_names: list[str] = []
         for scope in scopes:
             layout = self._scope(scope)
@@ -131,19 +131,19 @@ class Names:
         return full_names
 
     def _scope(self, name: str) -> Layout | None:
-        """Layout of a machine inside the machine (or of the whole); None if a name is not such a machine's."""
+        """Return the layout of an inner machine, or of the whole for ""; None if there is none."""
         if not name:
             return self._layout
         spot = self._layout.find(name)
         return None if spot is None else spot.part.child
 
     def _inside(self, layout: Layout, segment: _Segment, scope: str) -> Sequence[str]:
-        """In the scope itself, else at any depth in it, else by kind; named as the scope does.  scope: its name, for mistakes."""
+        """Find names in the scope itself, else at any depth in it, else by kind; scope: name of the scope, for messages."""
         text = segment.text
         if segment.star:
             return self._family(layout, text) or self._anywhere(layout, text)
-        if segment.some is not None:
-            return self._range(layout, text, segment.some, scope)
+        if segment.numbers is not None:
+            return self._range(layout, text, segment.numbers, scope)
         if layout.local(text) is not None or any(part.grouped and part.family == text for part in self._parts_of(layout)):
             return [text]
         return self._lone(layout, text, self._family(layout, text), scope) or self._deep(layout, text, scope)
@@ -163,7 +163,7 @@ class Names:
         return exact or self._lone(layout, text, self._anywhere(layout, text), scope)
 
     def _lone(self, layout: Layout, text: str, names: Sequence[str], scope: str) -> Sequence[str]:
-        """Meaning of a bare kind or family: its only part, or all sockets of a node."""
+        """Return the only part of a bare kind or family, or all sockets of a node."""
         if len(names) < 2:
             return names
         families = set()
@@ -176,19 +176,19 @@ class Names:
             raise _several(text, [below(scope, name) for name in names])
         return [below(node, family)]
 
-    def _range(self, layout: Layout, text: str, some: range, scope: str) -> list[str]:
-        """Those of a family whose numbers are in a range; every number must be there."""
+    def _range(self, layout: Layout, text: str, wanted: range, scope: str) -> list[str]:
+        """Return the members of a family in a range; raise UnknownName if a number is missing."""
         family = self._family(layout, text) or self._anywhere(layout, text)
         if isinstance(family, Numbered):
-            if some[-1] >= len(family):
-                raise _missing(f"{text}{max(some[0], len(family))}", family, scope)
-            return family[some[0] : some[-1] + 1]
+            if wanted[-1] >= len(family):
+                raise _missing(f"{text}{max(wanted[0], len(family))}", family, scope)
+            return family[wanted[0] : wanted[-1] + 1]
         indices = [spot.member if (spot := layout.find(name)) is not None and spot.part.numbered else None for name in family]
         numbers = frozenset(indices)
-        missing = next((index for index in some if index not in numbers), None) if family else None
+        missing = next((index for index in wanted if index not in numbers), None) if family else None
         if missing is not None:
             raise _missing(f"{text}{missing}", family, scope)
-        return [name for name, index in zip(family, indices, strict=True) if index in some]
+        return [name for name, index in zip(family, indices, strict=True) if index in wanted]
 
     def _parts_of(self, layout: Layout) -> Sequence[Part]:
         return self._parts if layout is self._layout else layout.parts
@@ -217,21 +217,21 @@ class Names:
 
 
 def _missing(name: str, family: Sequence[str], scope: str) -> UnknownName:
-    return UnknownName(f"there is no {name}", f"there are: {listed([below(scope, each) for each in family])}")
+    return UnknownName(f"there is no {name}", f"there are: {listed([below(scope, member) for member in family])}")
 
 
 def _several(pattern: str, parts: Sequence[str]) -> UnknownName:
     family = parts[0].rstrip("0123456789")
     hint = (
-        f"name one of them; {family}* is all of them, and `each: {family}*` makes a program for each"
+        f"name one of them; {family}* matches all of them, `each: {family}*` runs a program on each"
         if family != parts[0]
         else "name one of them"
     )
-    return UnknownName(f"'{pattern}' is {len(parts)} parts where one is needed: {listed(parts)}", hint)
+    return UnknownName(f"'{pattern}' matches {len(parts)} parts, expected one: {listed(parts)}", hint)
 
 
 def _kinds(part: Part) -> tuple[str, ...]:
-    """Its kind and, as `disk` means every kind of disk, its role."""
+    """Return the kind of a part and its role (`disk` matches every kind of disk)."""
     return () if part.child is not None else (part.kind, getattr(part.model, "role", part.kind))
 
 

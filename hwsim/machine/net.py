@@ -1,7 +1,7 @@
-"""The links of a machine as a graph: each link made when it is first needed, all shortest routes and the widest of them.
+"""Links of a machine as a graph, and the search for all shortest routes and the widest of them.
 
-The search runs from both ends and meets in the middle, so that a route between two of ten thousand GPUs looks at the few
-devices near each.
+Links are created on first use. The search proceeds from both ends and meets in the middle, so that a route between two of ten
+thousand GPUs visits only the few devices near each.
 """
 
 from __future__ import annotations
@@ -15,30 +15,35 @@ from hwsim.formats import natural
 from hwsim.machine.layout import Layout
 from hwsim.machine.placed import Link, Routing, below
 
-_KEPT: Final = 400_000  # ways between neighbours remembered
-BOTH: Final = 2  # of the three numbers of a wire: a to b, b to a, both
-_FEW: Final = 64  # neighbours that are looked through one by one
+_KEPT: Final = 400_000  # maximum number of cached pairs of neighbours
+BOTH: Final = 2  # third of the three numbers of a wire: a to b, b to a, both
+_FEW: Final = 64  # number of links up to which all neighbours are enumerated
 
 Layers = Sequence[set[str]]
 T = TypeVar("T", bound=Hashable)
-Scope = tuple[Layout, str, int]  # with its name, and the number that a device has there
+Scope = tuple[Layout, str, int]  # layout, name of the scope, number of a device there
 
 
 class Net:
-    """Links between devices by name. A device with a hundred thousand links is no dearer than one with two, unless all
-    its neighbours are asked for. With a routing, only its links count."""
+    """A graph of links between devices by name.
+
+    The cost of a lookup does not depend on the number of links of a device, except for lookups of all neighbours. Methods with
+    `routing` consider only links with that routing.
+    """
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.made: dict[tuple[str, int, bool], Link] = {}
-        self.wire_of: dict[str, tuple[Layout, str, int, int]] = {}  # by capacity of a link made: scope, wire, direction or both
+        self.wire_of: dict[
+            str, tuple[Layout, str, int, int]
+        ] = {}  # by capacity of a created link: scope, name, wire, direction or BOTH
         self._scopes: dict[str, tuple[Scope, ...]] = {}
         self._between: dict[tuple[str, str], tuple[Link, ...]] = {}
         self._neighbours: dict[tuple[str, Routing | None], tuple[str, ...]] = {}
         self._forwards: dict[str, bool] = {}
 
     def scopes(self, name: str) -> tuple[Scope, ...]:
-        """The whole machine, and the machines inside it that a device is in, with its number in each."""
+        """Return the whole machine and the inner machines around a device, with the number of the device in each."""
         scopes = self._scopes.get(name)
         if scopes is None:
             steps: list[Scope] = []
@@ -59,11 +64,11 @@ class Net:
         return scopes
 
     def degree(self, name: str) -> int:
-        """Number of links that leave a device."""
+        """Return the number of links that leave a device."""
         return sum(layout.wires.degree(number) for layout, _, number in self.scopes(name))  # integers
 
     def forwards(self, name: str) -> bool:
-        """Whether a device passes traffic on."""
+        """Return whether a device forwards traffic."""
         forwards = self._forwards.get(name)
         if forwards is None:
             spot = self.layout.find(name)
@@ -71,13 +76,13 @@ class Net:
         return forwards
 
     def wait(self, name: str) -> float:
-        """Seconds that a device on the way takes."""
+        """Return the latency (s) of a device on a route."""
         spot = self.layout.find(name)
         model = None if spot is None else spot.part.model
         return model.latency if isinstance(model, Nic | Switch) else 0.0
 
     def neighbours(self, name: str, routing: Routing | None = None) -> tuple[str, ...]:
-        """The devices that links from one lead to."""
+        """Return the devices to which a device is linked."""
         key = name, routing
         names = self._neighbours.get(key)
         if names is None:
@@ -90,7 +95,7 @@ class Net:
         return names
 
     def near(self, name: str) -> list[str]:
-        """Its neighbours inside a computer: over no network."""
+        """Return the neighbours over links that are not network links."""
         ends: dict[str, None] = {}
         for layout, prefix, number in self.scopes(name):
             if any(not bundle.model.network for bundle in layout.wires.bundles):
@@ -100,7 +105,7 @@ class Net:
         return list(ends)
 
     def between(self, source: str, target: str, routing: Routing | None = None) -> tuple[Link, ...]:
-        """The links from one device to another."""
+        """Return the links from one device to another."""
         key = source, target
         links = self._between.get(key)
         if links is None:
@@ -110,13 +115,13 @@ class Net:
         return links if routing is None else tuple(link for link in links if link.routing == routing)
 
     def among(self, source: str, names: set[str], routing: Routing | None = None) -> list[str]:
-        """Those of some devices that links from one lead to."""
+        """Return those of `names` to which a device is linked."""
         if self.degree(source) <= _FEW:
             return [name for name in self.neighbours(source, routing) if name in names]
         return [name for name in names if self.between(source, name, routing)]
 
     def leaving(self, name: str) -> list[Link]:
-        """All links that leave a device, by the names of their other ends, then by their own."""
+        """Return all links that leave a device, ordered by target, then by name of the link."""
         links = [
             self.link(layout, prefix, wire, number)
             for layout, prefix, number in self.scopes(name)
@@ -125,7 +130,7 @@ class Net:
         return sorted(links, key=lambda link: (natural(link.target), link.name))
 
     def called(self, name: str) -> list[Link]:
-        """All links of a name, by the names of their ends."""
+        """Return all links of a name, ordered by their ends."""
         found = list(self._called(self.layout, "", name))
         return sorted(found, key=lambda link: (natural(link.source), natural(link.target)))
 
@@ -137,32 +142,32 @@ class Net:
                     yield self.link(layout, prefix, wire, b)
         for part in layout.parts:
             child = part.child
-            if child is not None and any(each.name == name for scope in child.scopes() for each in scope.wires.bundles):
+            if child is not None and any(bundle.name == name for scope in child.scopes() for bundle in scope.wires.bundles):
                 for member in part.names:
                     yield from self._called(child, below(prefix, member), name)
 
     def drawing(self, capacity: str) -> Link | None:
-        """A link that draws from a capacity: one called NAME:A->B, NAME:A--B or NAME:A<->B."""
+        """Return a link that draws from a capacity NAME:A->B, NAME:A--B or NAME:A<->B; None if there is none."""
         _, colon, ends = capacity.rpartition(":")
         for arrow in ("<->", "->", "--") if colon and capacity not in self.wire_of else ():
-            at = ends.find(arrow)
-            while at >= 0:  # names may have dashes, too
-                a, b = ends[:at], ends[at + len(arrow) :]
+            index = ends.find(arrow)
+            while index >= 0:  # names can contain dashes
+                a, b = ends[:index], ends[index + len(arrow) :]
                 if self.layout.find(a) is not None and self.layout.find(b) is not None:
                     self.between(a, b)
-                at = ends.find(arrow, at + 1)
+                index = ends.find(arrow, index + 1)
         if capacity not in self.wire_of:
             return None
-        layout, prefix, wire, which = self.wire_of[capacity]
-        return self.link(layout, prefix, wire, int((layout.wires.b if which == 1 else layout.wires.a)[wire]))
+        layout, prefix, wire, slot = self.wire_of[capacity]
+        return self.link(layout, prefix, wire, int((layout.wires.b if slot == 1 else layout.wires.a)[wire]))
 
     def bandwidths(self, name: str) -> list[float]:
-        """Bytes per second of all links that leave a device, in no order; makes no link."""
+        """Return the bandwidths (bytes/s) of all links that leave a device, unordered, without creating links."""
         bandwidths = []
         for layout, _, number in self.scopes(name):
             for wire, _ in layout.wires.at(number):
-                bundle, at = layout.wires.of(wire)
-                bandwidths.append(bundle.model.carried() * int(bundle.count[at]))
+                bundle, row = layout.wires.of(wire)
+                bandwidths.append(bundle.model.carried() * int(bundle.count[row]))
         return bandwidths
 
     def _join(self, source: str, target: str) -> Iterator[Link]:
@@ -182,15 +187,15 @@ class Net:
                     yield self.link(layout, prefix, wire, start_number)
 
     def link(self, layout: Layout, prefix: str, wire: int, start: int) -> Link:
-        """The direction of a wire that begins at a device."""
-        bundle, at = layout.wires.of(wire)
-        a, b = int(bundle.a[at]), int(bundle.b[at])
-        back = b == start
-        key = prefix, wire, back
+        """Return the link of a wire in the direction that starts at a device."""
+        bundle, row = layout.wires.of(wire)
+        a, b = int(bundle.a[row]), int(bundle.b[row])
+        is_reversed = b == start
+        key = prefix, wire, is_reversed
         link = self.made.get(key)
         if link is None:
             ends = below(prefix, layout.name(a)), below(prefix, layout.name(b))
-            source, target = ends[::-1] if back else ends
+            source, target = ends[::-1] if is_reversed else ends
             model, capacity, both = bundle.model, f"{bundle.name}:{source}->{target}", ""
             if model.duplex == "half" or model.two_way < 2:
                 low, high = sorted(ends, key=natural)
@@ -198,11 +203,11 @@ class Net:
                     capacity = f"{bundle.name}:{low}--{high}"
                 else:
                     both = f"{bundle.name}:{low}<->{high}"
-            count = int(bundle.count[at])
+            count = int(bundle.count[row])
             bandwidth, latency = model.carried() * count, model.delay()
             link = Link(bundle.name, source, target, model.kind, bandwidth, latency, capacity, model, count, both, bundle.routing)
             self.made[key] = link
-            self.wire_of[capacity] = layout, prefix, wire, BOTH if model.duplex == "half" else int(back)
+            self.wire_of[capacity] = layout, prefix, wire, BOTH if model.duplex == "half" else int(is_reversed)
             if both:
                 self.wire_of[both] = layout, prefix, wire, BOTH
         return link
@@ -215,12 +220,13 @@ def meet(
     leading: Callable[[set[T], set[T]], set[T]],
     degree: Callable[[T], int],
 ) -> list[set[T]] | None:
-    """Everything on shortest routes between two ends, layer by layer, searched from both; None if there is no route.
+    """Return all nodes on shortest routes between two ends, layer by layer; None if there is no route.
 
     Args:
-        grow: the layer after one, given the end it was reached from, all seen from there, and all seen from the other end.
-        leading: members of a layer that lead to the next one.
-        degree: number of neighbours, which decides from where the search goes on.
+        grow: function that returns the next layer, given a layer, the end from which it was reached, all nodes seen from that
+            end, and all nodes seen from the other end.
+        leading: function that returns the members of a layer that are linked to the next layer.
+        degree: function that returns the number of neighbours; the side with fewer is extended first.
     """
     near, far = [{a}], [{b}]
     seen_near, seen_far = {a}, {b}
@@ -244,17 +250,17 @@ def meet(
 
 
 class Graph:
-    """Over all links, or the links of one routing. barred: cards whose links to the inside of their computer are left out."""
+    """A graph of all links, or of the links of one routing; barred: NICs whose links to the inside of their node are ignored."""
 
     def __init__(self, net: Net, routing: Routing | None = None, barred: frozenset[str] = frozenset()) -> None:
         self._net, self._routing, self._barred = net, routing, barred
 
     def without(self, barred: frozenset[str]) -> Graph:
-        """The same without the ways of these cards into their computers."""
+        """Return a copy that ignores the links of these NICs to the inside of their nodes."""
         return Graph(self._net, self._routing, barred)
 
     def layers(self, a: str, b: str) -> list[set[str]] | None:
-        """The devices on shortest routes between two, by their distance from a; None if there is no route."""
+        """Return the devices on shortest routes from a to b by distance from a; None if there is no route."""
         net = self._net
 
         def grow(layer: set[str], end: str, seen: set[str], goal: set[str]) -> set[str]:
@@ -272,7 +278,7 @@ class Graph:
         return meet(a, b, grow, leading, net.degree)
 
     def bottleneck(self, layers: Layers) -> float:
-        """The widest bottleneck over all routes through the layers."""
+        """Return the widest bottleneck (bytes/s) of all routes through the layers."""
         widths = dict.fromkeys(layers[0], float("inf"))
         for layer, beyond in pairwise(layers):
             reached: dict[str, float] = {}
@@ -284,26 +290,28 @@ class Graph:
         return max(widths.values())
 
     def only(self, layers: Layers) -> tuple[Link, ...]:
-        """The route through layers of one device each, over the widest links."""
+        """Return the route over the widest links through layers of one device each."""
         return tuple(self._widest(source, target) for (source,), (target,) in pairwise(layers))
 
     def first(self, layers: Layers, width: float, cards: frozenset[str] = frozenset()) -> tuple[Link, ...]:
-        """The first route over links at least that wide: over as many of these cards as it can, then by names."""
-        ways: list[dict[str, int]] = [dict.fromkeys(layers[-1], 0)]  # what still reaches the end, over how many of the cards
+        """Return the first route over links of at least `width`: through as many of the NICs as possible, then by names."""
+        # By layer from the end: maximum number of the NICs on a route from each device to the end.
+        card_counts: list[dict[str, int]] = [dict.fromkeys(layers[-1], 0)]
         for devices in reversed(layers[:-1]):
-            beyond = ways[-1]
-            onward = {source: [beyond[each] for each in beyond if self._wide(source, each, width)] for source in devices}
-            ways.append({source: max(most) + (source in cards) for source, most in onward.items() if most})
-        at = next(iter(layers[0]))
+            beyond = card_counts[-1]
+            onward = {source: [beyond[target] for target in beyond if self._wide(source, target, width)] for source in devices}
+            card_counts.append({source: max(counts) + (source in cards) for source, counts in onward.items() if counts})
+        source = next(iter(layers[0]))
         links = []
-        for layer in list(reversed(ways))[1:]:
-            target = min((each for each in layer if self._wide(at, each, width)), key=lambda each: (-layer[each], natural(each)))
-            links.append(self._widest(at, target))
-            at = target
+        for counts in list(reversed(card_counts))[1:]:
+            targets = (target for target in counts if self._wide(source, target, width))
+            target = min(targets, key=lambda target: (-counts[target], natural(target)))
+            links.append(self._widest(source, target))
+            source = target
         return tuple(links)
 
     def _open(self, source: str, target: str) -> bool:
-        """Whether no card that is barred stands at the inner end of a way between two neighbours."""
+        """Return whether no barred NIC is at the inner end of a link between two neighbours."""
         if target in self._barred and target in self._net.near(source):
             return False
         return not (source in self._barred and source in self._net.near(target))
@@ -320,8 +328,8 @@ class Graph:
         parallel = self._net.between(source, target, self._routing)
         return parallel[0] if len(parallel) == 1 else min(parallel, key=lambda link: (-link.bandwidth, link.name))
 
-    def onward(self, name: str, there: set[str], width: float) -> Iterator[Link]:
-        """The links from a device into a layer that are at least that wide, by the names of their ends."""
-        for target in sorted(self._among(name, there), key=natural):
+    def onward(self, name: str, layer: set[str], width: float) -> Iterator[Link]:
+        """Iterate over the links from a device into a layer of at least `width`, ordered by target."""
+        for target in sorted(self._among(name, layer), key=natural):
             parallel = self._net.between(name, target, self._routing)
             yield from sorted((link for link in parallel if link.bandwidth >= width), key=lambda link: link.name)

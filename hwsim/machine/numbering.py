@@ -1,7 +1,9 @@
-"""A number for every capacity, worked out from where it stands: of equal machines the numbers differ by a multiple of their size.
+"""Numbers of capacities, computed from their positions: those of equal inner machines differ by a multiple of a constant.
 
-scope:   part after part, then three for each wire: a to b, b to a, both
-part:    for each of its devices the capacities of its model, or for each of its machines all of its scope
+Order of the numbers:
+
+scope:   part by part, then three per wire: direction a to b, direction b to a, both
+part:    device by device the capacities of its model, or inner machine by inner machine all capacities of its scope
 """
 
 from __future__ import annotations
@@ -23,13 +25,21 @@ from hwsim.machine.placed import UnknownName, below, within
 from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
-_KEPT: Final = 1 << 20  # names
+_KEPT: Final = 1 << 20  # maximum number of cached names
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers of one scope. starts, each: by part the first number and how many a member has. suffixes: by part, of devices."""
+    """A table of the numbers of one scope.
+
+    Args:
+        starts: first number of each part.
+        each: capacities per member of each part.
+        suffixes: kinds of the capacities of a device of each part.
+        wires: first number of a wire.
+        total: number of all capacities.
+    """
 
     starts: tuple[int, ...]
     each: tuple[int, ...]
@@ -39,7 +49,7 @@ class Table:
 
 
 class Numbering:
-    """Numbers of the capacities of a machine."""
+    """A conversion between names and numbers of the capacities of a machine."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -48,7 +58,7 @@ class Numbering:
         self._names: dict[int, str] = {}
 
     def table(self, layout: Layout) -> Table:
-        """Numbers of a scope."""
+        """Return the table of a scope."""
         table = self._tables.get(id(layout))
         if table is None:
             suffixes = tuple(kinds_of(part) for part in layout.parts)
@@ -56,43 +66,43 @@ class Numbering:
                 self.table(part.child).total if part.child is not None else len(own_suffixes)
                 for part, own_suffixes in zip(layout.parts, suffixes, strict=True)
             )
-            starts, at = [], 0
-            for part, many in zip(layout.parts, per_member, strict=True):
-                starts.append(at)
-                at += many * len(part.names)
-            table = Table(tuple(starts), per_member, suffixes, at, at + 3 * len(layout.wires))
+            starts, end = [], 0
+            for part, count in zip(layout.parts, per_member, strict=True):
+                starts.append(end)
+                end += count * len(part.names)
+            table = Table(tuple(starts), per_member, suffixes, end, end + 3 * len(layout.wires))
             self._tables[id(layout)] = table
         return table
 
     @property
     def count(self) -> int:
-        """Numbers lie before this."""
+        """Upper bound of all numbers."""
         return self.table(self._net.layout).total
 
     def offset(self, scope: str) -> int:
-        """The first number of a machine inside the machine."""
+        """Return the first number of an inner machine."""
         offset = self._offsets.get(scope)
         if offset is None:
             outer, name = within(scope)
             spot = self._net.layout.find(outer) if outer else None
             layout = self._net.layout if not outer else spot.part.child if spot is not None else None
-            at = None if layout is None else layout.local(name)
-            if layout is None or at is None:
+            member = None if layout is None else layout.local(name)
+            if layout is None or member is None:
                 raise UnknownName(f"there is no machine '{scope}'")
-            place, table = layout.place(at[0]), self.table(layout)
-            offset = self._offsets[scope] = self.offset(outer) + table.starts[place] + at[1] * table.each[place]
+            part, table = layout.place(member[0]), self.table(layout)
+            offset = self._offsets[scope] = self.offset(outer) + table.starts[part] + member[1] * table.each[part]
         return offset
 
     def split(self, number: int) -> tuple[int, int, int]:
-        """The part of the outermost scope that a number is of, the member, and the rest inside it."""
+        """Return (index of the part in the outermost scope, member, number within the member) of a number."""
         table = self.table(self._net.layout)
-        place = bisect_right(table.starts, number) - 1
-        while not table.each[place]:  # parts without capacities begin where the next one does
-            place -= 1
-        return place, *divmod(number - table.starts[place], table.each[place])
+        part = bisect_right(table.starts, number) - 1
+        while not table.each[part]:  # a part without capacities has the start of the next part
+            part -= 1
+        return part, *divmod(number - table.starts[part], table.each[part])
 
     def device(self, name: str, suffix: str) -> int:
-        """The number of `name`.`suffix`."""
+        """Return the number of the capacity `name`.`suffix`."""
         layout, prefix, number = self._net.scopes(name)[-1]
         part, index, _ = layout.at(number)
         place, table = layout.place(part), self.table(layout)
@@ -100,15 +110,15 @@ class Numbering:
             raise UnknownName(f"there is no capacity '{name}.{suffix}'")
         return self.offset(prefix) + table.starts[place] + index * table.each[place] + table.suffixes[place].index(suffix)
 
-    def wire(self, scope: str, layout: Layout, wire: int, which: int) -> int:
-        """The number of a direction of a wire, or of both."""
-        return self.offset(scope) + self.table(layout).wires + 3 * wire + which
+    def wire(self, scope: str, layout: Layout, wire: int, slot: int) -> int:
+        """Return the number of a wire's direction (0: a to b, 1: b to a) or of both (2)."""
+        return self.offset(scope) + self.table(layout).wires + 3 * wire + slot
 
     def name(self, number: int) -> str:
-        """Name of the capacity with that number; the same string again, for costs keep very many of them.
+        """Return the name of a capacity; the string is cached, because costs keep very many of them.
 
         Raises:
-            UnknownName: nothing.
+            UnknownName: no capacity has this number.
         """
         name = self._names.get(number)
         if name is None:
@@ -135,40 +145,40 @@ class Numbering:
         raise UnknownName(f"no capacity has the number {number}")
 
     def number(self, name: str) -> int:
-        """The inverse of `name`.
+        """Return the number of a capacity: the inverse of `name`.
 
         Raises:
-            UnknownName: no device has that capacity, and no link.
+            UnknownName: no device and no link has this capacity.
         """
         if self._net.drawing(name):
-            layout, prefix, wire, which = self._net.wire_of[name]
-            return self.wire(prefix, layout, wire, which)
+            layout, prefix, wire, slot = self._net.wire_of[name]
+            return self.wire(prefix, layout, wire, slot)
         device, suffix = within(name)
         if self._net.layout.find(device) is None:
             raise UnknownName(f"there is no capacity '{name}'")
         return self.device(device, suffix)
 
-    def _wire_name(self, layout: Layout, prefix: str, wire: int, which: int, number: int) -> str:
+    def _wire_name(self, layout: Layout, prefix: str, wire: int, slot: int, number: int) -> str:
         wires = layout.wires
-        link = self._net.link(layout, prefix, wire, int(wires.b[wire] if which == 1 else wires.a[wire]))
+        link = self._net.link(layout, prefix, wire, int(wires.b[wire] if slot == 1 else wires.a[wire]))
         half = link.model.duplex == "half"
-        name = (link.capacity if half else link.both) if which == BOTH else "" if half else link.capacity
+        name = (link.capacity if half else link.both) if slot == BOTH else "" if half else link.capacity
         if not name:
             raise UnknownName(f"no capacity has the number {number}")
         return name
 
 
 def kinds_of(part: Part) -> tuple[str, ...]:
-    """Kinds of the capacities of a device of a part."""
+    """Return the kinds of the capacities of a device of a part."""
     kinds = () if part.model is None else tuple([capacity.kind for capacity in part.model.capacities(part.names[0])])
     return (*kinds, "backplane") if oversubscription(part) is not None and "backplane" not in kinds else kinds
 
 
-Handlings = Handling | tuple[Sequence[Handling], Ints]  # of all pairs, or several and which of them moves the bytes of each pair
+Handlings = Handling | tuple[Sequence[Handling], Ints]  # of all pairs, or (handlings, index of the handling of each pair)
 
 
 class Sample(NamedTuple):
-    """A transfer between devices, of so many bytes, that others are like."""
+    """A transfer that represents equivalent ones."""
 
     a: str
     b: str
@@ -178,18 +188,19 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Transfers of one size each, in the order they were asked for.
+    """The costs of many transfers as columns, in the order of the given pairs.
 
-    Two pairs of one shape ask equal amounts (bit for bit), row by row, of capacities that are called alike in
-    equal places and have equal rates; latency, floor and share are equal, too. Only the names differ. Pairs of different
-    shapes may still cost the same.
+    Two pairs of one shape have equal costs except for names: equal amounts (bit for bit) of capacities with equal rates, and
+        equal
+    latency, floor and share. Pairs of different shapes may also have equal costs.
 
-    shape: per pair its shape. Shapes are numbered in the order of their first pairs.
-    kinds: per shape a transfer; everything that it costs but the names holds for all pairs of the shape.
-    first: the rows of pair i are those from first[i] to before first[i + 1]; row k of them belongs to `amounts[k]` of the
-        demand of its shape.
-    capacity: per row the number of the capacity drawn from (`Machine.capacity_name`). Numbers lie from 0 to before
-        `Machine.capacity_numbers`; not every number there is a capacity's.
+    Args:
+        shape: shape of each pair; shapes are numbered in the order of their first pairs.
+        kinds: for each shape a sample transfer.
+        first: first row of each pair; row first[i] + k belongs to pair i and to `amounts[k]` of the demand of its shape.
+        capacity: for each row the number of the capacity (`Machine.capacity_name`), below `Machine.capacity_numbers`; not every
+            number is that of a capacity.
+        price: function that returns the costs of samples, given a factor on their bytes.
     """
 
     shape: Ints
@@ -200,17 +211,17 @@ class Draws:
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Per shape the cost of its transfer."""
+        """Cost of the sample of each shape."""
         return self.price(self.kinds, 1.0)
 
     def rows(self) -> Ints:
-        """Per row its place among the amounts of all costs, one after another."""
+        """Return for each row its index among the concatenated amounts of all costs."""
         sizes = [len(cost.demand.amounts) for cost in self.costs]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)[:-1]
         found: Ints = np.repeat(starts[self.shape] - self.first[:-1], np.diff(self.first)) + np.arange(len(self.capacity))
         return found
 
     def pairs(self) -> Ints:
-        """Per row the pair it belongs to."""
+        """Return the pair of each row."""
         found: Ints = np.repeat(np.arange(len(self.shape)), np.diff(self.first))
         return found

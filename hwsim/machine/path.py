@@ -1,4 +1,4 @@
-"""Costs that transfers between two devices have in common, whatever their size: route, draws of a byte, latencies."""
+"""Costs of transfers between two devices that do not depend on the size: route, draws per byte, and latencies."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Draw of one byte.
+    """A draw of one byte from a capacity.
 
     Args:
-        amount: amount drawn from the capacity.
-        seconds: shown in the derivation.
-        rate: line of the derivation.
-        parts: devices that share the bytes equally.
-        framing: packets that are counted here, where wire bytes are more than the bytes moved.
-        inner: share of the rate that a copy inside a memory reaches.
-        part: share of the bytes that comes here; the rest takes other routes.
-        regime: which errors the line has, "" if its inputs tell.
+        capacity: name of the capacity.
+        amount: amount drawn.
+        seconds: time (s), for the derivation.
+        label: label in the derivation.
+        rate: input of the derivation.
+        parts: number of devices that share the bytes equally.
+        framing: packets, if the bytes on the wire are counted here.
+        inner: fraction of the rate that a copy inside a memory reaches.
+        part: fraction of the bytes on this route.
+        regime: errors of the line (see `hwsim.origins.Doubt`); "": those of its inputs.
     """
 
     capacity: str
@@ -48,7 +50,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class PerByte:
-    """Draw of one wire byte from a capacity, and how often it passes the capacity."""
+    """A draw of one byte on the wire from a capacity, and the number of times that it passes the capacity."""
 
     capacity: str
     amount: float
@@ -58,7 +60,7 @@ class PerByte:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the derivation without the bytes: seconds per wire byte."""
+    """A line of the derivation per byte on the wire, before the number of bytes is known."""
 
     label: str
     formula: str
@@ -69,13 +71,13 @@ class Line:
     regime: str = ""
 
     def term(self, size: float, messages: float) -> Term:
-        """The line with the bytes put in."""
+        """Return the line for a number of bytes and messages."""
         moved: Input = ("bytes", precise(size, "B"), WORKLOAD)
         formula, wire = self.formula, on_wire(self.framing, size, messages)
         if self.framing is not None:
-            packets = f"packets of {self.framing.payload:g} B with {self.framing.header:.4g} B around each"
-            many = f" of {messages:g} messages" if messages != 1 else ""
-            moved = ("wire", precise(wire, "B"), f"{precise(size, 'B')}{many} in {packets}")
+            packets = f"packets of {self.framing.payload:g} B with {self.framing.header:.4g} B of headers each"
+            count = f" of {messages:g} messages" if messages != 1 else ""
+            moved = ("wire", precise(wire, "B"), f"{precise(size, 'B')}{count} in {packets}")
             formula = formula.replace("bytes", "wire")
         seconds = self.seconds * wire
         unsure = (
@@ -88,13 +90,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Everything that transfers between two devices have in common.
+    """The size-independent costs of transfers between two devices.
 
     Args:
-        draws: sorted by capacity; a copy in place passes its memory twice.
-        drawn: what `draws` adds up, in the order of the route, by capacity.
-        latency: sum of the latencies, in seconds.
-        passes: share per byte.
+        stops: devices on the route, with both ends.
+        links: links of the route.
+        protocol: protocol of the messages.
+        latencies: derivation lines of the latencies.
+        draws: total draws, sorted by capacity; a copy within one memory passes it twice.
+        drawn: single draws grouped by capacity, in the order of the route.
+        latency: sum of the latencies (s).
+        passes: `Demand.share` per byte.
     """
 
     stops: tuple[str, ...]
@@ -108,18 +114,18 @@ class Path:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """Lines of the derivation, in the order of the route."""
+        """Derivation lines in the order of the route."""
         return tuple(map(_line, self.drawn))
 
 
 def on_wire(framing: Framing | None, size: float, messages: float) -> float:
-    """Wire bytes of a size in equal messages."""
+    """Return the bytes on the wire of a size in equal messages."""
     return size if framing is None else messages * framing.wire(size / messages)
 
 
 @dataclass(slots=True)
 class Collector:
-    """Draws and latencies of the devices and links of a route."""
+    """A collector of draws and latencies along a route."""
 
     devices: Mapping[str, PlacedDevice]
     backplanes: Backplanes
@@ -128,7 +134,7 @@ class Collector:
     latencies: list[Term] = field(default_factory=list)
 
     def path(self, stops: Sequence[str], links: tuple[Link, ...]) -> Path:
-        """The path that was collected."""
+        """Return the collected path."""
         by_capacity: dict[str, list[Draw]] = {}
         for draw in self.draws:
             by_capacity.setdefault(draw.capacity, []).append(draw)
@@ -144,7 +150,7 @@ class Collector:
         return Path(tuple(stops), links, self.protocol, tuple(self.latencies), tuple(draws), drawn, latency, passes)
 
     def end(self, name: str, *, inside: bool) -> None:
-        """Add the memory at one end; `inside`: the other end is the same. A disk is asked as by an op of its own."""
+        """Add the memory at one end; inside: the other end is the same device. Disks are added by `Transfers.cost`."""
         model = self.devices[name].model
         if not isinstance(model, Cpu | Gpu | Memory):
             return
@@ -159,7 +165,7 @@ class Collector:
             self.latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity, name))
 
     def cross(self, link: Link) -> None:
-        """Add a link: its direction, what both directions share, and its latency."""
+        """Add a link: its direction, the limit of both directions, and its latency."""
         model, name, framing = link.model, f"link {link.source}->{link.target}", link.model.framing(self.protocol)
         rate: Input = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
         beside = model.joins in ("host", "gpus")
@@ -167,10 +173,10 @@ class Collector:
         self.draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing, regime=regime))
         if link.both:
             both = link.bandwidth * model.two_way
-            source = f"both ways {model.two_way:g} x one: " + source_of(model.sources, "two_way")
+            source = f"both directions {model.two_way:g} x one: " + source_of(model.sources, "two_way")
             rate = ("bandwidth", precise(both, "B/s"), source)
             regime = "copy/both" if beside else ""
-            self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both ways", rate, framing=framing, regime=regime))
+            self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both directions", rate, framing=framing, regime=regime))
         holder = f"link {link.name}"
         for wait in model.waits():
             if len(wait.inputs) == 1 and wait.formula == wait.inputs[0][0]:
@@ -180,7 +186,7 @@ class Collector:
                 self.latencies.append(Term("latency", wait.formula, inputs, wait.seconds, link.capacity, "latency", (), holder))
 
     def through(self, name: str, before: Link | None, after: Link | None) -> None:
-        """Add a switch or NIC on the route, between these links."""
+        """Add a switch or NIC on the route between two links."""
         model = self.devices[name].model
         if isinstance(model, Switch) and before is not None and after is not None:
             self._switch(name, model, before, after.model.framing(self.protocol))
@@ -198,7 +204,7 @@ class Collector:
                     )
 
     def _switch(self, name: str, model: Switch, before: Link, framing: Framing | None) -> None:
-        """Its latency is a cause of its own: a better switch has less, whatever starts the op."""
+        """Add a switch; its latency is attributed to the switch, not to the start of the op."""
         if model.latency > 0:
             source = source_of(model.sources, "latency")
             self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.backplane", name))
@@ -208,15 +214,15 @@ class Collector:
                 ("bandwidth", precise(before.bandwidth, "B/s"), before.model.origin(before.count)),
             )
             seconds = model.packet / before.bandwidth
-            at, holder = before.capacity, f"link {before.name}"
-            self.latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, at, "latency", holder=holder))
+            capacity, holder = before.capacity, f"link {before.name}"
+            self.latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, capacity, "latency", holder=holder))
         backplane = self.backplanes.rate(name)
         backplane = model.bandwidth if backplane is None else backplane
         if backplane is not None:
             key = "bandwidth" if model.bandwidth is not None else "oversubscription"
             source = source_of(model.sources, key)
             if key == "oversubscription":
-                source = f"its links together / {model.oversubscription:g}: " + source
+                source = f"sum of its links / {model.oversubscription:g}: " + source
             rate = ("bandwidth", precise(backplane, "B/s"), source)
             self.draws.append(Draw(f"{name}.backplane", 1.0, 1 / backplane, f"backplane {name}", rate, framing=framing))
 
@@ -224,11 +230,11 @@ class Collector:
         """Add the links and stops of one route."""
         for link in links:
             self.cross(link)
-        for at, name in enumerate(stops):
-            self.through(name, links[at - 1] if at > 0 else None, links[at] if at < len(links) else None)
+        for index, name in enumerate(stops):
+            self.through(name, links[index - 1] if index > 0 else None, links[index] if index < len(links) else None)
 
     def spread(self, stops: Sequence[str], route: Route) -> None:
-        """Add several routes at once: each link, switch and card takes its part; the latency is the slowest route's."""
+        """Add several routes that share the bytes; the latency is that of the slowest route."""
         slowest = {link.capacity for link in route.links}
         before: dict[str, Link] = {}
         after: dict[str, Link] = {}
@@ -254,24 +260,24 @@ class Collector:
 
 
 def _line(draws: Sequence[Draw]) -> Line:
-    """The derivation of one capacity; a copy within one memory crosses it twice (read, write)."""
+    """Return the derivation line of one capacity; a copy within one memory passes it twice (read, write)."""
     first, inputs = draws[0], [draws[0].rate]
-    above, below = "bytes", "bandwidth"
+    top, bottom = "bytes", "bandwidth"
     if len(draws) > 1:
-        above, inputs = "passes x bytes", [("passes", str(len(draws)), "it is read and written"), *inputs]
+        top, inputs = "passes x bytes", [("passes", str(len(draws)), "read and write"), *inputs]
     part = math.fsum(draw.part for draw in draws) / len(draws)
     if part < 1:
-        above, inputs = f"part x {above}", [("part", precise(part, "1"), "of the bytes: the rest takes other ways"), *inputs]
+        top, inputs = f"part x {top}", [("part", precise(part, "1"), "of the bytes; others use other routes"), *inputs]
     if first.parts > 1:
-        below, inputs = "(sockets x bandwidth)", [*inputs, ("sockets", str(first.parts), "each takes an equal part")]
+        bottom, inputs = "(sockets x bandwidth)", [*inputs, ("sockets", str(first.parts), "each has an equal part")]
     elif first.inner is not None:
-        below, inputs = f"({first.inner[0]} x bandwidth)", [*inputs, first.inner]
+        bottom, inputs = f"({first.inner[0]} x bandwidth)", [*inputs, first.inner]
     seconds = math.fsum(draw.part * draw.seconds for draw in draws)
-    return Line(first.label, f"{above} / {below}", tuple(inputs), seconds, first.capacity, first.framing, first.regime)
+    return Line(first.label, f"{top} / {bottom}", tuple(inputs), seconds, first.capacity, first.framing, first.regime)
 
 
 def shared_by_sockets(draws: Iterable[Draw], members: Sequence[str]) -> list[Draw]:
-    """The draws of a copy inside one socket, an equal part on each of several."""
+    """Return the draws of a copy within a socket, spread equally over several sockets."""
     n = len(members)
     return [
         Draw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
@@ -285,7 +291,7 @@ def _number(value: float, unit: str) -> str:
 
 
 def _reached_inside(model: Gpu) -> tuple[float, Input] | None:
-    """Share of the memory's bandwidth that a copy inside a GPU reaches, and its line of the derivation."""
+    """Return the fraction of memory bandwidth that a copy inside a GPU reaches, and its input of the derivation; None: all."""
     if model.copies.local is not None:
         return model.copies.local, ("local", precise(model.copies.local, "%"), source_of(model.sources, "copies.local"))
     if model.sustained.copy < 1:

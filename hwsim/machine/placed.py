@@ -1,4 +1,4 @@
-"""Contents of a machine: devices, machines inside the machine, links; and how names are joined and listed."""
+"""Contents of a machine (devices, inner machines, links), and functions that join and list names."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ K = TypeVar("K")
 V = TypeVar("V")
 Routing = Literal["single", "ecmp", "adaptive"]
 Fidelity = Literal["formula", "requests"]
-_SHOWN: Final = 8  # names of a list
+_SHOWN: Final = 8  # maximum names in a list
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedDevice:
-    """A device of the machine.
+    """A device of a machine.
 
-    family: the part's name in the file (`gpu` of `gpu0`).
-    index: its place in the family, None for a part without `count`.
-    node: the machine inside the machine that holds it ("" at the top, "node3", "pod0.node3").
-    fidelity: closed form, or request by request.
-    part: the part of the library that it is, "" if its file states it.
+    Args:
+        name: full name.
+        family: name of the part in the file (`gpu` of `gpu0`).
+        kind: kind of device.
+        model: model of the device.
+        index: index in the family; None for a part without `count`.
+        node: inner machine that contains it: "" at the top, "node3", "pod0.node3".
+        fidelity: closed form, or request by request.
+        part: name of its part in the library; "" if the file itself describes it.
     """
 
     name: str
@@ -39,13 +43,13 @@ class PlacedDevice:
 
     @property
     def forwards(self) -> bool:
-        """Whether traffic of others passes through it."""
+        """Whether traffic between other devices passes through it."""
         return self.kind in ("cpu", "nic", "switch") or bool(getattr(self.model, "forwards", False))
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedNode:
-    """A machine inside the machine."""
+    """An inner machine: a machine inside the machine."""
 
     name: str
     family: str
@@ -55,13 +59,20 @@ class PlacedNode:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One direction between two devices. bandwidth in B/s, latency in s.
+    """A link in one direction between two devices.
 
-    name: as in the file, else the kind.
-    capacity: name of the capacity that it draws from; the two directions share one if half duplex.
-    count: parallel links of `model` (double NVLinks).
-    both: name of a capacity from which both directions draw in addition; "" where they do not disturb each other.
-    routing: how traffic chooses among equally good routes over links of this routing.
+    Args:
+        name: name in the file, else the kind.
+        source: name of the sending device.
+        target: name of the receiving device.
+        kind: kind of link.
+        bandwidth: bandwidth of all parallel links (bytes/s).
+        latency: latency (s).
+        capacity: name of its capacity; both directions of a half-duplex link share one.
+        model: model of one link.
+        count: number of parallel links (double NVLinks).
+        both: name of a capacity that limits both directions together; "": none.
+        routing: choice among equal routes over links with the same routing.
     """
 
     name: str
@@ -78,15 +89,15 @@ class Link:
 
 
 class UnknownName(Hinted):
-    """A name of nothing, or of several things where one is needed."""
+    """An error for a name that matches nothing, or several devices where one is required."""
 
 
 class NoRoute(Hinted):
-    """Two devices that no links connect."""
+    """An error for two devices without a route."""
 
 
 def within(name: str) -> tuple[str, str]:
-    """The machine inside the machine that a full name is in ("" at the top), and what it is called there: the inverse of `below`.
+    """Split a full name into the inner machine ("" at the top) and the name there: the inverse of `below`.
 
     >>> within("pod0.node3.gpu1"), within("gpu1")
     (('pod0.node3', 'gpu1'), ('', 'gpu1'))
@@ -96,7 +107,7 @@ def within(name: str) -> tuple[str, str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The names in words; the middle of a long list is left out.
+    """Return the names as text; a long list is shortened in the middle.
 
     >>> listed(["gpu0", "gpu1"]), listed([f"gpu{n}" for n in range(100)])
     ('gpu0, gpu1', 'gpu0, gpu1, gpu2, gpu3, gpu4, gpu5, ..., gpu99')
@@ -107,15 +118,15 @@ def listed(names: Sequence[str]) -> str:
 
 
 def below(scope: str, name: str) -> str:
-    """The full name of what a scope calls `name`."""
+    """Return the full name of `name` in a scope."""
     return f"{scope}.{name}" if scope else name
 
 
 def network_sides(devices: Mapping[str, PlacedDevice], before: Link | None, after: Link | None) -> tuple[bool, bool]:
-    """Whether traffic enters a network card from a network by one link, and leaves it to a network by the next.
+    """Return whether traffic enters a NIC from a network by link `before`, and whether it leaves to a network by link `after`.
 
-    A `direct` link may lead out of a computer or join the card to its own host. Where both links could be a network, the one that
-    leads to another card or a switch is, and the one that leads to a host is not; cards between two networks have both.
+    A `direct` link may be a network link or connect the NIC to its own host. If both links could be network links, those to
+    another NIC or to a switch are, and those to a host are not. A NIC between two networks has both.
     """
     into, out = before is not None and before.model.network, after is not None and after.model.network
     if before is not None and after is not None and into and out:
@@ -125,12 +136,12 @@ def network_sides(devices: Mapping[str, PlacedDevice], before: Link | None, afte
 
 
 class Few(dict[K, V]):
-    """Results by key; the latest few hundred are kept."""
+    """A cache of at most `most` results by key."""
 
     most: ClassVar[int] = 512
 
     def known(self, key: K, make: Callable[..., V], *given: object) -> V:
-        """The result of a key, made of the other arguments if there is none."""
+        """Return the result of a key, computed by `make(*given)` if it is not cached."""
         if key not in self:
             made = make(*given)
             if len(self) >= self.most:
@@ -140,17 +151,17 @@ class Few(dict[K, V]):
 
 
 class Kept:
-    """Results worked out on a machine, which all runs on it share: one value of each class, empty at first.
+    """A store of caches that all runs on a machine share: one of each type, empty at first.
 
-    Every entry is a function of the machine and its own key alone, so that a run is the same with and without. A copy of the
-    machine in another process begins anew.
+    Each entry of a cache must depend only on the machine and its key, so that results do not depend on the cache. A copy of the
+    machine in another process starts with empty caches.
     """
 
     def __init__(self) -> None:
         self._values: dict[Callable[[], Any], Any] = {}
 
     def value(self, kind: Callable[[], V]) -> V:
-        """The value of a class."""
+        """Return the cache of a type."""
         found: V | None = self._values.get(kind)
         if found is None:
             found = self._values[kind] = kind()

@@ -1,16 +1,16 @@
-"""A part with numbers stated anew: what was fitted on it goes in proportion to them, and is a guess from then on.
+"""What-if parts: if the user changes numbers of a library part, its fitted numbers are scaled in proportion and become guesses.
 
-    peaks          clock x units, unless they are stated anew themselves
+    peaks          clock x units, unless they are changed themselves
     times          1 / clock
-    memory         channels x rate of its modules, unless its bandwidth is stated anew itself
-    rates          of one unit: peak / units; of one unit out of memory: bandwidth / units; of caches: the larger of both
-    efficiency     (power / peak)^0.6 if the power is stated anew, at most 97 %
+    memory         channels x rate of the modules, unless the bandwidth is changed itself
+    rates          of one unit: peak / units; from memory to one unit: bandwidth / units; of caches: the larger ratio
+    efficiency     (power / peak)^0.6 if the power is changed, at most 97 %
     power          clock^(1 / 0.6) x units
 
 **Source**: speed of large products over power: published GEMM rates of MI300X and MI325X (exponents 0.61 to 0.67), and trainings
-on power-limited cards (0.588), in which attention is not slower. The other lines are definitions.
-**Error**: that of a device which nobody measured: the case of its numbers is `generation`.
-**Range**: the same chip with other numbers. A number that a file of the library states beside `use:` holds as it stands.
+on power-limited GPUs (0.588), in which attention is not slower. The other lines are definitions.
+**Error**: that of an unmeasured device: the case of its numbers is `generation`.
+**Range**: the same chip with other numbers. A number that a library file states beside `use:` is not scaled.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from hwsim.devices.gpu_matmul import tiles_like
 from hwsim.spec import Origin, Tree, find, read
 from hwsim.spec.library import of_user
 
-POWER: Final = 0.6
-FULL: Final = 0.97
+POWER: Final = 0.6  # exponent of speed over power
+FULL: Final = 0.97  # maximum scaled efficiency
 _UNTIMED: Final = re.compile(
     r"(.*\.)?(size|lanes|pcie|nvlinks|count|ports|dimms|dimm_slots|max_channels)|(price|endurance|let)\b.*"
 )
-_WHOLE: Final = ("flop", "vector", "memory", "core", "power")  # mappings whose numbers are the part's own
+_WHOLE: Final = ("flop", "vector", "memory", "core", "power")  # mappings whose numbers describe the part itself
 _FITTED: Final = ("fitted", "measured", "elsewhere", "guess", "twin")
 _DTYPES: Final = ("bf16", "fp16", "fp32")
 
@@ -44,7 +44,7 @@ def _laws(*rows: tuple[str, dict[str, float]]) -> Laws:
 _RATE: Final = ("memory", "dram", "rate")
 _MEMORY: Final = (r"memory\.bandwidth", {"bandwidth": 1.0})
 _POWER: Final = (r"power(\.(loaded|memory))?", {"clock": 1 / POWER, "units": 1.0})
-_LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: path of a number, and what it goes with
+_LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: (path of a number, exponents of the ratios that scale it)
     "gpu": _laws(
         (r"(flop|vector)\.\w+|random|occupancy\.blocks", {"clock": 1, "units": 1}),
         (r"l2\.(bandwidth|together\.(near|far))", {"cache": 1}),
@@ -73,19 +73,19 @@ Changes = Mapping[str, Tree]
 
 
 def restated(tree: Tree, kind: str) -> Changes:
-    """Numbers of a part or a link that the user states anew and that have a part in times, by path."""
+    """Return the numbers of a part or link that the user changed and that affect times, by path."""
     if tree.over is None:
         return {}
     changes = {path: node for path, node in _numbers(tree) if _is_anew(path, kind) and _ratio(node) is not None}
     name, rate = tree.at(("memory", "use")), tree.at(_RATE)
-    if name is not None and name.over is not None and of_user(name) and rate is not None:  # other modules in its place
+    if name is not None and name.over is not None and of_user(name) and rate is not None:  # other memory modules
         old = read(find("memory", str(_before(name).value))).at(_RATE[1:])
         changes[".".join(_RATE)] = replace(rate, place=name.place, over=old)
     return changes
 
 
 def before(tree: Tree, changes: Changes, path: str = "") -> Tree:
-    """The part as it was."""
+    """Return the part before the changes."""
     made = {
         key: _before(changes[name]) if (name := f"{path}{key}") in changes else before(child, changes, f"{name}.")
         for key, child in tree.items()
@@ -94,19 +94,19 @@ def before(tree: Tree, changes: Changes, path: str = "") -> Tree:
 
 
 def proportioned(tree: Tree, kind: str, changes: Changes) -> Tree:
-    """The tree of a part as it was, with its new numbers, and with what was fitted in proportion to them."""
+    """Return a part with changed numbers, and with its fitted numbers scaled in proportion; tree: before the changes."""
     tiles = dict((tree.get("matmul") or Tree(None)).items())
     for path in changes:
         first, _, dtype = path.partition(".")
         like = tiles_like(dtype, tiles) if first == "flop" else None
-        if like is not None:  # also those of another number format, whose peak stays
+        if like is not None:  # also those of another data type whose peak is unchanged
             tiles[dtype] = tiles[like]
             tree = tree.put("matmul", Tree(tiles, tree.place))
     return _scaled(tree, "", kind, changes, {})
 
 
 def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
-    """Numbers of a GPU that the user adds to a part of another file which has none to be in proportion to."""
+    """Yield `clock` and `sms` that the user adds to a GPU of another file that states neither, so that nothing can be scaled."""
     peaks = tree.get("flop") or tree
     if kind == "gpu" and tree.get("use") is not None and not any(child.over for _, child in peaks.items()):
         for key in ("clock", "sms"):
@@ -118,7 +118,7 @@ def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
 
 
 def rated(tree: Tree) -> float | None:
-    """Watts of a part before its power was stated anew, or went with its clock; None where it was not."""
+    """Return the power (W) of a part before it was changed or scaled with the clock; None if it was not."""
     node = next((node for path, node in _numbers(tree) if path in ("power", "power.loaded") and node.over is not None), None)
     return None if node is None else _watts(_before(node))
 
@@ -129,12 +129,12 @@ def _numbers(tree: Tree, path: str = "") -> Iterator[tuple[str, Tree]]:
         if child.quantity is not None:
             yield name, child
         elif child.is_mapping:
-            for inside, node in _numbers(child, name):  # watts when idle and loaded may stand in place of one number
+            for inside, node in _numbers(child, name):  # a mapping of idle and loaded power can replace a single number
                 yield inside, replace(node, over=child.over) if inside == "power.loaded" and node.over is None else node
 
 
 def _before(node: Tree, file: str | None = None) -> Tree:
-    """The value that this file gave in its place; else one of the library, or the first of the user's own."""
+    """Return the value that `file` stated; by default that of the library, else the user's first."""
     while node.over is not None and of_user(node) and node.place.file != file:
         node = node.over
     return node
@@ -150,7 +150,7 @@ def _is_anew(path: str, kind: str) -> bool:
 
 
 def _ratio(node: Tree, file: str | None = None) -> float | None:
-    """New over old; None of a number that is as it was."""
+    """Return new / old of a number; None if it is unchanged."""
     new, old = _watts(node), _watts(_before(node, file))
     if new is None or old is None or math.isclose(new, old, rel_tol=1e-12):
         return None
@@ -158,27 +158,25 @@ def _ratio(node: Tree, file: str | None = None) -> float | None:
 
 
 def _scaled(tree: Tree, path: str, kind: str, changes: Changes, known: dict[str, dict[str, float]]) -> Tree:
-    """known: ratios of the changes, to what each file says."""
+    """Return a mapping with its fitted numbers scaled; known: ratios of the changes to the numbers of each file."""
     made: dict[str, Tree] = {}
     for key, child in tree.items():
         name, file = f"{path}{key}", (child.get("value") or child).place.file
         if (new := changes.get(name)) is not None:
             number = (old := _before(new)).get("value") or old
-            what_if = (
-                Origin("what-if", f"in place of {number.value}", 0.0) if old.origin else None
-            )  # what nobody cited is as stated
+            what_if = Origin("what-if", f"in place of {number.value}", 0.0) if old.origin else None  # if the old one has a source
             made[key] = replace(new, origin=new.origin or what_if)
         elif child.is_mapping and child.get("value") is None:
             made[key] = _scaled(child, f"{name}.", kind, changes, known)
         else:
             if file not in known:
-                known[file] = {each: ratio for each, node in changes.items() if (ratio := _ratio(node, file)) is not None}
+                known[file] = {change: ratio for change, node in changes.items() if (ratio := _ratio(node, file)) is not None}
             made[key] = _fitted(child, name, kind, known[file])
     return replace(tree, value=made)
 
 
 def _fitted(node: Tree, path: str, kind: str, ratios: Mapping[str, float]) -> Tree:
-    """A number that is not stated anew, beside others that are as many times what they were."""
+    """Return an unchanged number scaled by the ratios of the changed ones."""
     number, quantity = node.get("value") or node, node.quantity
     if quantity is None or not ratios or (node.over is not None and of_user(node)):
         return node
@@ -196,7 +194,7 @@ def _fitted(node: Tree, path: str, kind: str, ratios: Mapping[str, float]) -> Tr
 
 
 def _around(path: str) -> str:
-    """Beginning of the paths of all that hangs on a number."""
+    """Return the prefix of the paths of all numbers that depend on a number."""
     first, _, rest = path.partition(".")
     return "" if not rest or first in _WHOLE else path.rpartition(".")[0] + "."
 
@@ -204,7 +202,7 @@ def _around(path: str) -> str:
 def _factor(path: str, kind: str, ratios: Mapping[str, float]) -> float:
     exponents = next((exponents for pattern, exponents in _LAWS.get(kind, ()) if pattern.fullmatch(path)), {})
     clock, units = ratios.get("clock", 1.0), ratios.get("sms", ratios.get("cores", 1.0))
-    channels = math.prod(ratios.get(f"memory.{each}", 1.0) for each in ("channels", "dram.channels", "dram.rate"))
+    channels = math.prod(ratios.get(f"memory.{key}", 1.0) for key in ("channels", "dram.channels", "dram.rate"))
     memory = ratios.get("memory.bandwidth", channels)
     words = re.split(r"[.\s-]", path)
     formats = words if words[0] == "matmul" else (*words, *_DTYPES)

@@ -1,20 +1,20 @@
-"""Routes: fewest hops by the ends' own cards, then the widest bottleneck, then names; or over equally good ones.
+"""Routes between devices: fewest hops through the ends' own NICs, then widest bottleneck, then names; or several equal routes.
 
-Traffic enters and leaves a network by the network cards that are its ends' own (`hwsim.machine.cards`); if these are several,
-an equal part of the bytes takes each. A device that is no GPU takes a card that is not its own if that card is nearer to the
-other end. Links may say that traffic spreads between them:
+Traffic enters and leaves a network through the NICs of its two ends (`hwsim.machine.cards`); several NICs carry equal parts of
+the bytes. A device that is not a GPU uses another NIC if that is nearer to the other end. Links with `routing` distribute
+traffic:
 
-single    the first by names, always the same
-ecmp      one of the shortest and widest, by a hash of the names of the two ends
-adaptive  all of the shortest and widest, an equal part of the bytes over each
+single    the first route in order of names, always the same
+ecmp      one of the shortest and widest routes, by a hash of the names of the two ends
+adaptive  all of the shortest and widest routes, with equal parts of the bytes
 
-The fixed route says where traffic enters and leaves links with a `routing` of their own. Between these two devices, over links
-of that routing alone, all routes as short as the fixed one and as wide as the widest are equally good.
+First, the fixed route (`single`) is found. Each stretch of it over links with another routing is then replaced: between the two
+ends of the stretch, over links of that routing, all routes as short as the stretch and as wide as the widest are equal.
 
 Source: ecmp: Hopps, RFC 2992, 2000 (a hash of the flow's ends over next hops of equal cost). Adaptive: Kim, Dally, Scott,
-Abts, ISCA 2008, and the packet spraying of Dixit et al., INFOCOM 2013, without the queues that tell how loaded a way is.
-Error: real switches hash ports too: two flows between the same ends may part there, and share one way here.
-Range: adaptive takes minimal ways only, with equal parts whatever else is on them.
+Abts, ISCA 2008, and the packet spraying of Dixit et al., INFOCOM 2013, without queues that show the load of a route.
+Error: real switches also hash ports, so that two flows between the same ends can use different routes; here they share one.
+Range: adaptive routing uses minimal routes only, with equal parts regardless of other traffic.
 """
 
 from __future__ import annotations
@@ -31,28 +31,29 @@ from hwsim.machine.net import Graph, Layers, Net
 from hwsim.machine.placed import Link, NoRoute, Routing
 from hwsim.records import dataclass
 
-_KEPT: Final = 200_000
+_KEPT: Final = 200_000  # maximum number of cached routes
 _SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The links that traffic takes from one device to another.
+    """A route from one device to another.
 
-    links: the route; if several share the bytes, the one with the longest latency.
-    shares: every link that carries a part of the bytes, and the part; empty if all bytes take `links`.
+    Args:
+        links: links of the route; if several routes share the bytes, those of the route with the longest latency.
+        shares: (link, fraction of the bytes) of all routes; empty if `links` carry all bytes.
     """
 
     links: tuple[Link, ...]
     shares: tuple[tuple[Link, float], ...] = ()
 
     def stops(self, start: str) -> tuple[str, ...]:
-        """The devices on the way, both ends included."""
+        """Return the devices on the route, with both ends."""
         return (start, *(link.target for link in self.links))
 
 
 class Routes:
-    """Routes between devices. cards: whose is which, where there are any."""
+    """A calculator of routes; cards: assignment of NICs to devices, if there are NICs."""
 
     def __init__(self, net: Net, cards: Cards | None = None) -> None:
         self.net, self._cards = net, cards
@@ -63,7 +64,7 @@ class Routes:
         self._cache: dict[tuple[str, str], Route | None] = {}
 
     def find(self, a: str, b: str) -> Route | None:
-        """The route from a to b, and over which links the bytes spread; None if there is no route."""
+        """Return the route from a to b; None if there is none."""
         key = (a, b)
         if key not in self._cache:
             if len(self._cache) >= _KEPT:
@@ -72,15 +73,15 @@ class Routes:
         return self._cache[key]
 
     def route(self, a: str, b: str) -> Route:
-        """As `find`.
+        """Return the route from a to b.
 
         Raises:
-            NoRoute: they are not connected.
+            NoRoute: the devices are not connected.
         """
         route = self.find(a, b)
         if route is None:
             loose = [name for name in (a, b) if not self.net.degree(name)]
-            hint = "traffic passes through switches, CPUs, NICs and what says `forwards: true`"
+            hint = "traffic passes only through switches, CPUs, NICs and devices with `forwards: true`"
             raise NoRoute(f"there is no route from {a} to {b}", f"no link ends at {' and '.join(loose)}" if loose else hint)
         return route
 
@@ -96,24 +97,24 @@ class Routes:
             graph, layers = self._all, self.hosts.layers(a, b) or self._all.layers(a, b)
         if layers is None:
             return None
-        if all(len(layer) == 1 for layer in layers):  # nothing to choose
+        if all(len(layer) == 1 for layer in layers):  # only one route
             return self._spread(graph.only(layers), (a, b))
-        ways = [self._spread(fixed, (a, b, *turn)) for turn, fixed in self._fixed(graph, layers, a, b)]
-        if len(ways) == 1:
-            return ways[0]
+        routes = [self._spread(fixed, (a, b, *turn)) for turn, fixed in self._fixed(graph, layers, a, b)]
+        if len(routes) == 1:
+            return routes[0]
         parts: dict[tuple[str, str, str], tuple[Link, float]] = {}
-        for way in ways:
-            for link, part in way.shares or [(link, 1.0) for link in way.links]:
+        for route in routes:
+            for link, part in route.shares or [(link, 1.0) for link in route.links]:
                 key = link.name, link.source, link.target
-                parts[key] = link, parts.get(key, (link, 0.0))[1] + part / len(ways)
-        slowest = max(ways, key=lambda way: self._seconds(way.links))  # the first of equals
+                parts[key] = link, parts.get(key, (link, 0.0))[1] + part / len(routes)
+        slowest = max(routes, key=lambda route: self._seconds(route.links))  # the first among equals
         return Route(slowest.links, tuple(parts.values()))
 
     def _fixed(self, graph: Graph, layers: Layers, a: str, b: str) -> list[tuple[tuple[str, ...], tuple[Link, ...]]]:
-        """The route by the ends' own cards: one, or one for each card, numbered."""
+        """Return the fixed routes through the ends' own NICs, each with a number for the hash (none for the first)."""
         width = graph.bottleneck(layers)
-        on_way = set().union(*layers)
-        ends = [[card for card in self._cards.own(name) if card in on_way] for name in (a, b)] if self._cards else []
+        devices = set().union(*layers)
+        ends = [[card for card in self._cards.own(name) if card in devices] for name in (a, b)] if self._cards else []
         turns = lcm(*(len(own) or 1 for own in ends))
         routes: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[Link, ...]]] = {}
         for turn in range(turns):
@@ -123,7 +124,7 @@ class Routes:
         return list(routes.values())
 
     def _spread(self, fixed: tuple[Link, ...], pair: tuple[str, ...]) -> Route:
-        """A route with its stretches over links that have a routing of their own."""
+        """Return a route whose stretches over links with ECMP or adaptive routing are replaced."""
         if all(link.routing == "single" for link in fixed):
             return Route(fixed)
         route: list[Link] = []
@@ -139,35 +140,35 @@ class Routes:
         return Route(tuple(route), tuple(shares) if len(shares) > len(route) else ())
 
     def _seconds(self, links: Iterable[Link]) -> float:
-        """Seconds of a signal over them."""
+        """Return the latency (s) of links and of the devices between them."""
         return math.fsum(link.latency + self.net.wait(link.target) for link in links)
 
     def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, ...]) -> tuple[list[Link], list[tuple[Link, float]]]:
-        """The part of a route that lies on links of one routing: its links, and those that share the bytes."""
+        """Return one stretch over links of one routing: the links of its slowest route, and (link, part) of all routes."""
         fabric = self._fabrics[routing]
-        layers = fabric.layers(start, end) or []  # never empty: the fixed route lies there
+        layers = fabric.layers(start, end) or []  # never empty: it contains the fixed route
         width = fabric.bottleneck(layers)
         steps = [
             [link for name in sorted(layer) for link in fabric.onward(name, beyond, width)] for layer, beyond in pairwise(layers)
         ]
-        left = _counts(((link.target, link.source) for step in reversed(steps) for link in step), end)
+        routes_to_end = _counts(((link.target, link.source) for step in reversed(steps) for link in step), end)
         if routing == "ecmp":
             from hashlib import blake2b
 
-            number = int.from_bytes(blake2b(" ".join(pair).encode(), digest_size=8).digest()) % left[start]
-            chosen = _numbered(steps, left, start, number)
+            number = int.from_bytes(blake2b(" ".join(pair).encode(), digest_size=8).digest()) % routes_to_end[start]
+            chosen = _numbered(steps, routes_to_end, start, number)
             return chosen, [(link, 1.0) for link in chosen]
-        come = _counts(((link.source, link.target) for step in steps for link in step), start)
+        routes_from_start = _counts(((link.source, link.target) for step in steps for link in step), start)
         parts = [
-            (link, come[link.source] * left[link.target] / left[start])
+            (link, routes_from_start[link.source] * routes_to_end[link.target] / routes_to_end[start])
             for step in steps
             for link in step
-            if link.source in come and link.target in left
+            if link.source in routes_from_start and link.target in routes_to_end
         ]
-        return self._slowest([[link for link in step if link.target in left] for step in steps], start), parts
+        return self._slowest([[link for link in step if link.target in routes_to_end] for step in steps], start), parts
 
     def _slowest(self, steps: Sequence[Sequence[Link]], start: str) -> list[Link]:
-        """The route of the longest latency through these steps; among equals the first by names."""
+        """Return the route with the longest latency through these steps, the first in order of names among equals."""
         longest: dict[str, tuple[float, list[Link]]] = {}
         for step in reversed(steps):
             for link in step:
@@ -179,7 +180,7 @@ class Routes:
 
 
 def _counts(steps: Iterable[tuple[str, str]], start: str) -> dict[str, int]:
-    """Number of routes from a device to every other, each step from one layer to the next.
+    """Return the number of routes from a device to every other; steps: (from, to) pairs, layer by layer.
 
     >>> _counts([("a", "x"), ("a", "y"), ("x", "b"), ("y", "b")], "a")
     {'a': 1, 'x': 1, 'y': 1, 'b': 2}
@@ -191,16 +192,16 @@ def _counts(steps: Iterable[tuple[str, str]], start: str) -> dict[str, int]:
     return counts
 
 
-def _numbered(steps: Sequence[Sequence[Link]], left: Mapping[str, int], start: str, number: int) -> list[Link]:
-    """The way of that number among all, in order of names."""
+def _numbered(steps: Sequence[Sequence[Link]], routes_to_end: Mapping[str, int], start: str, number: int) -> list[Link]:
+    """Return the route of a number among all, in order of names."""
     route: list[Link] = []
-    at = start
+    device = start
     for step in steps:
         for link in step:
-            ways = left.get(link.target, 0) if link.source == at else 0
-            if number < ways:
+            count = routes_to_end.get(link.target, 0) if link.source == device else 0
+            if number < count:
                 break
-            number -= ways
+            number -= count
         route.append(link)
-        at = link.target
+        device = link.target
     return route

@@ -1,6 +1,7 @@
-"""A machine of the library's parts alone: which parts, how many and how they are wired is free; what a part can do is not.
+"""Check that a machine consists only of library parts: their choice, number and wiring are free, their properties are not.
 
-For exercises: `hwsim check --strict-library` and `strict_library: true` of a plan refuse a part that cannot be bought.
+The options `hwsim check --strict-library` and `strict_library: true` of a plan use it to reject parts that cannot be bought, for
+exercises.
 """
 
 from __future__ import annotations
@@ -22,46 +23,46 @@ _CHOSEN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A value that the library does not have: its path in the part, and the node."""
+    """A value from outside the library: path in the part, and node."""
 
     path: str
     node: Tree
 
 
 def invented(machine: Tree) -> Iterator[Mistake]:
-    """A mistake for each part and link of a resolved machine that the library does not have, or not with this number."""
+    """Yield a mistake for each part and link of a resolved machine that is not in the library, or has other values there."""
     if machine.text("class") == "ideal" and not _in_library(machine.get("class")):
-        yield Mistake(machine.key_place("class"), "'class: ideal' makes every part as fast as its peak", "leave it out")
+        yield Mistake(machine.key_place("class"), "`class: ideal` makes every part as fast as its peak", "omit it")
     for name, part in (machine.get("parts") or Tree({})).items():
         if part.text("kind") == "machine" or part.get("parts") is not None:
             yield from invented(part)
         elif part.get("use") is None and not _in_library(part):
-            yield Mistake(part.place, f"'{name}' is not a part of the library", "name it: `use: NAME`")
+            yield Mistake(part.place, f"'{name}' is not a part of the library", "state a part of the library with `use: NAME`")
         else:
             yield from _changed(f"'{name}'", part, _CHOSEN)
     for link in (machine.get("links") or Tree([])).elements():
         called = f"link '{link.text('name') or link.text('kind')}'"
         if link.get("use") is None and not _in_library(link):
-            yield Mistake(link.place, f"{called} is not a link of the library", "name it: `use: NAME`")
+            yield Mistake(link.place, f"{called} is not a link of the library", "state a link of the library with `use: NAME`")
         else:
             yield from _changed(called, link, _CHOSEN | LINK_KEYS, counts=True)
 
 
 def _changed(called: str, part: Tree, free: frozenset[str], *, counts: bool = False) -> Iterator[Mistake]:
     if part.text("class") == "ideal" and not _in_library(part.get("class")):
-        yield Mistake(part.key_place("class"), f"{called} is ideal: it is as fast as its peak", "leave `class` out")
+        yield Mistake(part.key_place("class"), f"{called} is ideal: it is as fast as its peak", "omit `class`")
     for number in _own(part, "", free):
         if not (counts and _is_count(number.node)):
             used = part.text("use") or "its part"
             yield Mistake(
                 number.node.place,
-                f"{called} has a number of its own: {number.path}",
-                f"leave it as '{used}' of the library has it",
+                f"{called} changes `{number.path}` of the library",
+                f"omit it, to use the value of '{used}'",
             )
 
 
 def _own(node: Tree, path: str, free: frozenset[str]) -> Iterator[_Own]:
-    """Numbers, switches and lists that stand in a file outside of the library."""
+    """Yield values (numbers, booleans, list elements) from files outside the library."""
     if node.is_mapping:
         for key, child in node.items():
             if key not in free:
@@ -74,7 +75,7 @@ def _own(node: Tree, path: str, free: frozenset[str]) -> Iterator[_Own]:
 
 
 def _is_count(node: Tree) -> bool:
-    """A number without a unit, or a word: how many lanes, which topology."""
+    """Return whether a value is a number without a unit, or a word: number of lanes, topology."""
     if isinstance(node.value, Quantity):
         return node.value.dimension.plain
     if not isinstance(node.value, str):

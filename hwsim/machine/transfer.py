@@ -1,4 +1,4 @@
-"""Costs of moving bytes from one device to another."""
+"""Costs of transfers from one device to another."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from hwsim.devices.storage import Direction
     from hwsim.machine.bulk import Bulk
 
-_CACHED: Final = 200_000
+_CACHED: Final = 200_000  # maximum number of cached costs
 
 
 class Transfers:
-    """Costs of transfers: a path is made once per pair of devices, a cost once per size."""
+    """A calculator of transfers; it caches paths by pair of devices and costs by size."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class Transfers:
 
     @cached_property
     def bulk(self) -> Bulk:
-        """Costs of very many transfers in columns."""
-        from hwsim.machine.bulk import Bulk  # few runs need it
+        """Calculator of very many transfers as columns."""
+        from hwsim.machine.bulk import Bulk  # imported late: few runs need it
 
         return Bulk(self)
 
     def ends(self, a: str, b: str) -> tuple[str, str]:
-        """The devices a transfer runs between; for a group of sockets, the one nearest to the other end."""
+        """Return the devices at both ends; a group of sockets is replaced by the socket nearest to the other end."""
         if a == b:
             return a, b
         pairs = [(start, end) for start in self._members(a) for end in self._members(b)]
@@ -58,7 +58,7 @@ class Transfers:
         return min(reached, key=lambda row: (len(row[0]), -min((link.bandwidth for link in row[0]), default=0.0)))[1]
 
     def cost(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
-        """See `Machine.transfer`; `ends=False` leaves out what a disk at either end takes."""
+        """See `Machine.transfer`; `ends=False` omits the time of disks at the ends."""
         key = (a, b, size, ends, handling)
         cost = self._costs.get(key)
         if cost is None:
@@ -68,7 +68,7 @@ class Transfers:
         return cost
 
     def once(self, a: str, b: str, size: float, handling: Handling) -> Cost:
-        """The same, not kept: one of very many sizes."""
+        """Return the cost without caching it, for very many sizes."""
         return self._make(a, b, size, True, handling)
 
     def _members(self, name: str) -> tuple[str, ...]:
@@ -80,14 +80,14 @@ class Transfers:
         return (name,)
 
     def _disks(self, a: str, b: str) -> list[tuple[str, Storage, Direction]]:
-        """The disks among both ends, and what is done there: one whose requests are simulated after another that is not."""
+        """Return the disks at both ends with the direction of access; a disk that is simulated request by request comes last."""
         ends: tuple[tuple[str, Direction], ...] = (a, "read"), (b, "write")
-        found = [(each, way) for name, way in ends if (each := self._devices.get(name)) is not None]
+        found = [(device, direction) for name, direction in ends if (device := self._devices.get(name)) is not None]
         found.sort(key=lambda end: end[0].fidelity == "requests")
-        return [(each.name, each.model, way) for each, way in found if isinstance(each.model, Storage)]
+        return [(device.name, device.model, direction) for device, direction in found if isinstance(device.model, Storage)]
 
-    def _beyond(self, a: str, b: str, size: float, handling: Handling) -> tuple[Path, Tally]:
-        """The path of a transfer, and what it takes in addition: lines that do not depend on the size, if there is one."""
+    def _path_and_tally(self, a: str, b: str, size: float, handling: Handling) -> tuple[Path, Tally]:
+        """Return the path of a transfer and its additional costs."""
         path = self._paths.get((a, b, handling.protocol))
         if path is None:
             path = self._paths[a, b, handling.protocol] = self._path(*self.ends(a, b), handling.protocol)
@@ -101,13 +101,13 @@ class Transfers:
 
     def _make(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> Cost:
         if disks := self._disks(a, b) if ends else ():
-            from hwsim.devices.storage import Asked  # few runs copy to a disk
+            from hwsim.devices.storage import Asked  # imported late: few runs copy to a disk
 
             cost, asked = self._make(a, b, size, False, handling), Asked(size=size, of_service=handling.of_service)
-            for name, disk, way in disks:  # as an op that reads it, or writes to it
-                cost = replace(join(disk.serve(name, way, asked), cost), requests=asked.requests(name, way))
+            for name, disk, direction in disks:  # like an op that reads or writes the disk
+                cost = replace(join(disk.serve(name, direction, asked), cost), requests=asked.requests(name, direction))
             return cost
-        path, tally = self._beyond(a, b, size, handling)
+        path, tally = self._path_and_tally(a, b, size, handling)
         latency = path.latency + math.fsum([term.seconds for term in tally.latencies])
         if size <= 0:
             return Cost(Demand(latency=latency), why=(*path.latencies, *tally.latencies))
@@ -160,7 +160,7 @@ def _derivation(path: Path, size: float, messages: float, tally: Tally) -> tuple
 
 
 def join(first: Cost, then: Cost) -> Cost:
-    """Both as one op: latencies after one another, everything else at the same time."""
+    """Return both costs as one op: latencies in sequence, everything else in parallel."""
     amounts: dict[str, float] = {}
     for name, amount in (*first.demand.amounts, *then.demand.amounts):
         amounts[name] = amounts.get(name, 0.0) + amount

@@ -1,6 +1,6 @@
-"""Devices, nodes and links of a machine by name: nothing is made before it is asked for.
+"""Lazy mappings from names to devices, nodes and links of a machine.
 
-A look-up costs about a microsecond whatever the size; `len` is counted once; iterating makes the names alone.
+A lookup takes about a microsecond for any size of the machine; `len` is computed once; iteration creates only names.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.net import Net
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, below, within
 
-FEW: Final = 1000  # names up to which they are kept once they have been made
+FEW: Final = 1000  # number of names up to which they are cached
 T = TypeVar("T")
 D = TypeVar("D")
 
 
 class Named(Mapping[str, T], Generic[T]):
-    """Values by name, each made when it is first looked up.
+    """A mapping whose values are created on first lookup.
 
     Args:
-        find: the value of a name, None for an unknown name.
-        names: all names, in order.
-        count: number of names.
+        find: function from a name to its value; None for an unknown name.
+        names: function that iterates over all names in order.
+        count: function that returns the number of names.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Named(Mapping[str, T], Generic[T]):
     @overload
     def get(self, name: str, /, default: T | D) -> T | D: ...
     def get(self, name: str, /, default: T | D | None = None) -> T | D | None:
-        """Without the exception that a `Mapping` would catch."""
+        """Return the value without raising and catching KeyError as `Mapping.get` does."""
         value = self._made.get(name)
         if value is None:
             value = self._find(name)
@@ -75,17 +75,17 @@ class Named(Mapping[str, T], Generic[T]):
 
 
 def device_names(layout: Layout) -> Iterator[str]:
-    """Full names of all devices, in natural order."""
+    """Iterate over the full names of all devices in natural order."""
     return layout.walk(members_of_devices)
 
 
 def members_of_devices(part: Part) -> Sequence[str]:
-    """The names of a part of devices; none of a part of machines."""
+    """Return the names of a part of devices; none for inner machines."""
     return part.names if part.child is None else ()
 
 
 def devices(layout: Layout) -> Named[PlacedDevice]:
-    """Every device by its full name, in natural order."""
+    """Return every device by full name, in natural order."""
     return Named(partial(_device, layout), partial(device_names, layout), partial(getattr, layout, "size"))
 
 
@@ -98,7 +98,7 @@ def _device(layout: Layout, name: str) -> PlacedDevice | None:
 
 
 def kinds(layout: Layout) -> Named[str]:
-    """The kind of every device by its full name."""
+    """Return the kind of every device by full name."""
     return Named(partial(_kind, layout), partial(device_names, layout), partial(getattr, layout, "size"))
 
 
@@ -108,13 +108,13 @@ def _kind(layout: Layout, name: str) -> str | None:
 
 
 def nodes(layout: Layout) -> Named[PlacedNode]:
-    """Every machine inside the machine by its full name, in natural order."""
+    """Return every inner machine by full name, in natural order."""
     names = partial(layout.walk, members_of_nodes)
     return Named(partial(_node, layout), names, partial(getattr, layout, "machines"))
 
 
 def members_of_nodes(part: Part) -> Sequence[str]:
-    """The names of a part of machines; none of a part of devices."""
+    """Return the names of a part of inner machines; none for devices."""
     return part.names if part.child is not None else ()
 
 
@@ -126,7 +126,7 @@ def _node(layout: Layout, name: str) -> PlacedNode | None:
 
 
 def groups(layout: Layout) -> Named[PlacedDevice]:
-    """For every node of several sockets, all of them under their family's name; in natural order."""
+    """Return the group of sockets of each node with several, by the name of the family, in natural order."""
     families = frozenset(part.family for part in layout.every() if part.grouped)
     return Named(partial(_group, layout, families), partial(_group_names, layout, families), partial(_groups_in, layout))
 
@@ -145,11 +145,11 @@ def _group(layout: Layout, families: frozenset[str], name: str) -> PlacedDevice 
     part = next((part for part in inner.parts if part.family == family and part.grouped), None) if inner else None
     if part is None or not isinstance(part.model, Cpu):
         return None
-    return PlacedDevice(name, family, "cpu", Sockets(part.model, tuple(below(node, each) for each in part.names)), None, node)
+    return PlacedDevice(name, family, "cpu", Sockets(part.model, tuple(below(node, member) for member in part.names)), None, node)
 
 
 def _inner(layout: Layout, node: str) -> Layout | None:
-    """Layout of a machine inside the machine, "" for the whole."""
+    """Return the layout of an inner machine, or of the whole for ""; None if there is none."""
     spot = layout.find(node) if node else None
     return layout if not node else spot.part.child if spot is not None else None
 
@@ -160,7 +160,7 @@ def _groups_in(layout: Layout) -> int:
 
 
 def libraries(layout: Layout) -> Mapping[str, Libraries]:
-    """For every machine that states them, by full name ("" for the whole), the libraries by which its devices exchange data."""
+    """Return the communication libraries of each machine that states them, by full name ("" for the whole)."""
     if all(scope.libraries is None for scope in layout.scopes()):
         return {}
     return Named(partial(_libraries, layout), partial(_library_names, layout))
@@ -178,7 +178,7 @@ def _library_names(layout: Layout) -> Iterator[str]:
 
 
 class Links(Collection[Link]):
-    """All links, by the names of their ends, then by their own. `len` costs nothing; to go through them makes them all."""
+    """A collection of all links, ordered by their ends, then by name. Iteration creates all links; `len` creates none."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -192,7 +192,7 @@ class Links(Collection[Link]):
             yield from self._net.leaving(name)
 
     def __contains__(self, link: object) -> bool:
-        return any(link == each for each in self)
+        return any(link == other for other in self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Links) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
@@ -201,6 +201,6 @@ class Links(Collection[Link]):
 
 
 def _wires_in(layout: Layout) -> int:
-    """Connections, at any depth."""
+    """Return the number of wires, at any depth."""
     inside = sum(len(part.names) * _wires_in(part.child) for part in layout.parts if part.child is not None)  # integers
     return len(layout.wires) + inside

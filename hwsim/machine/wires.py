@@ -1,4 +1,4 @@
-"""The wires of one scope as columns: who is connected to whom by number, and what with."""
+"""Wires of one scope as columns: device numbers at both ends, and links of each wire."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hwsim.machine.placed import Routing
 from hwsim.records import dataclass
 
 Ints = NDArray[np.signedinteger[Any]]
-_FEW: Final = 16  # wires at a device
+_FEW: Final = 16  # number of wires at a device up to which a loop is faster than numpy
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The wires of one entry of `links:`: wire i is between devices a[i] and b[i], count[i] parallel links of the model."""
+    """The wires of one entry of `links:`; wire i is count[i] parallel links of the model between devices a[i] and b[i]."""
 
     name: str
     model: LinkKind
@@ -29,10 +29,14 @@ class Bundle:
 
 
 class Wires:
-    """All bundles of a scope, their wires numbered in order, and the neighbours of each device.
+    """The wires of a scope, numbered bundle by bundle, with an index by device.
 
-    a, b, count: by wire the numbers of the devices at its ends, and its parallel links.
-    starts: by bundle the number of its first wire.
+    Attributes:
+        bundles: bundles in the order of their wires.
+        starts: number of the first wire of each bundle.
+        routings: routings of all bundles.
+        a, b: device numbers at the ends of each wire.
+        count: number of parallel links of each wire.
     """
 
     def __init__(self) -> None:
@@ -48,7 +52,7 @@ class Wires:
         return len(self.a)
 
     def add(self, bundle: Bundle) -> None:
-        """Append the wires of one more entry."""
+        """Append the wires of an entry."""
         self.starts.append(len(self))
         self.bundles.append(bundle)
         self.routings.add(bundle.routing)
@@ -57,40 +61,40 @@ class Wires:
         self._index = None
 
     def of(self, wire: int) -> tuple[Bundle, int]:
-        """The bundle of a wire, and the wire's place in it."""
-        which = bisect_right(self.starts, wire) - 1
-        return self.bundles[which], wire - self.starts[which]
+        """Return (bundle of a wire, index of the wire in it)."""
+        index = bisect_right(self.starts, wire) - 1
+        return self.bundles[index], wire - self.starts[index]
 
     def degree(self, number: int) -> int:
-        """Number of wires that end at a device."""
+        """Return the number of wires at a device."""
         first, _ = self._by_device()
         return int(first[number + 1] - first[number]) if number + 1 < len(first) else 0
 
     def at(self, number: int) -> list[tuple[int, int]]:
-        """(wire, number of its other end) of all that end at a device."""
+        """Return (wire, device number of its other end) of all wires at a device."""
         first, order = self._by_device()
         if number + 1 >= len(first):
             return []
         rows = order[first[number] : first[number + 1]]
         a, b, total = self.a, self.b, len(self.a)
-        if len(rows) <= _FEW:  # numpy takes longer to begin than these take
+        if len(rows) <= _FEW:  # a loop is faster than numpy
             return [(row, int(b[row])) if row < total else (row - total, int(a[row - total])) for row in rows.tolist()]
         wires = np.where(rows < total, rows, rows - total)
         others = np.where(rows < total, b[wires], a[wires])
         return list(zip(wires.tolist(), others.tolist(), strict=True))
 
     def _by_device(self) -> tuple[Ints, Ints]:
-        """first, order: the ends at device n are order[first[n]:first[n + 1]], a's ends before b's."""
+        """Return (first, order): the ends at device n are order[first[n]:first[n + 1]], first the ends a, then the ends b."""
         if self._index is None:
             both = np.concatenate([self.a, self.b])
             order: Ints = np.argsort(both, kind="stable").astype(np.int32)
-            most = int(both.max()) + 1 if len(both) else 0
-            first = np.concatenate([[0], np.cumsum(np.bincount(both, minlength=most))]).astype(np.int32)
+            device_count = int(both.max()) + 1 if len(both) else 0
+            first = np.concatenate([[0], np.cumsum(np.bincount(both, minlength=device_count))]).astype(np.int32)
             self._index = first, order
         return self._index
 
 
 def pair_keys(a: Ints, b: Ints) -> Ints:
-    """A number for each unordered pair of ends."""
+    """Return a number for each pair of ends, independent of their order."""
     keys: Ints = np.minimum(a, b).astype(np.int64) << 32 | np.maximum(a, b).astype(np.int64)
     return keys

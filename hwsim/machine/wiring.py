@@ -1,4 +1,4 @@
-"""The `links:` of a machine file: who is connected to whom, and whether their lanes and ports suffice."""
+"""The `links:` of a machine file: which devices are connected, and whether their lanes and ports suffice."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology
 from hwsim.machine.wires import Bundle, Ints, pair_keys
 from hwsim.spec import Mistakes, Tree, Warning, decode, did_you_mean
 
-MOST_LINKS: Final = 2_000_000
+MOST_LINKS: Final = 2_000_000  # maximum links of one entry
 _UNLIMITED: Final = 1 << 60
 
 
 def wire_all(
     layout: Layout, entries: Sequence[Tree], mistakes: Mistakes, warnings: list[Warning], *, ideal: bool = False
 ) -> None:
-    """Add the wires of all entries to the layout; ideal: their machine says `class: ideal`."""
+    """Add the wires of all entries to the layout; ideal: whether their machine states `class: ideal`."""
     names = Names(layout)
     for tree in entries:
         kind = tree.get("kind")
         if kind is not None and isinstance(kind.value, str) and kind.value not in links.KINDS:
-            mistakes.add(kind.place, f"there is no kind of link '{kind.value}'", did_you_mean(kind.value, links.KINDS))
+            mistakes.add(kind.place, f"unknown kind of link '{kind.value}'", did_you_mean(kind.value, links.KINDS))
             continue
         entry = decode(tree, LinkEntry, mistakes, ignore=dict(tree.items()))
         if entry is not None:
@@ -63,26 +63,26 @@ def _wire(
     wrong = np.flatnonzero((a < 0) | (b < 0))
     twice = _first_again(layout, name, a, b)
     if len(wrong) and (twice is None or wrong[0] <= twice):
-        at = int(wrong[0])
-        for end, number in ((edges.a[at], a[at]), (edges.b[at], b[at])):
+        row = int(wrong[0])
+        for end, number in ((edges.a[row], a[row]), (edges.b[row], b[row])):
             if number < 0:
                 sockets = layout.find(end) is None
-                message = f"{end} is several sockets" if sockets else f"{end} is a machine, not a device"
+                message = f"{end} is {'several sockets' if sockets else 'a machine'}: expected a device"
                 mistakes.add(
                     tree.place, message, f"name one of them, or {end}*" if sockets else f"name a device in it: {end}.NAME"
                 )
         return
     itself = np.flatnonzero(a == b)
     if len(itself):
-        mistakes.add(tree.key_place("between" if entry.of is None else "of"), f"{edges.a[itself[0]]} would be linked to itself")
+        mistakes.add(tree.key_place("between" if entry.of is None else "of"), f"{edges.a[itself[0]]} is linked to itself")
         return
     if twice is not None:
         message = f"{edges.a[twice]} and {edges.b[twice]} are linked twice by '{name}'"
-        mistakes.add(tree.place, message, "give one of the two links another `name:`")
+        mistakes.add(tree.place, message, "give one of the links another `name:`")
         return
     if model.generation():
-        for trained, some in _trained(layout, name, model, a, b, tree, warnings):
-            layout.wires.add(Bundle(name, trained, entry.routing, a[some], b[some], count[some]))
+        for trained, wires in _trained(layout, name, model, a, b, tree, warnings):
+            layout.wires.add(Bundle(name, trained, entry.routing, a[wires], b[wires], count[wires]))
     else:
         layout.wires.add(Bundle(name, model, entry.routing, a, b, count))
     if model.budget:
@@ -92,32 +92,32 @@ def _wire(
 def _trained(
     layout: Layout, name: str, model: LinkKind, a: Ints, b: Ints, tree: Tree, warnings: list[Warning]
 ) -> Iterator[tuple[LinkKind, Ints | slice]]:
-    """The links as they run, and which wires are so: at the generation of the slower end."""
+    """Yield the model at each generation that links run at (that of the slower end), and the wires that do."""
     wanted = model.generation()
     limits = _available(layout, model.trains)
-    runs = np.minimum(np.minimum(limits[a], limits[b]), wanted)
-    if int(runs.min()) == wanted:
+    generations = np.minimum(np.minimum(limits[a], limits[b]), wanted)
+    if int(generations.min()) == wanted:
         yield model, slice(None)
         return
-    for gen in np.unique(runs).tolist():
-        some = np.flatnonzero(runs == gen)
+    for gen in np.unique(generations).tolist():
+        wires = np.flatnonzero(generations == gen)
         if gen < wanted:
-            first = int(some[0])
+            first = int(wires[0])
             end = layout.name(int(a[first] if limits[a[first]] == gen else b[first]))
             text = f"{name}: {end} has {model.called} {gen}, its slot {wanted}: the link runs at {gen}"
             warnings.append(Warning("slower-than-slot", text, tree.place))
-        yield model.at(gen), some
+        yield model.at(gen), wires
 
 
 def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:
-    """The pairs an entry connects, none twice; raises UnknownName."""
+    """Return the pairs that an entry connects, without duplicates; raise UnknownName."""
     if (entry.between is None) == (entry.topology is None):
-        hint = "`between: [cpu, gpu*]` connects two groups, `topology: ring, of: gpu*` the members of one"
-        mistakes.add(tree.place, "a link has either `between` or a `topology`", hint)
+        hint = "between: [cpu, gpu*]   or   topology: ring, of: gpu*"
+        mistakes.add(tree.place, "expected either `between` or `topology`", hint)
     elif entry.between is not None:
         return _between(names, tree, entry, mistakes)
     elif entry.of is None:
-        mistakes.add(tree.place, f"'of' is missing: what the {entry.topology} connects", "such as `of: gpu*`")
+        mistakes.add(tree.place, f"`topology: {entry.topology}` requires `of`: the parts that it connects", "of: gpu*")
     else:
         return _topology(layout, names, tree, entry, mistakes)
     return Edges([], [], [])
@@ -125,15 +125,15 @@ def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes:
 
 def _between(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:
     if entry.of is not None:
-        mistakes.add(tree.key_place("of"), "'of' goes with a `topology`, not with `between`")
+        mistakes.add(tree.key_place("of"), "`of` requires `topology`, got `between`", "omit `of`")
         return Edges([], [], [])
     a, b = (names.select(group) for group in entry.between or ())
     if entry.per is not None:
         if len(a) * entry.per != len(b):
-            message = f"{len(a)} x {entry.per} is {len(a) * entry.per}, but there are {len(b)} on the other side"
+            message = f"`per: {entry.per}` connects {len(a)} x {entry.per} = {len(a) * entry.per} devices, got {len(b)}"
             mistakes.add(tree.key_place("per"), message, f"{listed(a)} to {listed(b)}")
             return Edges([], [], [])
-        return Edges.all_of([each for each in a for _ in range(entry.per)], b)
+        return Edges.all_of([name for name in a for _ in range(entry.per)], b)
     if len(a) * len(b) > MOST_LINKS:
         mistakes.add(tree.key_place("between"), f"more than {MOST_LINKS} links", "put a switch in between, or use `per:`")
         return Edges([], [], [])
@@ -141,18 +141,18 @@ def _between(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> 
         return Edges.all_of([x for x in a for _ in b], b * len(a))
     pairs = {frozenset((x, y)): Edge(x, y) for x in a for y in b if x != y}
     if not pairs:
-        mistakes.add(tree.key_place("between"), f"{listed(a)} would be linked to itself")
+        mistakes.add(tree.key_place("between"), f"{listed(a)} is linked to itself")
     return Edges.of(list(pairs.values()))
 
 
 def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:
-    at = tree.key_place("topology")
+    place = tree.key_place("topology")
     kind = TOPOLOGIES.get(entry.topology or "")
     if kind is None:
-        mistakes.add(at, f"there is no topology '{entry.topology}'", did_you_mean(entry.topology or "", TOPOLOGIES))
+        mistakes.add(place, f"unknown topology '{entry.topology}'", did_you_mean(entry.topology or "", TOPOLOGIES))
         return Edges([], [], [])
     if entry.per is not None:
-        mistakes.add(tree.key_place("per"), "'per' goes with `between`, not with a topology")
+        mistakes.add(tree.key_place("per"), "`per` requires `between`, got `topology`", "omit `per`")
     keys = tree.without(*(key for key, _ in tree.items() if key not in topology_keys()))
     topology = decode(keys, kind, mistakes, sourced=True)
     members = names.select(entry.of or ())
@@ -160,20 +160,20 @@ def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistak
         return Edges([], [], [])
     try:
         edges = Edges.of(topology.edges(members))
-        strange = sorted(set(edges.a).union(edges.b).difference(members))  # new switches, and what the machine calls so
+        strange = sorted(set(edges.a).union(edges.b).difference(members))  # added switches, and existing devices
         switches = _switches(layout, entry.name or entry.kind, topology, strange)
     except ValueError as error:
-        mistakes.add(tree.key_place("of"), str(error), f"these are: {listed(members)}")
+        mistakes.add(tree.key_place("of"), str(error), f"members: {listed(members)}")
         return Edges([], [], [])
     ends = {end: switches.get(end) or names.one(end) for end in strange}
     return Edges([ends.get(end, end) for end in edges.a], [ends.get(end, end) for end in edges.b], edges.counts)
 
 
 def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]) -> dict[str, str]:
-    """Put the switches that a topology brings into the layout; how each is called there.
+    """Add the switches of a topology to the layout; return the name of each there.
 
     Raises:
-        ValueError: a part is called so already.
+        ValueError: a part has such a name already.
     """
     switch = getattr(topology, "switch", None)
     if switch is None:
@@ -182,7 +182,7 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
     families: dict[str, list[str]] = {}
     for full in names.values():
         if layout.local(full) is not None:
-            raise ValueError(f"a part is called {full} already, as a switch of this topology would be")
+            raise ValueError(f"the name {full} of a switch of this topology is also the name of a part")
         families.setdefault(f"{name}-{full[len(name) + 1 :].rstrip('0123456789-')}", []).append(full)
     for family, members in families.items():
         layout.add(Part(family, sorted(members, key=natural), False, "switch", switch, made=True))
@@ -190,7 +190,7 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
 
 
 class Ends:
-    """The numbers of devices by name, which are remembered.
+    """A cache of device numbers by name.
 
     >>> from hwsim.machine.layout import Numbered
     >>> layout = Layout()
@@ -204,7 +204,7 @@ class Ends:
         self._known: dict[str, int] = {}
 
     def numbers(self, names: Sequence[str]) -> Ints:
-        """By name the number, -1 for what is no device."""
+        """Return the number of each name; -1 if it is not that of a device."""
         known = self._known
         for name in names:
             if name not in known:
@@ -214,7 +214,7 @@ class Ends:
 
     @cached_property
     def parts(self) -> Ints:
-        """By device the number of its part from 1 on, the same in equal machines; at the end 0, for what is no device."""
+        """Number of each device's part, from 1, equal in equal machines; the last entry, for names without a device, is 0."""
         places: dict[int, int] = {}
 
         def within(layout: Layout) -> Ints:
@@ -230,7 +230,7 @@ class Ends:
 
 
 def _first_again(layout: Layout, name: str, a: Ints, b: Ints) -> int | None:
-    """The first of some wires between two devices that a wire of the same name joins already; None if there is none."""
+    """Return the first wire between devices that a wire of the same name connects already; None if there is none."""
     keys = pair_keys(a, b)
     _, first = np.unique(keys, return_index=True)
     again = np.ones(len(keys), np.bool_)
@@ -239,7 +239,7 @@ def _first_again(layout: Layout, name: str, a: Ints, b: Ints) -> int | None:
         if bundle.name == name:
             again |= np.isin(keys, pair_keys(bundle.a, bundle.b))
     for part in layout.parts:
-        if part.child is not None:  # a machine inside this one may have the wire itself
+        if part.child is not None:  # an inner machine may contain the wire
             inside = (a >= part.start) & (a < part.start + part.size) & (b >= part.start) & (b < part.start + part.size)
             for row in np.flatnonzero(inside).tolist():
                 (member, end), (other_member, other_end) = (divmod(int(column[row]) - part.start, part.each) for column in (a, b))
@@ -249,7 +249,7 @@ def _first_again(layout: Layout, name: str, a: Ints, b: Ints) -> int | None:
 
 
 def _joined(layout: Layout, name: str, a: int, b: int) -> bool:
-    """Whether a wire of that name joins two devices, in this scope or in a machine inside it that holds both."""
+    """Return whether a wire of a name connects two devices, in this scope or in an inner machine with both."""
     if any(other == b and layout.wires.of(wire)[0].name == name for wire, other in layout.wires.at(a)):
         return True
     (part, member, end), (same, other_member, other_end) = layout.at(a), layout.at(b)
@@ -257,36 +257,38 @@ def _joined(layout: Layout, name: str, a: int, b: int) -> bool:
 
 
 def _check_budget(layout: Layout, budget: str, taken: tuple[Ints, Ints, Ints], tree: Tree, mistakes: Mistakes) -> None:
-    """Note the first device that has too few lanes, ports or NVLinks.
+    """Add a mistake for the first device that has too few lanes, ports or NVLinks.
 
-    taken: ends of wires, and how much of the budget each wire takes at both.
+    Args:
+        budget: key of the devices that states their number.
+        taken: both ends of each wire, and the number that it uses at each end.
     """
     if not layout.limits(budget):
         return
-    a, b, each_takes = taken
-    added = np.bincount(np.concatenate([a, b]), np.concatenate([each_takes, each_takes]), layout.size).astype(np.int64)
+    a, b, per_wire = taken
+    added = np.bincount(np.concatenate([a, b]), np.concatenate([per_wire, per_wire]), layout.size).astype(np.int64)
     before = layout.used.get(budget)
     layout.used[budget] = added if before is None else added + np.pad(before, (0, layout.size - len(before)))
     used, available = _used(layout, budget), _available(layout, budget)
-    many = int(((used > available) & (added > 0)).sum())
-    if many:
+    device_count = int(((used > available) & (added > 0)).sum())
+    if device_count:
         end = _first_short(taken, used - added, available)
-        more = f" (and {many - 1} more)" if many > 1 else ""
+        more = f" (and {device_count - 1} more)" if device_count > 1 else ""
         mistakes.add(tree.place, f"{layout.name(end)} has {available[end]} {budget}, but {used[end]} are used{more}")
 
 
 def _first_short(taken: tuple[Ints, Ints, Ints], used: Ints, available: Ints) -> int:
-    """The device that first had too few, wire by wire."""
+    """Return the device that first exceeds its budget, wire by wire."""
     for a, b, count in zip(*(column.tolist() for column in taken), strict=True):
         for end in (a, b):
             used[end] += count
             if used[end] > available[end]:
                 return int(end)
-    raise ValueError("every device has enough")
+    raise ValueError("no device exceeds its budget")
 
 
 def _used(layout: Layout, budget: str) -> Ints:
-    """Budget that the wires of a scope and of the machines inside it take, by number of a device."""
+    """Return the budget that wires of a scope and of inner machines use, by device number."""
     used = np.zeros(layout.size, np.int64)
     direct = layout.used.get(budget)
     if direct is not None:
@@ -298,12 +300,12 @@ def _used(layout: Layout, budget: str) -> Ints:
 
 
 def _available(layout: Layout, budget: str) -> Ints:
-    """Budget of each device, by number."""
+    """Return the budget of each device, by number."""
     available = np.full(layout.size, _UNLIMITED, np.int64)
     for part in layout.parts:
-        where = slice(part.start, part.start + part.size)
+        devices = slice(part.start, part.start + part.size)
         if part.child is not None:
-            available[where] = np.tile(_available(part.child, budget), len(part.names))
-        elif (most := getattr(part.model, budget, None)) is not None:
-            available[where] = most
+            available[devices] = np.tile(_available(part.child, budget), len(part.names))
+        elif (limit := getattr(part.model, budget, None)) is not None:
+            available[devices] = limit
     return available

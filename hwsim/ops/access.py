@@ -53,7 +53,7 @@ class Access(DeviceOp):
 
     among_others: bool = field("whether calls of other functions precede that of `function`, as in most programs", default=False)
     new_pages: float | None = field(
-        "number of new memory pages that `function` touches (default: those of a large new array)",
+        "number of memory pages that `function` uses for the first time; 0: none (default: all pages of a large new array)",
         default=None,
         minimum=0,
     )

@@ -46,7 +46,9 @@ class Convolution(ComputeOp):
     groups: int = field("number of groups of channels that are convolved separately", default=1, minimum=1)
     dtype: Dtype = field("data type of the elements", default="fp32")
     passes: Literal["forward", "input", "weights", "backward"] = field(
-        "pass: forward, or the gradient of the images (`input`), of the weights, or of both", key="pass", default="forward"
+        "results (forward), or the gradient of the images (input), of the weights, or of both (backward)",
+        key="pass",
+        default="forward",
     )
     bias: bool = field("whether a gradient pass also sums the gradient of a bias", default=False)
 

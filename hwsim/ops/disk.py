@@ -32,7 +32,7 @@ class Read(Op):
     access: Access = field("access pattern: sequential or random", default="sequential")
     depth: int = field("queue depth: number of reads in flight", default=1, minimum=1)
     region: Bytes | None = field(
-        "bytes accessed, from the outer edge of the disk (default: all of it)",
+        "size of the region that the accesses stay within, from the outer edge of the disk (default: the whole disk)",
         default=None,
         exclusive_minimum=0.0,
     )
@@ -65,7 +65,7 @@ class Write(Op):
     access: Access = field("access pattern: sequential or random", default="sequential")
     depth: int = field("queue depth: number of writes in flight", default=1, minimum=1)
     region: Bytes | None = field(
-        "bytes accessed, from the outer edge of the disk (default: all of it)",
+        "size of the region that the accesses stay within, from the outer edge of the disk (default: the whole disk)",
         default=None,
         exclusive_minimum=0.0,
     )

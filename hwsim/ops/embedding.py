@@ -34,9 +34,7 @@ class Embedding(ComputeOp):
     width: int = field("number of elements of a row", default=1, minimum=1)
     table: float = field("number of rows of the table", minimum=1, example="128256")
     bags: float = field("number of sums of rows returned instead of the rows; 0: no sums", default=0.0, minimum=0)
-    passes: Literal["forward", "backward"] = field(
-        "pass: rows (forward), or gradient of the table", key="pass", default="forward"
-    )
+    passes: Literal["forward", "backward"] = field("rows (forward), or gradient of the table", key="pass", default="forward")
     dtype: Dtype = field("data type of the elements", default="fp32")
 
     def lower(self, scope: Scope) -> Placed:
@@ -46,10 +44,10 @@ class Embedding(ComputeOp):
         table = self.table * row
         if self.passes == "forward":
             reads, writes, output = self.lookups * (crossed + INDEX), made, made
-            held = self.working_set if self.working_set is not None or table > self.lookups * crossed else table
+            working_set = self.working_set if self.working_set is not None or table > self.lookups * crossed else table
         else:
             reads, writes, output = made + self.lookups * (crossed + INDEX), table + self.lookups * crossed, table
-            held = self.working_set
+            working_set = self.working_set
         flop = self.lookups * self.width if self.bags or self.passes == "backward" else 0.0
-        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, working_set=held)
+        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, working_set=working_set)
         return compute(scope, self, work, output=output)

@@ -88,7 +88,9 @@ class ExchangeOp(Op):
         example="{kind: ring, both: true}",
     )
     overlaps: str = field("earlier op in pieces: the bytes are cut into as many parts, each sent once its piece ends", default="")
-    steps: Literal["steady", "explicit"] = field("ops: one per phase (steady) or one per send (explicit)", default="steady")
+    steps: Literal["steady", "explicit"] = field(
+        "simulation of the algorithm: one op per phase (steady), or one op per send (explicit)", default="steady"
+    )
     chunks: int = field("number of pieces of each send, with `steps: explicit`", default=1, minimum=1)
     skew: tuple[float, ...] = field("relative sizes of the ranks' parts (default: equal)", default=(), minimum=0)
 
@@ -197,8 +199,8 @@ class ExchangeOp(Op):
             begins, ends = () if after else ranks, ranks if index == len(flows.phases) else ()
             together = apart.flows_of(machine, phase.cost)
             for flow in together:
-                over = f" over {flow.over}" if flow.over else ""
-                parts.append(Part(f"{called}{over}", members[0], flow.cost, after, begins, ends))
+                suffix = f" over {flow.over}" if flow.over else ""
+                parts.append(Part(f"{called}{suffix}", members[0], flow.cost, after, begins, ends))
             after = tuple(range(len(parts) - len(together), len(parts)))
         return tuple(parts)
 

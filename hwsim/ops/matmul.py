@@ -42,7 +42,7 @@ class Matmul(CalledOp):
     scales: Literal["tensor", "block"] = field("scales of narrow data types: one per tensor or per block", default="tensor")
     software: str = field("framework of the kernels, if in the gpu's `matmul` ({fp8-vllm: ...})", default="", example="vllm")
     cast: bool | None = field(
-        "whether A is cast from 16 bits, C written in 16 bits (default: by the gpu's `matmul`)",
+        "whether A is cast from 16 bits to `dtype` and C is written in 16 bits (default: if the gpu's `matmul` has a `cast`)",
         default=None,
     )
 

@@ -34,10 +34,10 @@ class Moe(ComputeOp):
     experts: int = field("number of experts on this device", minimum=1)
     top_k: int = field("number of experts per token", default=1, minimum=1)
     gated: bool = field("whether an expert has a gate (SwiGLU): three matrices instead of two", default=True)
-    weights: Weights = field("number format of the weights", default="bf16")
+    weights: Weights = field("data type of the weights", default="bf16")
     skew: float = field("exponent of the power law of tokens per expert; 0: equal numbers", default=0.0, minimum=0.0)
     kernel: str = field(
-        "library of the kernel in the gpu's `experts` (default: flash, else another)",
+        "library of the kernel, a name in the gpu's `experts` without the data type (default: flash if listed, else another)",
         default="",
         example="tensorrt",
     )

@@ -38,10 +38,10 @@ class Norm(ComputeOp):
 
     shape: tuple[float, ...] = field("lengths of the array's axes", one_or_many=True, minimum=1, example="[128, 64, 112, 112]")
     of: Literal["batch", "layer", "rms", "group"] = field(
-        "scope of the statistics: a channel of the batch, a row, or a group", default="batch"
+        "kind of normalization: statistics per channel (batch), per row (layer, rms), or per group", default="batch"
     )
     passes: Literal["forward", "backward", "inference"] = field(
-        "pass: forward with statistics of this array, its gradient, or inference with learnt statistics",
+        "result with statistics of this array (forward) or with learnt ones (inference), or the gradient",
         key="pass",
         default="forward",
     )

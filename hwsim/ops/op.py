@@ -212,7 +212,7 @@ class Op:
         example="{y: {shape: [1024, 512], dtype: fp32}}",
     )
     updates: Values = field(
-        "values changed in place, after earlier writers and readers; {y: 2 MB} states a size",
+        "values changed in place, after their last writer and all readers; {y: 2 MB} states the size if no op created y",
         default=(),
         one_or_many=True,
     )
@@ -252,7 +252,9 @@ class DeviceOp(Op):
 class ComputeOp(DeviceOp):
     """A base of ops that compute on a CPU or a GPU."""
 
-    cores: int | None = field("number of CPU cores used (default: all cores); on a GPU, omit it", default=None, minimum=1)
+    cores: int | None = field(
+        "number of CPU cores used (default: all cores); an op on a GPU uses the whole GPU", default=None, minimum=1
+    )
     isa: Literal["", "scalar", "sse", "avx", "avx2", "avx512", "neon", "sve", "vsx", "lasx"] = field(
         "CPU instruction set (default: the widest that the CPU has)", default="", example="avx2"
     )
@@ -269,7 +271,7 @@ class CalledOp(ComputeOp):
     into: Into = field("destination of the result of `function`: a new array, an existing one, or an operand", default="new")
     among_others: bool = field("whether calls of other functions precede that of `function`, as in most programs", default=False)
     new_pages: float | None = field(
-        "number of new memory pages that `function` touches (default: those of a large new array)",
+        "number of memory pages that `function` uses for the first time; 0: none (default: all pages of a large new array)",
         default=None,
         minimum=0,
     )

@@ -38,7 +38,7 @@ class Pool(ComputeOp):
         example="3",
     )
     by: Literal["max", "average"] = field("pooling operation", default="max")
-    passes: Literal["forward", "backward"] = field("pass: result, or gradient of the images", key="pass", default="forward")
+    passes: Literal["forward", "backward"] = field("result (forward), or gradient of the images", key="pass", default="forward")
     dtype: Dtype = field("data type of the elements", default="fp32")
 
     def lower(self, scope: Scope) -> Placed:

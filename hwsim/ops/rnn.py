@@ -41,7 +41,7 @@ class Rnn(ComputeOp):
     hidden: int = field("hidden size: numbers of the state", minimum=1)
     layers: int = field("number of stacked layers", default=1, minimum=1)
     both: bool = field("whether the network is bidirectional", default=False)
-    passes: Literal["forward", "backward"] = field("pass: the states (forward), or the gradients", key="pass", default="forward")
+    passes: Literal["forward", "backward"] = field("states (forward), or gradients", key="pass", default="forward")
     dtype: Dtype = field("data type of the elements", default="fp32")
 
     def lower(self, scope: Scope) -> Placed:

@@ -36,7 +36,7 @@ class Copy(Op):
     target: str = field("device whose memory is written", key="to", example="cpu")
     bytes: Bytes = field("bytes copied", example="16 MB")
     memory: Literal["pinned", "pageable"] = field(
-        "host memory of a GPU copy; pageable: staged in a pinned buffer", default="pinned"
+        "kind of host memory of a copy from or to a GPU; pageable is staged in a pinned buffer", default="pinned"
     )
     by: Literal["dma", "cpu", "sm"] = field("mover: a DMA engine, a CPU core, or a kernel on the GPU (sm)", default="dma")
 

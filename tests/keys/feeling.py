@@ -26,7 +26,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "machine.parts": ({}, "without parts"),
     "part.kind": ("disk", "unknown key"),
     "machine.links": (GONE, "no route"),
-    "link.between": (GONE, "`between` or a `topology`"),
+    "link.between": (GONE, "`between` or `topology`"),
     "link.topology": (GONE, "unknown key"),
     "library.kind": ("mpi", "unknown key"),
     "failures.hwsim": ("failures/2", "failures/2"),

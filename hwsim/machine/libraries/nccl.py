@@ -133,14 +133,20 @@ class Nccl:
     send: Seconds | None = field("start time of a send and its receive (default: `start`)", default=None)
     sends: Sends | None = field("constants of sends and receives (default: one step of the protocol)", default=None)
     choice: str = field(
-        "selection of algorithm and protocol (tables: NCCL's own)",
+        "selection of algorithm and protocol: by NCCL's own tables, or the fastest",
         default="fastest",
         choices=("fastest", "tables"),
     )
     nvlink: Ratio = field("fraction of NVLink bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
     pcie: Ratio = field("fraction of PCIe bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
-    host: Ratio | None = field("fraction of PCIe bandwidth through a CPU (default: `pcie`)", default=None, exclusive_minimum=0.0)
-    sockets: Ratio | None = field("fraction reached between CPU sockets (default: `host`)", default=None, exclusive_minimum=0.0)
+    host: Ratio | None = field(
+        "fraction of PCIe bandwidth that long messages reach through a CPU (default: `pcie`)", default=None, exclusive_minimum=0.0
+    )
+    sockets: Ratio | None = field(
+        "fraction of the bandwidth that long messages reach between CPU sockets (default: `host`)",
+        default=None,
+        exclusive_minimum=0.0,
+    )
     network: Ratio = field("fraction of network bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
     tree: Ratio = field("fraction of the link bandwidth that the double tree reaches; 0: no tree", default=0.0)
     nvls: float = field("rate of NVLink SHARP (NVLS) relative to the ring; 0: no NVLS", default=0.0, minimum=0.0)
