@@ -140,10 +140,10 @@ def test_an_op_has_its_numbers_and_its_reason(desk: Desk) -> None:
     assert piece[3] == "y to CPU"
     assert any("1.665 GB/s" in numbers for _, _, numbers, _ in op["lines"])
     assert op["waits"] == "its predecessor y on gpu has ended"
-    assert op["spare"] == "No spare time: if it ends later, so does the run."
+    assert op["spare"] == "No slack: a delay of this op delays the end of the run."
     copies = next(lane for lane in found["lanes"] if found["names"][lane["name_of"][0]] == "y to CPU")
     first = asked(desk, "op", texts() | {"op": copies["op"][0]})
-    assert first["spare"] == "Spare time 62.60 ms: it could end that much later without delaying the end, all else as it is."
+    assert first["spare"] == "Slack 62.60 ms: a delay of this op up to this time does not delay the end of the run."
     assert desk.answered("op", texts() | {"op": 10**9})[0] == 400
 
 

@@ -373,11 +373,11 @@ def plays(reader: Reader) -> None:
     page.locator("#watch").focus()
     reader.pressed("Enter")
     reader.until("document.getElementById('film-title').textContent.startsWith('175 ms')")
-    assert page.inner_text("#film-kind option:checked") == "the rows as they fill"
+    assert page.inner_text("#film-kind option:checked") == "timeline"
     page.locator("#stage").focus()
     reader.pressed("ArrowRight", "ArrowRight")
     stepped = page.inner_text("#film-now")
-    assert re.fullmatch(r"At [\d.]+ ms: (1 piece is|2 pieces are) under way\.", stepped)
+    assert re.fullmatch(r"At [\d.]+ ms: (1 span is|2 spans are) running\.", stepped)
     reader.pressed("ArrowLeft", "ArrowRight")
     assert page.inner_text("#film-now") == stepped
     reader.pressed("+", " ")

@@ -77,7 +77,7 @@ def test_a_scene_is_the_one_that_the_command_draws(desk: Desk, files: tuple[str,
     assert found["svg"].encode() == b"".join(render(run, kind, ".svg")), "the file that is saved, too"
     if finer:
         whole = api.simulate(machine, workload, set=settings, expect=False, interval=False)
-        assert found["says"].startswith(f"Played send by send, it takes {format_quantity(run.makespan_s, 's')}")
+        assert found["says"].startswith(f"Simulated send by send, the run takes {format_quantity(run.makespan_s, 's')}")
         assert format_quantity(whole.makespan_s, "s") in found["says"]
 
 
@@ -87,7 +87,7 @@ def test_requests_are_played_where_ops_ask_for_them(desk: Desk) -> None:
     assert (found["kind"], [kind for kind, _, why in found["kinds"] if not why]) == ("requests", ["requests", "lanes"])
     run = api.simulate(DRIVE, DISK, requests="ssd", expect=False, interval=False)
     same(found["scene"], SCENES["requests"](run))
-    assert found["says"].startswith(f"Played request by request, it takes {format_quantity(run.makespan_s, 's')}")
+    assert found["says"].startswith(f"Simulated request by request, the run takes {format_quantity(run.makespan_s, 's')}")
 
 
 def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: Desk) -> None:

@@ -258,11 +258,11 @@ def test_what_takes_too_long_is_killed_and_the_next_is_answered() -> None:
             page = texts() | {"page": "one"}
             assert json.loads(await found.ask("run", page))["seconds"] > 0
             long = json.loads(await found.ask("run", page | LONG))
-            assert long["mistakes"][0]["says"] == "stopped after 1 s of computing"
+            assert long["mistakes"][0]["says"] == "stopped after 1 s of CPU time"
             assert json.loads(await found.ask("run", page))["seconds"] > 0, "the process that stood by"
             with pytest.raises(KeyError):
                 await found.ask("nothing", {})
-            with pytest.raises(Stopped, match="'machine' is a text"):
+            with pytest.raises(Stopped, match="'machine': expected a text"):
                 await found.ask("run", {})
 
     asyncio.run(tried())
@@ -272,7 +272,7 @@ def test_what_is_kept_from_computing_is_killed_by_the_clock() -> None:
     async def tried() -> None:
         async with workers(Limits(seconds=60.0, memory=3 << 30, longer=0.01)) as found:
             long = json.loads(await found.ask("run", texts() | LONG))
-            assert "as other programs take the processors" in long["mistakes"][0]["says"]
+            assert "because other programs use the CPUs" in long["mistakes"][0]["says"]
 
     asyncio.run(tried())
 

@@ -36,3 +36,10 @@ def test_each_label_is_explained() -> None:
 def test_each_bound_is_explained() -> None:
     named = {term.partition(" NAME")[0].removesuffix(" of") for term in explained()}
     assert TERMS - named == set()
+
+
+def test_the_explorer_hides_and_sorts_labels_that_exist() -> None:
+    page = (ROOT / "hwsim" / "explorer" / "page" / "answer.js").read_text(encoding="utf-8")
+    labels = [label for names in re.findall(r"new Set\(\[(.*?)\]\)", page) for label in re.findall(r'"([^"]+)"', names)]
+    assert len(labels) > 5
+    assert set(labels) - explained() == set()

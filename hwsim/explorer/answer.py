@@ -1,4 +1,4 @@
-"""A run as the page shows it while a slider moves: time, interval, bounds, spans and critical path."""
+"""The answer to a slider movement: time, interval, bounds, spans and critical path of a run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from hwsim.views.interval import say as interval
 from hwsim.views.summary.say import facts
 
 CAUSES: Final = 8
-LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a slider moves
-PIECES: Final = 400  # of the critical path that are sent one by one
+LARGEST: Final = 20_000  # ops: larger runs have no sentence while a slider moves
+PIECES: Final = 400  # limit of critical-path segments that are sent
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly
 
 
 def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) -> dict[str, Any]:
-    """The answer; times are in seconds, but in ticks in spans and in the path.
+    """Return the answer, with times in seconds, and spans and path in ticks.
 
     Args:
-        tints: colours given before; it is completed.
+        tints: assigned colours; new ones are added.
+        pixels: width of the timeline.
+        part: visible part of the time, from 0 to 1.
     """
     shown = spans(run, tints, pixels=pixels, part=part)
     limits = [] if run.only_requests else bounds_of(run.timeline, run.devices)
@@ -56,13 +58,13 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
 
 
 def instead(run: Run, what: Shown) -> Any:
-    """What a family of the run shows in place of what the timeline tells; None if none does."""
-    found = (each.page(run, what) for each in facts_of(run)[::-1])
-    return next((each for each in found if each is not None), None)
+    """Return what a workload family of the run shows instead of values of the timeline; None if none does."""
+    found = (facts.page(run, what) for facts in facts_of(run)[::-1])
+    return next((value for value in found if value is not None), None)
 
 
 def _says(run: Run) -> str:
-    """A sentence on what takes most of the time."""
+    """Return a sentence on the activity with most of the time."""
     timeline = run.timeline
     if (own := instead(run, "says")) is not None:
         return str(own)
@@ -72,7 +74,7 @@ def _says(run: Run) -> str:
 
 
 def _interval(run: Run) -> dict[str, Any] | None:
-    """The range of the time; None if arrivals of requests set it, or nothing of it is unsure."""
+    """Return the interval of the time; None if arrivals of requests determine it, or if nothing is uncertain."""
     if not run.sure or run.server:
         return None
     sure = run.interval
@@ -82,9 +84,9 @@ def _interval(run: Run) -> dict[str, Any] | None:
 
 
 def _path(run: Run, shown: Spans) -> dict[str, Any]:
-    """The longest pieces of the critical path, in order of time, each with the reason why its op did not start earlier.
+    """Return the longest segments of the critical path, in order of time, each with the reason why its op did not start earlier.
 
-    Equal pieces in a row of a long path are one piece. If too many are left, equally long ones are taken from all of the run.
+    In a long path, successive equal segments are merged. If there are still too many, equally long segments are sampled evenly.
     """
     timeline = run.timeline
     if run.only_requests:

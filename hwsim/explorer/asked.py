@@ -1,4 +1,4 @@
-"""Questions of the page, checked: two texts, settings, the part of the time that is seen; and mistakes as the page shows them."""
+"""Validation of the requests of the page, and conversion of errors for the page."""
 
 from __future__ import annotations
 
@@ -19,17 +19,22 @@ KINDS: Final = ("machine", "workload")
 
 
 class Unclear(Exception):
-    """A question that is not of the form that the page uses."""
+    """An error for an invalid request."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Two texts and what is set.
+    """The state of the page in a request.
 
     Args:
-        files: names of the files that the texts come from; paths in them start there.
-        pixels: width of the timeline; part: the part of the time that it shows, from 0 to 1.
-        coloured, whole: colours that the page has, see `Tints`.
+        machine: text of the machine file.
+        workload: text of the workload file.
+        settings: changed numbers, by path.
+        files: names of both files, to which paths in them are relative.
+        pixels: width of the timeline.
+        part: visible part of the time, from 0 to 1.
+        coloured: assigned colours, see `Tints`.
+        whole: whether each name has its own colour, see `Tints`.
     """
 
     machine: str
@@ -42,7 +47,7 @@ class State:
     whole: bool | None = None
 
     def trees(self) -> tuple[Tree, Tree]:
-        """Both texts as YAML; raises SpecError with the mistakes of both."""
+        """Return both texts as YAML trees; raise SpecError with the errors of both."""
         mistakes, trees = Mistakes(), list[Tree]()
         for text, file in zip((self.machine, self.workload), self.files, strict=True):
             try:
@@ -54,28 +59,28 @@ class State:
 
 
 def state_of(question: Mapping[str, Any]) -> State:
-    """The state in a question; raises Unclear."""
+    """Return the state in a request; raise Unclear if it is invalid."""
     given = question.get("set", {})
-    if not isinstance(given, dict) or len(given) > MOST_SETTINGS or not all(isinstance(each, str) for each in given.values()):
-        raise Unclear("'set' is an object of texts")
+    if not isinstance(given, dict) or len(given) > MOST_SETTINGS or not all(isinstance(value, str) for value in given.values()):
+        raise Unclear("'set': expected an object of texts")
     pixels = question.get("pixels", 1200)
     if not isinstance(pixels, int) or isinstance(pixels, bool) or not 1 <= pixels <= MOST_PIXELS:
-        raise Unclear(f"'pixels' is a whole number from 1 to {MOST_PIXELS}")
+        raise Unclear(f"'pixels': expected a whole number from 1 to {MOST_PIXELS}")
     texts = text_of(question, "machine"), text_of(question, "workload")
     files, part = _files(question.get("called", {})), _part(question.get("part", [0, 1]))
     return State(*texts, given, files, pixels, part, *_coloured(question.get("coloured", {})))
 
 
 def _coloured(given: object) -> tuple[dict[str, int], bool | None]:
-    """Colours that the page sends back."""
+    """Return the colours in a request."""
     by, whole = (given.get("by", {}), given.get("whole")) if isinstance(given, dict) else (None, None)
-    if not isinstance(by, dict) or len(by) > MOST_SETTINGS or not all(type(each) is int and each >= 0 for each in by.values()):
-        raise Unclear("'coloured' is an object: by has whole numbers, whole is true or false")
+    if not isinstance(by, dict) or len(by) > MOST_SETTINGS or not all(type(tint) is int and tint >= 0 for tint in by.values()):
+        raise Unclear("'coloured': expected an object with `by` (whole numbers) and `whole` (true or false)")
     return by, whole if isinstance(whole, bool) else None
 
 
 def _files(called: object) -> tuple[str, str]:
-    """Names of the two files, as far as the page knows them."""
+    """Return the names of both files; placeholders if unknown."""
     names = []
     for kind in KINDS:
         name = called.get(kind) if isinstance(called, dict) else None
@@ -87,44 +92,44 @@ def _files(called: object) -> tuple[str, str]:
 
 
 def text_of(said: Mapping[str, Any], key: str) -> str:
-    """A text of a question; raises Unclear."""
+    """Return a text in a request; raise Unclear."""
     value = said.get(key)
     if not isinstance(value, str):
-        raise Unclear(f"'{key}' is a text")
+        raise Unclear(f"'{key}': expected a text")
     return value
 
 
 def texts_of(said: Mapping[str, Any], key: str, most: int) -> list[str]:
-    """A list of texts of a question; raises Unclear."""
+    """Return a list of texts in a request; raise Unclear."""
     value = said.get(key)
-    if not isinstance(value, list) or len(value) > most or not all(isinstance(each, str) for each in value):
-        raise Unclear(f"'{key}' is a list of at most {most} texts")
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(text, str) for text in value):
+        raise Unclear(f"'{key}': expected a list of at most {most} texts")
     return value
 
 
 def number_of(said: Mapping[str, Any], key: str) -> int:
-    """A whole number from 0 on; raises Unclear."""
+    """Return a whole number in a request, at least 0; raise Unclear."""
     value = said.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Unclear(f"'{key}' is a whole number")
+        raise Unclear(f"'{key}': expected a whole number")
     return value
 
 
 def _part(given: object) -> tuple[float, float]:
-    if isinstance(given, list) and len(given) == 2 and all(isinstance(each, int | float) for each in given):
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(end, int | float) for end in given):
         low, high = map(float, given)
         if math.isfinite(low) and math.isfinite(high) and 0 <= low < high <= 1:
             return low, high
-    raise Unclear("'part' is two numbers from 0 to 1, the smaller first")
+    raise Unclear("'part': expected two increasing numbers from 0 to 1")
 
 
 def mistake(says: str, hint: str | None = None) -> dict[str, Any]:
-    """A mistake that stands in no file."""
+    """Return an error without a place, for the page."""
     return {"file": "", "line": 0, "column": 0, "path": "", "says": says, "hint": hint or ""}
 
 
 def mistakes_of(error: SpecError, files: tuple[str, str]) -> list[dict[str, Any]]:
-    """Mistakes with their places, as the page shows them; files: the names of the two texts."""
+    """Return errors with their places, for the page; files: names of both files."""
     return list(_shown(error.mistakes[:MOST_MISTAKES], dict(zip(files, KINDS, strict=True))))
 
 

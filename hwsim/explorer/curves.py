@@ -1,4 +1,4 @@
-"""The time over one number, and over a grid of up to three, for the page and for the file that works without a server."""
+"""The time over one parameter, and over a grid of up to three parameters, for the page and for offline pages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hwsim.results.activities import bounds_of
 from hwsim.spec import SpecError
 from hwsim.ticks import TooLong
 
-BUDGET: Final = 0.5  # seconds of one answer
+BUDGET: Final = 0.5  # s of computing per answer
 MOST_POINTS: Final = 2500
 CAUSES: Final = 3
 Runs = Callable[[Mapping[str, str]], Run]
 
 
 def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[str]) -> dict[str, Any]:
-    """Times at values of one path, in their order, as many as fit into half a second; `left` has the others."""
+    """Return the times for values of one parameter, as many as fit into the budget; `left` has the other values."""
     began, points = time.monotonic(), []
     for at, value in enumerate(values):
         if at and time.monotonic() - began > BUDGET:
@@ -35,7 +35,7 @@ def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[s
 
 
 def picked(slider: Slider, text: str, steps: int) -> list[int]:
-    """Places of at most `steps` values of a slider: the one that is set, both ends, and others evenly."""
+    """Return the indices of at most `steps` values of a slider: the set one, both ends, and others evenly spaced."""
     last = len(slider.values) - 1
     at = slider.values.index(text) if text in slider.values else slider.at
     if last + 1 <= steps:
@@ -43,7 +43,7 @@ def picked(slider: Slider, text: str, steps: int) -> list[int]:
     even = [round(place * last / (steps - 1)) for place in range(steps)]
     inner = even[1:-1] or even[:1]
     if at not in even:
-        even[even.index(min(inner, key=lambda each: (abs(each - at), each)))] = at
+        even[even.index(min(inner, key=lambda place: (abs(place - at), place)))] = at
     return sorted(set(even))
 
 
@@ -54,17 +54,20 @@ def grid(
     shown: Callable[[Run], dict[str, Any]],
     until: float,
 ) -> dict[str, Any]:
-    """The time at each point of up to three axes, in C order, and the whole answer on the axes through the point that is set.
+    """Return the time at each point of up to three axes, in C order, and complete answers on the axes through the set point.
 
     Args:
-        axes: sliders, and the places of their values.
-        until: a time of the monotonic clock; points that are later have none.
+        runs: function that simulates with settings.
+        settings: settings of the set point.
+        axes: sliders, with indices of their values.
+        shown: function that returns the complete answer of a run.
+        until: deadline on the monotonic clock, after which points are not computed.
     """
     set_places = [_own(slider, places, settings) for slider, places in axes]
     whole_runs = dict[str, Any]()
     points = list(itertools.product(*(range(len(places)) for _, places in axes)))
     order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], set_places, strict=True)) > 1, at))
-    rows: list[tuple[Any, ...]] = [(None, [], "not computed", None)] * len(points)  # seconds, shares, text, wanted
+    rows: list[tuple[Any, ...]] = [(None, [], "not computed", None)] * len(points)  # (seconds, shares, text, measure)
     done = 0
     for at in order:
         point = points[at]
@@ -96,10 +99,10 @@ def grid(
 
 
 def _own(slider: Slider, places: Sequence[int], settings: Mapping[str, str]) -> int:
-    """The place, among the chosen ones, of the value that is set."""
+    """Return the index, among the chosen values, of the set value."""
     text = settings.get(slider.path, slider.text)
     at = slider.values.index(text) if text in slider.values else slider.at
-    return min(range(len(places)), key=lambda each: abs(places[each] - at))
+    return min(range(len(places)), key=lambda index: abs(places[index] - at))
 
 
 def _tried(runs: Runs, settings: Mapping[str, str]) -> tuple[Run | None, str]:

@@ -1,4 +1,4 @@
-"""Answers for a hand that rests: the derivation of one op, the explanation of the run, and the changes that would help."""
+"""Slower answers: the derivation of an op, the explanation of the run, and changes that would help."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hwsim.views.explain.explanation import explain
 from hwsim.views.explain.waiting import reasons
 from hwsim.views.explain.what_if import WhatIf
 
-MOST: Final = 40  # derivations that are sent
-LARGEST: Final = 50_000  # ops of a run that is tried again with better numbers
+MOST: Final = 40  # limit of derivations that are sent
+LARGEST: Final = 50_000  # ops: larger runs are not repeated with changes
 
 
 def op(run: Run, number: int) -> dict[str, Any] | None:
-    """An op with the numbers put in; None if the run has no such op."""
+    """Return the derivation of an op with its numbers; None if the run has no such op."""
     timeline = run.timeline
     if number >= len(timeline):
         return None
@@ -32,30 +32,30 @@ def op(run: Run, number: int) -> dict[str, Any] | None:
 
 
 def _spare(run: Run, number: int) -> str:
-    """The spare time of an op as a sentence; "" if that is not known, or another number than the time is wanted."""
-    every = None if instead(run, "wanted") is not None else slack(run.timeline)
-    if every is None:
+    """Return a sentence on the slack of an op; "" if it is unknown or the measure is not the time."""
+    slacks = None if instead(run, "wanted") is not None else slack(run.timeline)
+    if slacks is None:
         return ""
-    spare = int(every[number])
+    spare = int(slacks[number])
     if not spare:
-        return "No spare time: if it ends later, so does the run."
-    return f"Spare time {seconds(spare / FEMTO)}: it could end that much later without delaying the end, all else as it is."
+        return "No slack: a delay of this op delays the end of the run."
+    return f"Slack {seconds(spare / FEMTO)}: a delay of this op up to this time does not delay the end of the run."
 
 
 def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
-    """Sentences, changes that would help, and derivations of the ops on the critical path, the longest first.
+    """Return sentences, changes that would help, and derivations of the ops on the critical path, longest first.
 
     Args:
-        helps: whether to run it again with better numbers.
+        helps: whether to repeat the run with changes.
     """
     if run.only_requests:
-        says = [each for each in [instead(run, "says")] if each]
+        says = [sentence for sentence in [instead(run, "says")] if sentence]
         return {"says": says, "helps": [], "derived": instead(run, "derived")[:MOST]}
     number = instead(run, "wanted")
     explanation = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
         "says": list(explanation.sentences),
-        "helps": [_help(each, number) for each in explanation.what_if or () if each.makespan_fs is not None],
+        "helps": [_help(change, number) for change in explanation.what_if or () if change.makespan_fs is not None],
         "derived": [
             {"name": derivation.name, "op": _first(run, derivation), **_derived(derivation)}
             for derivation in explanation.derivations[:MOST]
@@ -64,10 +64,10 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
 
 
 def _help(change: WhatIf, number: dict[str, Any] | None) -> dict[str, Any]:
-    """The gain of a change, as the page shows it.
+    """Return the gain of a change for the page.
 
     Args:
-        number: the measure of a served model without the change.
+        number: measure of a served model without the change.
     """
     measured = dict(change.measured)
     return {
@@ -89,7 +89,7 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
 
 
 def _first(run: Run, derivation: Derivation) -> int:
-    """An op on the critical path that a derivation is of; -1 if there is none of its name."""
+    """Return the first op on the critical path with the name of a derivation; -1 if there is none."""
     labels = run.timeline.flat.graph.labels
     path: Sequence[int] = critical_path(run.timeline).op.tolist()
-    return next((each for each in path if labels[int(run.timeline.flat.label[each])].name == derivation.name), -1)
+    return next((op for op in path if labels[int(run.timeline.flat.label[op])].name == derivation.name), -1)

@@ -1,4 +1,4 @@
-"""The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe."""
+"""The work of a worker process: answer the requests of the page, as JSON over a pipe."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_TEXTS: Final = 50
 
 
 class Desk:
-    """The memory of a process between two answers: the sessions of the last files, the last run, and the last picture."""
+    """The state of a worker between requests: sessions of the last files, last run and last drawing."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
@@ -48,26 +48,26 @@ class Desk:
         self._drawn: tuple[Machine, Picture] | None = None
 
     def session(self, state: State) -> Session:
-        """The session of the two texts; raises SpecError."""
+        """Return the session of both texts; raise SpecError."""
         key = state.machine, state.workload, *state.files
         session = self._sessions.pop(key, None)
         if session is None:
             session = Session(*state.trees(), roots=self._roots)
-        self._sessions[key] = session  # the last one is the latest
+        self._sessions[key] = session  # most recently used last
         while len(self._sessions) > MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         return session
 
     def run(self, state: State) -> Run:
-        """The run of a state; the last one is kept."""
+        """Return the run of a state; the last run is cached."""
         key = state.machine, state.workload, state.files, tuple(state.settings.items())
         if self._last is None or self._last[0] != key:
-            self._last = None  # its memory is free before the next one needs it
+            self._last = None  # free its memory before the next run
             self._last = key, self.session(state).shown(state.settings, expect="auto")
         return self._last[1]
 
     def answer(self, state: State, run: Run) -> dict[str, Any]:
-        """A run as the page shows it."""
+        """Return the answer with a run."""
         drawn = self.picture(run)
         shown = (
             {"picture": "", "busy": {}} if drawn is None else {"picture": drawn.entries["hash"], "busy": drawn.busy(run.usage)}
@@ -75,7 +75,7 @@ class Desk:
         return answer(run, _tints(state), pixels=state.pixels, part=state.part) | shown
 
     def picture(self, run: Run) -> Picture | None:
-        """The picture of a run's machine."""
+        """Return the drawing of the machine of a run; None if it has no machine."""
         if run.built is None:
             return None
         if self._drawn is None or self._drawn[0] is not run.built:
@@ -83,7 +83,7 @@ class Desk:
         return self._drawn[1]
 
     def answered(self, door: str, question: Mapping[str, Any]) -> tuple[int, bytes]:
-        """Status and text of an answer; nothing that is asked makes it raise."""
+        """Return status and text of an answer, for any request."""
         content: Mapping[str, Any]
         try:
             content = _DOORS[door](self, question)
@@ -96,12 +96,12 @@ class Desk:
         except Deadlock as error:
             content = {"mistakes": [mistake(f"the run cannot finish: {error}")]}
         except MemoryError:
-            content = {"mistakes": [mistake("it takes more memory than a run may have here", "make it smaller")]}
+            content = {"mistakes": [mistake("the run exceeds the memory limit of the explorer", "reduce the run")]}
         except RecursionError:
-            content = {"mistakes": [mistake("it is nested too deep", None)]}
+            content = {"mistakes": [mistake("the file is nested too deeply", None)]}
         except BrokenInvariant as error:
             return 500, f"{CONTRADICTS}: {error}; {DEFECT}".encode()
-        except Exception as error:  # noqa: BLE001 (a page shows it; the process lives on)
+        except Exception as error:  # noqa: BLE001 (the page shows it; the process continues)
             return 500, f"{type(error).__name__}: {error}; {DEFECT}".encode("utf-8", "replace")
         return 200, json.dumps(content, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
@@ -124,7 +124,7 @@ def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     row = op(desk.run(state_of(question)), number_of(question, "op"))
     if row is None:
-        raise Unclear("the run has no such op")
+        raise Unclear("no such op in the run")
     return row
 
 
@@ -134,7 +134,7 @@ def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _machine(desk: Desk, question: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The picture of the machine before it has run."""
+    """Return the drawing of the machine before the first run."""
     state = state_of(question)
     session = desk.session(state)
     with session.warm():
@@ -164,13 +164,13 @@ def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(question)
     session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)
     if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
-        raise Unclear(f"'steps' is a whole number from 2 to 25, of at most {MOST_POINTS} points in all")
+        raise Unclear(f"'steps': expected a whole number from 2 to 25, and at most {MOST_POINTS} points in total")
     with session.warm():
         by_path = {slider.path: slider for slider in sliders(*session.files)}
-    if unknown := [each for each in paths if each not in by_path]:
-        return {"mistakes": [mistake(f"there is no slider '{unknown[0]}'", None)]}
+    if unknown := [path for path in paths if path not in by_path]:
+        return {"mistakes": [mistake(f"no slider '{unknown[0]}'", None)]}
     chosen = [by_path[path] for path in paths]
-    axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
+    axes = [(slider, picked(slider, state.settings.get(slider.path, slider.text), steps)) for slider in chosen]
     unzoomed = replace(state, part=(0.0, 1.0))
     return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + GRID_SECONDS)
 
@@ -185,7 +185,7 @@ def _exported(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
         words += ["--set", f"{path}={value}"]
     before = session.files
     if state.settings:
-        workload = workload.without("expect")  # which is of the numbers that the file had
+        workload = workload.without("expect")  # expectations are for the original numbers
     return {
         "machine": edited(state.machine, before[0], machine),
         "workload": edited(state.workload, before[1], workload),
@@ -196,7 +196,7 @@ def _exported(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
 def _file(_desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     kind, name = text_of(said, "kind"), text_of(said, "name")
     if kind not in ("machine", "workload") or name not in names(kind):
-        raise Unclear("the library has no such file")
+        raise Unclear("no such file in the library")
     return {"text": find(kind, name).read_text("utf-8")}
 
 
@@ -216,7 +216,7 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
 
 
 def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> None:
-    """Answer until the other end closes: the work of a process."""
+    """Answer requests until the other end of the pipe closes."""
     serve_parent()
     _limit(memory)
     desk = Desk(roots)
@@ -232,13 +232,13 @@ def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> 
 
 
 def _end_after(seconds: float) -> None:
-    """End this process by SIGPROF once it has computed for so long, where the system can; 0: never."""
+    """Limit the CPU time of this process by SIGPROF, if the system supports it; 0: no limit."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _limit(memory: int) -> None:
-    """Bound the memory to what the process has and a number of bytes more, where the system can do that."""
+    """Limit the memory of this process to its current size plus a number of bytes, if the system supports it."""
     try:
         import resource
         from pathlib import Path

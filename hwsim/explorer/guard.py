@@ -1,7 +1,7 @@
-"""The right to ask: of this computer alone, of the page itself, with the address that was printed.
+"""Access control: only requests from this computer, from the page itself, with the token of the printed address.
 
-A page of another site can send requests here; the browser says where they come from. A name that leads here (DNS rebinding) is
-another `Host`. Another user of the computer has no token.
+Requests of other web sites are recognized by their origin headers, DNS rebinding by the `Host` header, and other users of the
+computer by the missing token.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Final
 
 from starlette.requests import Request
 
-FROM: Final = ("same-origin", "none")  # what `Sec-Fetch-Site` may say; "none": typed, or a link of no page
+FROM: Final = ("same-origin", "none")  # allowed values of `Sec-Fetch-Site`; "none": a typed address
 
 
 def headers(nonce: str = "") -> dict[str, str]:
-    """Headers of every answer: the browser loads nothing of others, keeps nothing, and shows it inside no other page."""
+    """Return the headers of all responses: no foreign content, no caching, no embedding in other pages."""
     policy = {
         "default-src": "'none'",
         "script-src": "'self'",
@@ -47,7 +47,7 @@ class Guard:
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
 
     def is_foreign(self, request: Request) -> bool:
-        """Whether a request was made for another name, or by another page than ours."""
+        """Return whether a request is for another host name or from another page."""
         origin = request.headers.get("origin")
         return (
             request.headers.getlist("host") not in [[host] for host in self._hosts]
@@ -56,14 +56,14 @@ class Guard:
         )
 
     def has_token(self, request: Request) -> bool:
-        """Whether it has the token in its address."""
+        """Return whether the address of a request has the token."""
         return self._is_ours(request.query_params.get("token", ""))
 
     def has_cookie(self, request: Request) -> bool:
-        """Whether it comes from a browser that had the token."""
+        """Return whether a request has the cookie with the token."""
         return self._is_ours(request.cookies.get(self.cookie, ""))
 
     def _is_ours(self, given: str) -> bool:
         return secrets.compare_digest(
             given.encode("utf-8", "surrogatepass"), self.token.encode()
-        )  # texts must be ASCII, bytes not
+        )  # bytes, because texts must be ASCII

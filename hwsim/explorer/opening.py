@@ -1,4 +1,4 @@
-"""`hwsim.explore`: the page, with the server behind it in a thread of its own."""
+"""`hwsim.explore`: start the explorer server in a thread and open its page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hwsim.explorer.server import Running
     from hwsim.workload.sources import Source
 
-LOOK: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system
+LOOK: Final = 0.5  # s between checks for Ctrl-C, which does not interrupt a wait on every system
 
 
 def _run(running: Running, ended: threading.Event) -> None:
@@ -30,7 +30,7 @@ def _run(running: Running, ended: threading.Event) -> None:
 
 
 class Explorer:
-    """An explorer that runs until `stop()`, or until Python ends. A notebook shows its address as a link."""
+    """A running explorer, until `stop()` or the end of Python. A notebook shows its address as a link."""
 
     def __init__(self, address: str, ended: threading.Event, end: Callable[[], None]) -> None:
         self.address = address
@@ -38,15 +38,15 @@ class Explorer:
         atexit.register(self.stop)
 
     def wait(self) -> None:
-        """Wait until Ctrl-C, which stops it."""
+        """Wait for Ctrl-C, then stop."""
         try:
-            while not self._ended.wait(LOOK):  # an event: Python 3.11 takes a thread whose `join` was interrupted for ended
+            while not self._ended.wait(LOOK):  # an event, because Python 3.11 treats a thread with an interrupted `join` as ended
                 pass
         except KeyboardInterrupt:
             self.stop()
 
     def stop(self) -> None:
-        """End the server and the processes that compute for it; the address answers no more."""
+        """Stop the server and its worker processes."""
         atexit.unregister(self.stop)
         self._end()
         self._ended.wait()
@@ -68,23 +68,25 @@ def explore(
     allow: Sequence[str | Path] = (),
     state: str = "",
 ) -> Explorer:
-    """Open a page on this computer that shows a run and moves with the hand: `hwsim explore`, which needs the extra [explore].
+    """Open an interactive page with a run and a slider per number, like `hwsim explore`; needs the extra [explore].
 
-    It goes on while the calling program does; `explore(...).wait()` waits until Ctrl-C.
+    The explorer runs until the calling program ends; `explore(...).wait()` waits for Ctrl-C.
 
     Args:
-        set: settings that the page begins with.
-        port: a port of this computer; 0: a free one.
-        browser: whether to open the browser; the address is in the answer.
-        allow: folders whose files the texts of the page may use, besides the library.
-        state: what stands behind the # of an address of another explorer.
+        machine: machine, as for `hwsim.simulate`.
+        workload: workload, as for `hwsim.simulate`.
+        set: initial settings, by path.
+        port: TCP port on this computer; 0: any free port.
+        browser: whether to open the page in a browser.
+        allow: folders, besides the library, from which the files in the page may include others.
+        state: part of a shared address after the #, or the whole address.
 
     Raises:
-        SpecError: there is no such file.
-        OSError: the port is taken.
+        SpecError: a file does not exist.
+        OSError: the port is in use.
         ModuleNotFoundError: the extra is not installed.
     """
-    starting.begin()  # while this process imports
+    starting.begin()  # concurrently with the imports of this process
     try:
         from hwsim.explorer import server
         from hwsim.explorer.workers import Limits, Workers

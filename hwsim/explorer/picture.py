@@ -1,4 +1,4 @@
-"""The machine as boxes and lines, as `hwsim show --topology` draws it, and how busy each of them is in a run."""
+"""The machine as boxes and lines, in the layout of `hwsim show --topology`, with their utilization in a run."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from hwsim.results.usage import Usage
 from hwsim.views.topology.layout import arrange
 from hwsim.views.topology.rows import HEIGHT, arc_depth, line_shape
 
-LARGEST: Final = 4000  # devices and links of a machine that is drawn
-LEAST: Final = 5e-4  # share that is worth a glow
+LARGEST: Final = 4000  # limit of devices and of links; larger machines are not drawn
+LEAST: Final = 5e-4  # smallest utilization that is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing for the page, and the box or line of each capacity.
+    """A drawing of a machine for the page.
 
     Args:
         entries: boxes, lines and frames, in inches, y downwards.
-        shown_by: ids of the boxes and lines by capacity.
+        shown_by: ids of boxes and lines by capacity.
     """
 
     entries: Mapping[str, Any]
     shown_by: Mapping[str, tuple[str, ...]]
 
     def busy(self, usage: Sequence[Usage]) -> dict[str, float]:
-        """The utilisation of each box and line: of its fullest capacity."""
+        """Return the utilization of each box and line: the largest of its capacities."""
         shares: dict[str, float] = {}
         for used in usage:
             if used.utilisation >= LEAST:
@@ -40,7 +40,7 @@ class Picture:
 
 
 def picture(machine: Machine) -> Picture:
-    """The picture of a machine; an empty one if it is too large to be drawn."""
+    """Return the drawing of a machine; an empty one if it is too large."""
     if len(machine.devices) > LARGEST or len(machine.links) > LARGEST:
         return Picture({"hash": "", "boxes": [], "lines": [], "frames": [], "round": False}, {})
     drawing = arrange(machine)

@@ -1,9 +1,9 @@
-"""The questions of the page by name: which process answers them, and which matter only until a newer one comes."""
+"""Names of the requests of the page: the process that answers each, and requests that newer ones supersede."""
 
 from __future__ import annotations
 
 from typing import Final
 
-HAND: Final = frozenset({"run", "op", "picture"})  # answered by one process: they are of the run that is seen
+HAND: Final = frozenset({"run", "op", "picture"})  # requests about the visible run, answered by one process
 REST: Final = frozenset({"animated", "curve", "exported", "file", "grid", "machine", "more", "sliders"})
-NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "grid", "animated"})  # the newest alone matters
+NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "grid", "animated"})  # a newer request supersedes older ones

@@ -1,4 +1,4 @@
-"""Animations for the page: the scenes that `hwsim simulate --animate` writes, as columns, of the run that is shown."""
+"""Animations of the visible run for the page: the scenes of `hwsim simulate --animate`, as columns."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from hwsim.views.animate.svg import written
 from hwsim.views.kit.figure import LIGHT, NIGHT
 
 CALLED: Final = {
-    "launches": "a queue of launches",
-    "sends": "sends from device to device",
-    "requests": "requests one by one",
-    "lanes": "the rows as they fill",
+    "launches": "launch queue",
+    "sends": "sends between devices",
+    "requests": "individual requests",
+    "lanes": "timeline",
 }
 EXPLICIT: Final = "explicit"
-DIGITS: Final = 7  # of a part of the time
+DIGITS: Final = 7  # decimals of a part of the time
 Settings = Mapping[str, str]
 
 
 class Player:
-    """The runs that are played for the page: the one that is shown, or the same in finer steps where a scene needs them.
+    """The runs of the animations: the visible run, or the same run in finer steps if a scene needs them.
 
     Args:
-        session: the warm two files.
-        settings: what the shown run has set.
+        session: session of both files.
+        settings: settings of the visible run.
+        run: visible run.
     """
 
     def __init__(self, session: Session, settings: Settings, run: Run) -> None:
@@ -46,7 +47,7 @@ class Player:
         self._asked = next((cost.requests.device for cost in costs if cost.requests), "")
 
     def scene(self, kind: str) -> tuple[Scene, Run]:
-        """A scene, and the run that it is of; raises NothingMoves or SpecError."""
+        """Return a scene and its run; raise NothingMoves or SpecError."""
         run = self.run
         if kind == "requests" and self._asked:
             run = self._session.shown(self._settings, requests=[self._asked])
@@ -55,7 +56,7 @@ class Player:
         return SCENES[kind](run), run
 
     def possible(self) -> Iterator[tuple[str, str]]:
-        """Each kind of scene, and why the run has none of it ("" if it has)."""
+        """Yield each kind of scene, and the reason if the run has none of it ("" otherwise)."""
         for kind in CALLED:
             try:
                 if not (kind == "sends" and self._steady) and not (kind == "requests" and self._asked):
@@ -65,13 +66,13 @@ class Player:
                 yield kind, str(nothing)
 
     def first(self, possible: Sequence[str]) -> str:
-        """The kind that tells most of the run."""
+        """Return the most informative kind of scene."""
         told = ["launches", "requests", *(["sends"] if self._collectives else [])]
         return "lanes" if self.run.simulated.flat.graph.trainings else next((kind for kind in told if kind in possible), "lanes")
 
 
 def _collectives(tree: Tree | None, let: Tree | None, settings: Settings, path: str = "program") -> Iterator[tuple[str, str]]:
-    """The path of the `steps` of each collective in a program, and what they are."""
+    """Yield the path and the value of `steps` of each collective in a program."""
     if tree is None:
         return
     for key, value in tree.items():
@@ -88,12 +89,12 @@ def _collectives(tree: Tree | None, let: Tree | None, settings: Settings, path: 
 
 
 def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, drawn: str = "") -> dict[str, Any]:
-    """A scene for the page.
+    """Return a scene for the page.
 
     Args:
-        kind: one of SCENES; "": the one that tells most.
-        listed: whether to say which kinds the run has; one that it has not is replaced.
-        drawn: light or dark: as the SVG that `--animate` writes, too.
+        kind: one of SCENES; "": the most informative one.
+        listed: whether to list the kinds that the run has; a missing kind is replaced.
+        drawn: light or dark: add the SVG of `--animate`.
     """
     answer: dict[str, Any] = {"scene": None, "says": ""}
     if listed or kind not in CALLED:
@@ -110,19 +111,18 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
     if run is not player.run:
         finer, shown = (format_quantity(each.makespan_s, "s") for each in (run, player.run))
         how = "request by request" if kind == "requests" else "send by send"
-        answer["says"] = f"Played {how}, it takes {finer}" + (
-            "." if finer == shown else f"; the answer, which counts them together, is {shown}."
-        )
+        aggregated = "" if finer == shown else f"; the answer, with aggregated {kind}, is {shown}"
+        answer["says"] = f"Simulated {how}, the run takes {finer}{aggregated}."
     if drawn:
         answer["svg"] = written(scene, NIGHT if drawn == "dark" else LIGHT).decode()
     return answer | {"scene": columns(scene, tints)}
 
 
 def columns(scene: Scene, tints: Tints) -> dict[str, Any]:
-    """A scene with times as parts of what it shows; names have the colours of the timeline.
+    """Return the columns of a scene, with times as parts of its duration.
 
     Args:
-        tints: the colours of the timeline.
+        tints: colours of the timeline.
     """
     length = (scene.end - scene.begin) or 1.0
 

@@ -1,4 +1,4 @@
-"""The local server: files of the page, and questions in JSON that a process answers. `Running` runs it until it is ended."""
+"""The local HTTP server of the explorer: static files, and JSON requests that worker processes answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hwsim.workload.sources import Source
 
 LARGEST: Final = 256_000  # bytes of a request
-SLOWEST: Final = 5.0  # seconds until it is here
+SLOWEST: Final = 5.0  # s within which a request must arrive
 MOST_HEADERS: Final = 32_000  # bytes
 CONNECTIONS: Final = 64
 TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png"}
@@ -49,14 +49,14 @@ def application(
     workers: Workers,
     ready: Callable[[], None] = lambda: None,
 ) -> Application:
-    """The ASGI application.
+    """Return the ASGI application.
 
     Args:
-        token: what the printed address has.
-        port: that it listens on.
-        opened: the answer to `opened`: texts and names to begin with.
-        workers: the processes that answer.
-        ready: called once it answers.
+        token: secret in the printed address.
+        port: TCP port of the server.
+        opened: answer to the request `opened`, with initial texts and names.
+        workers: worker processes.
+        ready: function that is called when the server is ready.
     """
     who = guard.Guard(token, port)
     pages, first = _pages(), json.dumps(opened).encode()
@@ -64,7 +64,7 @@ def application(
     async def file(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
         if name not in pages:
-            return _refused("there is no such file", 404)
+            return _refused("no such file", 404)
         kind, content = pages[name]
         if name != "index.html":
             return Response(content, media_type=kind, headers=guard.headers())
@@ -73,7 +73,7 @@ def application(
 
     async def ask(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            return _refused("JSON is needed", 415)
+            return _refused("expected JSON", 415)
         try:
             question = await _body(request)
         except _Refused as refused:
@@ -84,14 +84,14 @@ def application(
         try:
             return _json(await workers.ask(door, question))
         except KeyError:
-            return _refused("there is no such question", 404)
+            return _refused("unknown request", 404)
         except Stopped as stopped:
             return _refused(str(stopped), stopped.status)
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
         begun = asyncio.ensure_future(workers.start())
-        ahead = asyncio.ensure_future(_ahead(workers, begun, opened))  # while the browser starts
+        ahead = asyncio.ensure_future(_ahead(workers, begun, opened))  # concurrently with the start of the browser
         ready()
         try:
             yield
@@ -123,7 +123,7 @@ def application(
 
 
 class Running:
-    """A server that answers until it is ended, in the thread that calls `run`."""
+    """A server that runs in the thread that calls `run`, until `end`."""
 
     def __init__(self, app: Application, line: socket.socket, workers: Workers) -> None:
         config = uvicorn.Config(
@@ -134,20 +134,20 @@ class Running:
         self._server, self._line, self._workers = uvicorn.Server(config), line, workers
 
     def run(self) -> None:
-        """Answer."""
+        """Serve requests until `end` is called."""
         self._server.run(sockets=[self._line])
 
     def end(self) -> None:
-        """Make `run` return: what is being computed is ended first, so that nothing waits for it."""
+        """Stop the workers, then the server, so that no request is pending."""
         self._workers.stop()
         self._server.should_exit = True
 
 
 def opened(machine: Source, workload: Source, settings: Mapping[str, str]) -> dict[str, Any]:
-    """The page's first answer: the texts of both files, what is set, and the names of the library.
+    """Return the answer to `opened`: texts of both files, settings, and the names in the library.
 
     Raises:
-        SpecError: there is no such file.
+        SpecError: a file does not exist.
     """
     given: dict[str, Source] = {"machine": machine, "workload": workload}
     return {
@@ -164,7 +164,7 @@ def _is_name(source: Source) -> bool:
 
 
 def _text(kind: str, source: Source) -> str:
-    """The text of a machine or a workload; raises SpecError."""
+    """Return the text of a machine or a workload; raise SpecError."""
     if isinstance(source, str) and not _is_name(source):
         return source
     if isinstance(source, Path | str):
@@ -173,16 +173,16 @@ def _text(kind: str, source: Source) -> str:
 
 
 def read_whole(path: Path) -> str:
-    """The text of a file; raises SpecError."""
+    """Return the text of a file; raise SpecError."""
     try:
         return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
+        message = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
         raise SpecError.of(Place(str(path), 0, 0), message) from error
 
 
 class Patient(H11Protocol):
-    """Uvicorn's HTTP/1.1, which closes connections whose request does not come: half open ones are not kept."""
+    """A protocol that closes connections whose request does not arrive in time."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -213,44 +213,44 @@ class Patient(H11Protocol):
             self.transport.close()
 
     def _is_answering(self) -> bool:
-        """Whether a request is here, and its answer not yet sent; its body has a time of its own."""
+        """Return whether a request is being answered; its body has a timeout of its own."""
         cycle: Any = getattr(self, "cycle", None)
         return cycle is not None and not cycle.response_complete
 
 
 class _Refused(Exception):
-    """A request that is not answered: why, and the status."""
+    """An error for a refused request: reason and HTTP status."""
 
 
 async def _ahead(workers: Workers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
-    """Ask what the page will ask first: the process that answers keeps its last run."""
+    """Compute the first run before the page requests it; the worker keeps its last run."""
     with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
         await asyncio.shield(begun)
         await workers.ask("run", {"page": "ahead", **opened})
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """What a request says; raises `_Refused`."""
+    """Return the JSON object in a request; raise `_Refused`."""
     body = bytearray()
     try:
         async with asyncio.timeout(SLOWEST):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > LARGEST:
-                    raise _Refused("too large", 413)
+                    raise _Refused(f"the request is larger than {LARGEST} bytes", 413)
     except TimeoutError:
-        raise _Refused("too slow", 408) from None
+        raise _Refused(f"the request did not arrive within {SLOWEST:g} s", 408) from None
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
-        raise _Refused("this is no JSON", 400) from None
+        raise _Refused("invalid JSON", 400) from None
     if not isinstance(said, dict):
-        raise _Refused("an object is needed", 400)
+        raise _Refused("expected a JSON object", 400)
     return said
 
 
 def _pages() -> dict[str, tuple[str, bytes]]:
-    """The files of the page, read once: no other path is ever opened."""
+    """Return the files of the page, which are read once; no other path is opened."""
     pages = {}
     for file in files("hwsim.explorer").joinpath("page").iterdir():
         kind = TYPES.get("." + file.name.rpartition(".")[2])

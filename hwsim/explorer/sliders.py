@@ -1,4 +1,4 @@
-"""A slider for every number of two files: its path for `--set`, and the values that it takes, as texts in its unit."""
+"""Sliders for the numbers of both files: path for `--set`, and possible values as texts with unit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Kind = Literal["count", "quantity", "share", "real"]
 Group = Literal["parameters", "machine", "workload", "parts"]
 
 MOST: Final = 600
-FEW: Final = 16  # a count up to which every whole number is a value
-LATEST: Final = 6  # generation of a link
-DOUBLED: Final = frozenset({"lanes", "bits"})  # keys of counts that are powers of two
-OCTAVES: Final = 3  # below and above a quantity
-STEPS: Final = 10  # of an octave
-ROUND: Final = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade
+FEW: Final = 16  # count up to which all whole numbers are values
+LATEST: Final = 6  # latest generation of a link
+DOUBLED: Final = frozenset({"lanes", "bits"})  # keys whose counts are powers of two
+OCTAVES: Final = 3  # range of a quantity below and above its own value
+STEPS: Final = 10  # per octave
+ROUND: Final = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # round values per decade
 _NOT: Final = frozenset({
     "hwsim", "name", "source", "ref", "notes", "note", "expect", "points", "ci95", "spread", "seed", "index", "use", "kind",
 })  # fmt: skip
@@ -30,13 +30,20 @@ _WRITTEN: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """A number that can be turned.
+    """A slider of a number.
 
     Args:
-        group: a parameter, a number of one of the two files, or of a part that they use.
-        unit: as it is written; "" without one.
-        values: all that it takes, in order, as `--set` takes them; numbers: the same, in the unit; at: place of the file's own.
-        log: whether an axis of them is logarithmic.
+        path: path for `--set`.
+        label: label on the page.
+        group: parameters, number of the machine or workload file, or number of a part of the library.
+        unit: unit in the file; "" for none.
+        text: value in the file.
+        kind: kind of number.
+        values: possible values in order, as texts for `--set`.
+        numbers: possible values in the unit.
+        at: index of the value in the file.
+        log: whether an axis of the values is logarithmic.
+        source: source of the value.
     """
 
     path: str
@@ -52,20 +59,20 @@ class Slider:
     source: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The slider for the page."""
+        """Return the slider for the page."""
         keys = ("path", "label", "group", "unit", "text", "kind", "at", "log", "source")
         found = {key: getattr(self, key) for key in keys}
         return found | {"values": list(self.values), "numbers": list(self.numbers), "value": self.numbers[self.at]}
 
 
 def sliders(machine: Tree, workload: Tree) -> tuple[Slider, ...]:
-    """Sliders of both files: parameters, then numbers of the files, then numbers of the parts that they use."""
-    every = [each for each in _all(machine, workload) if each is not None]
+    """Return the sliders of both files: parameters, then numbers of the files, then numbers of library parts."""
     by_path: dict[str, Slider] = {}
-    for each in every:
-        by_path.setdefault(each.path, each)
+    for slider in _all(machine, workload):
+        if slider is not None:
+            by_path.setdefault(slider.path, slider)
     order: dict[Group, int] = {"parameters": 0, "workload": 1, "machine": 2, "parts": 3}
-    return tuple(sorted(by_path.values(), key=lambda each: order[each.group])[:MOST])
+    return tuple(sorted(by_path.values(), key=lambda slider: order[slider.group])[:MOST])
 
 
 def _all(machine: Tree, workload: Tree) -> Iterator[Slider | None]:
@@ -93,7 +100,7 @@ def _let(tree: Tree) -> Iterable[tuple[str, Tree]]:
 
 
 def _inside(tree: Tree, path: str, label: str) -> Iterator[tuple[str, str, Tree]]:
-    """(path, label, value) of every scalar inside a tree."""
+    """Yield (path, label, value) of every scalar in a tree."""
     if tree.is_mapping and tree.get("value") is None:
         for key, value in tree.items():
             if key not in _NOT and "." not in key:
@@ -108,7 +115,7 @@ def _inside(tree: Tree, path: str, label: str) -> Iterator[tuple[str, str, Tree]
 
 
 def _own(machine: Tree) -> Iterator[str]:
-    """Paths of the numbers that the machine's file has itself."""
+    """Yield the paths of the numbers in the machine file itself."""
     parts, links = machine.get("parts"), machine.get("links")
     for name, part in parts.items() if parts is not None else ():
         yield from (path for path, _, _ in _inside(part, f"machine.{name}", ""))
@@ -134,7 +141,7 @@ def _slider(path: str, label: str, group: Group, tree: Tree) -> Slider | None:
 
 
 def made(path: str, label: str, group: Group, text: str, source: str = "") -> Slider | None:
-    """The slider of a number as it is written; None if it is none.
+    """Return the slider of a number in a file; None if the text is no number.
 
     >>> made("n", "n", "parameters", "4").values[:5], made("n", "n", "parameters", "4").at
     (('1', '2', '3', '4', '5'), 3)
@@ -163,26 +170,26 @@ def made(path: str, label: str, group: Group, text: str, source: str = "") -> Sl
         kind, values = ("quantity" if unit else "real"), _octaves(number)
     numbers = sorted({_rounded(value) for value in values} | {number})
     at = numbers.index(number)
-    texts = [text.strip() if place == at else f"{_digits(each)} {unit}".strip() for place, each in enumerate(numbers)]
+    texts = [text.strip() if place == at else f"{_digits(value)} {unit}".strip() for place, value in enumerate(numbers)]
     log = kind != "share" and numbers[0] > 0 and numbers[-1] / numbers[0] > FEW
     return Slider(path, label.replace("_", " "), group, unit, text.strip(), kind, tuple(texts), tuple(numbers), at, log, source)
 
 
 def _counts(count: int, key: str) -> list[float]:
-    """Whole numbers around a count: all of them up to 16; else powers of two around one, parts and multiples, round numbers."""
+    """Return whole numbers around a count: all up to 16, else powers of two, simple multiples, or round numbers."""
     if key == "gen":
         return [float(index) for index in range(1, LATEST + 1)]
     if key in DOUBLED and count & (count - 1) == 0:
         return [2.0**power for power in range(max(count.bit_length() + 2, 5))]
     if count <= FEW:
-        return [float(each) for each in range(0 if count <= 1 else 1, max(FEW, 2 * count) + 1)]
+        return [float(value) for value in range(0 if count <= 1 else 1, max(FEW, 2 * count) + 1)]
     if count & (count - 1) == 0:
         return [2.0**power for power in range(count.bit_length() + 3)]
     if count % 8 == 0 and count % 1000:
         return [count * part / 8 for part in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)]
     decades = range(math.floor(math.log10(count)) - 2, math.floor(math.log10(count)) + 2)
-    around = (each * 10.0**decade for decade in decades for each in ROUND)
-    return [each for each in around if count / 20 <= each <= count * 10 and each.is_integer()]
+    around = (value * 10.0**decade for decade in decades for value in ROUND)
+    return [value for value in around if count / 20 <= value <= count * 10 and value.is_integer()]
 
 
 def _octaves(own: float) -> list[float]:
@@ -194,5 +201,5 @@ def _rounded(value: float) -> float:
 
 
 def _digits(value: float) -> str:
-    """A number without an exponent where it has few digits."""
+    """Return a number as text, without an exponent if it is a whole number of few digits."""
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.12g}"

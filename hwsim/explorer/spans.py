@@ -1,7 +1,7 @@
-"""The timeline as columns of whole numbers, no more of them than pixels: what is sent while a hand moves.
+"""The timeline as integer columns with at most one span per pixel, small enough to send while a slider moves.
 
-In a lane with many, neighbours of one name with less than a pixel between them are one span, with the part of it that is busy.
-Lanes that are equal in every tick are one row, "x 8".
+In a lane with many spans, neighbours of one name less than a pixel apart are merged into a span with its busy share. Identical
+lanes share a row ("x 8").
 """
 
 from __future__ import annotations
@@ -20,64 +20,65 @@ from hwsim.ticks import FEMTO
 from hwsim.views.kit.lanes import Lane, inside, lanes, spent_by
 from hwsim.views.kit.spans import merged
 
-TICKS: Final = 1_000_000  # of the part that is shown
+TICKS: Final = 1_000_000  # time resolution of the visible part
 ROWS: Final = 64
-ALIKE: Final = 8  # rows of one device and kind that come before others, where there are more rows than fit
-TINTS: Final = 8  # colours of the page; the last stands for all other names
-WIDE: Final = 4  # pixels of a span in the mean, from which all are sent one by one: each is drawn at least a pixel wide
-FEW: Final = 8  # names, up to which each has a colour of its own
+ALIKE: Final = 8  # rows of one kind that have priority if not all rows fit
+TINTS: Final = 8  # colours of the page; the last one is for all other names
+WIDE: Final = 4  # average pixels per span from which spans are not merged; a span is at least a pixel wide
+FEW: Final = 8  # number of names up to which each has its own colour
 
 
 class Tints:
-    """Colours of families of names: the page sends back those that it was given, so that they stay while a hand moves.
+    """The colours of families of names. The page returns assigned colours with each request, so that they stay stable.
 
     Args:
-        given: colours by family.
-        whole: whether each name is a family of its own; None: as the first run says.
+        given: assigned colours by family.
+        whole: whether each name is its own family; None: decide at the first run.
     """
 
     def __init__(self, given: Mapping[str, int] | None = None, whole: bool | None = None) -> None:
         self.given, self.whole = dict(given or {}), whole
 
     def family(self, name: str) -> str:
-        """The family of a name: itself, or its first word (`forward 3.conv`: forward), numbers left out."""
+        """Return the family of a name: the name itself, or its first word without numbers (`forward 3.conv` -> forward)."""
         return name if self.whole else family(name.partition(" ")[0])
 
     def of(self, name: str) -> int:
-        """The colour of a name; the last one stands for all families without one."""
+        """Return the colour of a name; the last colour is for all families without one."""
         return min(self.given.get(self.family(name), TINTS - 1), TINTS - 1)
 
     def complete(self, result: Result, names: list[str]) -> None:
-        """Give colours to the families that take most of the time, in the order in which they appear; others keep theirs."""
+        """Assign free colours to the families with most time, in order of appearance; assigned colours stay."""
         if self.whole is None:
             self.whole = len(names) <= FEW
         families = {name: self.family(name) for name in names}
-        new = [each for each in dict.fromkeys(families.values()) if each not in self.given]
+        new = [name for name in dict.fromkeys(families.values()) if name not in self.given]
         free = [tint for tint in range(TINTS - 1) if tint not in self.given.values()]
         if len(new) > len(free):
             spent = spent_by(result, families)
-            longest = set(sorted(new, key=lambda each: (-spent.get(each, 0.0), each))[: len(free)])
-            new = [each for each in new if each in longest]
+            longest = set(sorted(new, key=lambda name: (-spent.get(name, 0.0), name))[: len(free)])
+            new = [name for name in new if name in longest]
         self.given.update(zip(new, free, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Columns for the page, and the row of each op (-1: it has none)."""
+    """The columns for the page, and the row of each op; -1 for none."""
 
     columns: Mapping[str, Any]
     row_of: Ints
 
 
 def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float]) -> Spans:
-    """The lanes in a part of the time (0 to 1), for a number of pixels.
+    """Return the lanes in a part of the time (0 to 1).
 
     Args:
-        tints: colours given before; it is completed.
+        tints: assigned colours; new ones are added.
+        pixels: width of the timeline.
     """
     timeline = result.timeline
     labels = timeline.flat.graph.labels
-    low, high = (result.makespan_s * each for each in part)
+    low, high = (result.makespan_s * share for share in part)
     window = _Window(result, low, (high - low) or 1.0, pixels)
     all_lanes = lanes(result)
     made = [window.row(lane) for lane in all_lanes]
@@ -119,18 +120,18 @@ def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float
 
 
 def _kept(keys: Sequence[tuple[str, object]]) -> set[tuple[str, object]]:
-    """The rows that are shown: the first few of each kind, then the others, as many as fit."""
-    many: dict[str, int] = {}
+    """Return the visible rows: the first few of each kind, then others, up to the limit."""
+    counts: dict[str, int] = {}
     ranked = []
     for key in dict.fromkeys(keys):
         kind = key[0].rstrip(" 0123456789")
-        many[kind] = many.get(kind, 0) + 1
-        ranked.append((many[kind] > ALIKE, key))
-    return {key for _, key in sorted(ranked, key=lambda each: each[0])[:ROWS]}
+        counts[kind] = counts.get(kind, 0) + 1
+        ranked.append((counts[kind] > ALIKE, key))
+    return {key for _, key in sorted(ranked, key=lambda row: row[0])[:ROWS]}
 
 
 class _Window:
-    """A part of the time, and how its seconds become ticks."""
+    """A visible part of the time, which converts seconds to ticks."""
 
     def __init__(self, result: Result, low: float, length: float, pixels: int) -> None:
         self.result, self.low, self.length, self.pixels = result, low, length, pixels
@@ -143,7 +144,7 @@ class _Window:
         self.communicates = any(training.inside for training in result.timeline.flat.graph.trainings)
 
     def row(self, lane: Lane) -> dict[str, Any]:
-        """A lane's spans as columns."""
+        """Return the spans of a lane as columns."""
         timeline, ops = self.result.timeline, lane.ops
         begin = self.begin[ops].astype(np.float64) / FEMTO
         end = timeline.end[ops].astype(np.float64) / FEMTO
@@ -173,7 +174,7 @@ class _Window:
             "op": first.tolist(),
             "wait": waits.tolist(),
             "inside": waits_inside.tolist(),
-            "full": full.tolist(),  # per cent of a merged span in which an op of the row is under way
+            "full": full.tolist(),  # busy share of a merged span (per cent)
             "whole": is_whole,
             "ops": len(ops) if len(lane.ops) else 0,
             "bytes": (at.tobytes(), to.tobytes(), name.tobytes(), waits.tobytes()),
@@ -185,11 +186,11 @@ class _Window:
 
 
 def _common(names: Sequence[str]) -> str:
-    """The words with which all names of a family begin; the whole name if it is the only one.
+    """Return the common first words of the names of a family; the whole name if there is only one.
 
     >>> _common(["look up large", "look up small"]), _common(["forward 3.conv", "forward 4.conv"]), _common(["dot 1", "dot"])
     ('look up', 'forward', 'dot')
     """
     words = list(zip(*(name.split(" ") for name in names), strict=False))
-    shared = takewhile(lambda each: len(set(each)) == 1, words)
-    return " ".join(each[0] for each in shared) or family(words[0][0])
+    shared = takewhile(lambda column: len(set(column)) == 1, words)
+    return " ".join(column[0] for column in shared) or family(words[0][0])

@@ -1,6 +1,6 @@
-"""The start of the processes that answer: forked, where the system can, from one that has imported what a run needs.
+"""Start of the worker processes, forked if possible from a fork server that has imported the modules of a run.
 
-This module imports little, so that this process begins at once, and both import at the same time.
+This module imports little, so that the fork server and this process can import concurrently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ IMPORTED: Final = "hwsim.explorer.doors"
 
 
 def context() -> Any:
-    """The way to start a process."""
+    """Return the multiprocessing context."""
     if not _forks():
         return multiprocessing.get_context("spawn")
     made = multiprocessing.get_context("forkserver")
@@ -21,7 +21,7 @@ def context() -> Any:
 
 
 def begin() -> None:
-    """Start what the processes are forked from: its imports take a while."""
+    """Start the fork server early, because its imports take time."""
     if _forks():
         from multiprocessing import forkserver
 

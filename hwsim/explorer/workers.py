@@ -1,9 +1,8 @@
-"""Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
+"""Worker processes: one for requests about the visible run, one for slower requests, and a spare for either.
 
-A process is forked from a server that has imported what the answers need.
-A question may be hostile or endless: a process ends once it has computed for too long, or is killed by this one's clock where
-it is kept from computing, and the one that stands by takes its place. A question that a newer one of the same kind overtakes is
-not answered; if it is being computed, it is killed once it is older than `PATIENCE`.
+Workers are forked from a server that has imported the modules for answers. A request may be hostile or endless: a worker ends
+when its CPU time exceeds the limit, or is killed when its elapsed time exceeds a multiple of it, and the spare replaces it. A
+newer request of the same kind supersedes a waiting one; a running one is killed when it is older than `PATIENCE`.
 """
 
 from __future__ import annotations
@@ -24,17 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from multiprocessing.connection import Connection
 
-PATIENCE: Final = 1.0  # seconds that a computation may go on while a newer one waits
+PATIENCE: Final = 1.0  # s after which a computation is killed if a newer request waits
 MOST_WAITING: Final = 32
 STALE: Final = b'{"stale": true}'
-_LOOK: Final = 0.05  # seconds between two looks at the clock
+_LOOK: Final = 0.05  # s between checks of the clock
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one answer: seconds of computing, seconds for a grid, and bytes of memory (0: any).
+    """The limits of one answer.
 
-    longer: factor by which the clock may show more than that, where other programs take the processors.
+    Args:
+        seconds: CPU time.
+        grid_seconds: CPU time of a grid.
+        memory: bytes; 0: unlimited.
+        longer: factor between the limits of elapsed time and CPU time.
     """
 
     seconds: float = 20.0
@@ -43,12 +46,12 @@ class Limits:
     longer: float = 10.0
 
     def of(self, door: str) -> float:
-        """Seconds of an answer."""
+        """Return the CPU time limit of a request (s)."""
         return self.grid_seconds if door == "grid" else self.seconds
 
 
 class Stopped(Exception):
-    """A question that has no answer: the reason, and the status of HTTP."""
+    """An error for a request without an answer: reason and HTTP status."""
 
     def __init__(self, reason: str, status: int) -> None:
         super().__init__(reason)
@@ -56,7 +59,7 @@ class Stopped(Exception):
 
 
 class Workers:
-    """The processes behind a server."""
+    """The worker processes of a server."""
 
     def __init__(self, roots: tuple[str, ...], limits: Limits) -> None:
         self._context, self._roots, self._limits = starting.context(), roots, limits
@@ -66,7 +69,7 @@ class Workers:
         self.has_stopped = False
 
     async def start(self) -> None:
-        """Start the processes; questions may come before they are there."""
+        """Start the processes; earlier requests wait for them."""
         self._starting = asyncio.ensure_future(asyncio.to_thread(self._fork))
         await self._starting
 
@@ -75,7 +78,7 @@ class Workers:
         self._spare = self.process()
 
     def stop(self) -> None:
-        """End all of them, whatever they do; no other takes their place."""
+        """Kill all processes without replacement."""
         self.has_stopped = True
         for lane in self._lanes:
             lane.process.end()
@@ -83,15 +86,15 @@ class Workers:
             self._spare.end()
 
     def another(self) -> _Process:
-        """A process that is ready."""
+        """Return a ready process."""
         spare, self._spare = self._spare, None
         process = spare if spare is not None and spare.is_alive else self.process()
         self._spare = self.process()
         return process
 
     def process(self) -> _Process:
-        """A new process: forked, where the system can, from a server that has imported what it does."""
-        from hwsim.studies.processes import bare_main  # while the server of processes does its own imports
+        """Return a new process, forked from a server with the imports if the system supports it."""
+        from hwsim.studies.processes import bare_main  # concurrently with the imports of the fork server
 
         line, its_end = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(its_end, self._roots, self._limits.memory), daemon=True)
@@ -101,15 +104,15 @@ class Workers:
         return _Process(process, line)
 
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
-        """The answer to a question, as JSON.
+        """Return the answer to a request, as JSON.
 
         Raises:
-            KeyError: there is no such question.
-            Stopped: it is refused.
+            KeyError: unknown request.
+            Stopped: the request is refused.
         """
         if self._starting is not None:
             await asyncio.shield(self._starting)
-        lane = next((each for each in self._lanes if door in each.doors), None)
+        lane = next((lane for lane in self._lanes if door in lane.doors), None)
         if lane is None:
             raise KeyError(door)
         return await lane.ask(_Question(door, said), self._limits)
@@ -122,7 +125,7 @@ class _Question:
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def say(self, answer: bytes | Stopped) -> None:
-        if self.answer.done():  # who asked is gone
+        if self.answer.done():  # the client has disconnected
             return
         if isinstance(answer, Stopped):
             self.answer.set_exception(answer)
@@ -131,7 +134,7 @@ class _Question:
 
 
 class _Lane:
-    """Questions that one process answers, one after the other; `run` goes before the others."""
+    """A queue of requests for one process; `run` has priority."""
 
     def __init__(self, workers: Workers, doors: frozenset[str]) -> None:
         self.doors, self.process = doors, workers.process()
@@ -141,18 +144,18 @@ class _Lane:
 
     async def ask(self, question: _Question, limits: Limits) -> bytes:
         if question.door in NEWEST:
-            for other in [each for each in self._waiting if each.kind == question.kind]:
+            for other in [waiting for waiting in self._waiting if waiting.kind == question.kind]:
                 self._waiting.remove(other)
                 other.say(STALE)
         if len(self._waiting) >= MOST_WAITING:
-            raise Stopped("too many questions wait", 429)
+            raise Stopped(f"more than {MOST_WAITING} requests are waiting", 429)
         self._waiting.append(question)
         if not self._busy:
             await self._work(limits)
         return await question.answer
 
     async def _work(self, limits: Limits) -> None:
-        """Answer all that waits; whoever asks first while nothing is done does it for all."""
+        """Answer all waiting requests; the first client runs this loop for all."""
         self._busy = True
         try:
             while self._waiting:
@@ -171,12 +174,12 @@ class _Lane:
             if is_stale or took > longer * seconds:
                 self.process.end()
                 await asyncio.wait([work])
-                work.exception()  # that its process has ended
+                work.exception()  # retrieve the error of the ended process
                 self.process = self._workers.another()
                 if is_stale:
                     return STALE
                 return _mistake(
-                    f"stopped after {took:.0f} s, as other programs take the processors", "try again, or make it smaller"
+                    f"stopped after {took:.0f} s, because other programs use the CPUs", "try again, or reduce the run"
                 )
         try:
             status, answer = work.result()
@@ -186,19 +189,19 @@ class _Lane:
                 return Stopped("the explorer has been stopped", 503)
             self.process = self._workers.another()
             if ended == -getattr(signal, "SIGPROF", 0):
-                return _mistake(f"stopped after {seconds:g} s of computing", "make it smaller: fewer steps, ops or values")
-            return _mistake("the process that computed it ended: out of memory, perhaps", "make it smaller")
+                return _mistake(f"stopped after {seconds:g} s of CPU time", "reduce the run: fewer steps, ops or values")
+            return _mistake("the worker process ended, possibly out of memory", "reduce the run")
         return answer if status == 200 else Stopped(answer.decode(), status)
 
 
 def _serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> None:
-    from hwsim.explorer.doors import serve  # there already, where it was forked
+    from hwsim.explorer.doors import serve  # already imported if forked
 
     serve(line, roots, memory)
 
 
 class _Process:
-    """A process, and the line to it; both sides send JSON, which cannot make this process run anything."""
+    """A process and its pipe. Both sides send JSON, which cannot execute code in this process."""
 
     def __init__(self, process: Any, line: Connection[bytes, bytes]) -> None:
         self._process, self._line = process, line
@@ -208,18 +211,18 @@ class _Process:
         return bool(self._process.is_alive())
 
     def answer(self, door: str, said: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
-        """The status and the answer. Raises EOFError or OSError once it has ended, as after `seconds` of computing."""
+        """Return status and answer; raise EOFError or OSError if the process has ended, as after `seconds` of CPU time."""
         self._line.send_bytes(json.dumps([door, said, seconds]).encode())
         answer = self._line.recv_bytes()
         return int(answer[:3]), answer[3:]
 
     def end(self) -> None:
-        """Kill it, and forget it."""
+        """Kill the process."""
         self._process.kill()
         self._process.join(1.0)
 
     def ended(self) -> int | None:
-        """The number of the signal that ended it, below 0."""
+        """Return the exit code; negative for the signal that ended the process."""
         self._process.join(1.0)
         code: int | None = self._process.exitcode
         self.end()

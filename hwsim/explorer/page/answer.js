@@ -1,16 +1,16 @@
-// The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
+// The answer: time, interval, bar of bounds, sentences, changes that would help, and the difference from a pinned run.
 import { $, against, amount, causeTint, colours, counted, el, isHatched, percent, seconds, tintCauses, told, value, within } from "./words.js";
 
-const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
-const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
+const SHOWN = new Set(["time", "bottleneck", "expectation", "set"]); // labels of the summary that the page shows elsewhere
+const LAST = new Set(["front end", "memory", "GPU memory", "parallel plan", "energy"]); // labels that follow all others
 
-/** Say that the first run is being computed. */
+/** Show that the first run is being computed. */
 export function awaited({ machine, workload }) {
   $("title").textContent = workload && machine ? `${workload}, on ${machine}` : "";
   $("interval").textContent = "Computing the first run.";
 }
 
-/** Show a run; `hidden`: nothing that tells its time, not even to a screen reader or in the tab's title. */
+/** Show a run; `hidden`: show nothing that reveals its time, neither to screen readers nor in the title of the tab. */
 export function show(run, pinned, hidden) {
   $("title").textContent = `${run.workload}, on ${run.machine}`;
   $("settings").textContent = run.settings.map(([path, text]) => `${path} = ${text}`).join(", ");
@@ -25,13 +25,13 @@ export function show(run, pinned, hidden) {
   $("limits-of").textContent = hidden || !run.wanted || !run.limits.length ? "" : run.ops ? `Critical path of ${seconds(run.seconds)} by bound, including waiting for requests` : "Where requests above p99 spend their time";
   if (hidden || !$("says").textContent) $("says").textContent = hidden ? "" : run.says;
   if (hidden) $("helps").replaceChildren();
-  for (const id of ["says", "helps"]) $(id).classList.toggle("old", !hidden); // until `more` comes: what moves with each drag cannot be read
-  facts(hidden ? [] : (run.facts ?? []).filter(([name]) => !SHOWN.has(name)));
+  for (const id of ["says", "helps"]) $(id).classList.toggle("old", !hidden); // dimmed until the answer to `more` arrives
+  facts(hidden ? [] : (run.facts ?? []).filter(([name]) => !SHOWN.has(name) && (name !== "90 % interval" || !run.interval)));
   $("verdicts").replaceChildren(...(hidden ? [] : [...run.verdicts.filter(([, , status]) => status !== "skipped").map(verdict), ...run.warnings.map((text) => el("li", { className: "warning" }, text))]));
   difference(hidden ? null : pinned, run);
 }
 
-/** The summary's other lines: what goes on stays with its row, equal names are one row of two; the first few are in sight, the others folded. */
+/** Show the other facts of the summary: continuation lines stay in their row, equal labels share a row, all but the first rows are folded. */
 function facts(rows) {
   const groups = [], byName = new Map(), many = 4;
   for (const [name, text] of rows) {
@@ -49,7 +49,7 @@ function facts(rows) {
   $("facts").replaceChildren(el("summary", {}, `${counted(shown.length - many, "more line")} of the summary`), el("dl", { className: "facts" }, ...shown.slice(many).flat()));
 }
 
-/** In one column, a line at the edge keeps the answer in sight while a slider below it is moved. */
+/** In a layout of one column, show the answer in a bar at the edge while it is scrolled out of view. */
 export const wire = () =>
   new IntersectionObserver(([seen]) => ($("now").hidden = seen.isIntersecting)).observe($("time"));
 
@@ -83,7 +83,7 @@ function verdict([quantity, wanted, status, reason]) {
   return el("li", { className: status === "met" ? "met" : "missed" }, `Expected ${quantity} ${wanted}: ${status}${reason ? `, ${reason}` : ""}`);
 }
 
-/** What explains it, once the hand rests: sentences and what would help; `turn(path)` is offered where a slider has that path. */
+/** Show sentences and changes that would help, once the input rests; `turn(path)` returns the handler if a slider has that path. */
 export function more(found, turn) {
   for (const id of ["says", "helps"]) $(id).classList.remove("old");
   $("says").textContent = found.says.filter((each) => !each.startsWith("What helps")).slice(0, 3).join(" ");
@@ -98,7 +98,7 @@ export function more(found, turn) {
   $("helps").replaceChildren(el("h3", {}, "What would help"), el("ul", {}, ...items));
 }
 
-/** Gain or loss against the pinned run, in all and by cause. */
+/** Show the difference from the pinned run, in total and by cause. */
 function difference(pinned, run) {
   $("difference").hidden = !pinned;
   if (!pinned) return $("difference").replaceChildren();
@@ -122,6 +122,6 @@ function table(rows, most) {
     const signed = `${gain < 0 ? "−" : "+"}${seconds(Math.abs(gain))}`;
     return el("tr", {}, el("th", { scope: "row" }, cause), ...[seconds(before), seconds(now), signed].map((text) => el("td", { className: "number" }, text)), el("td", { className: "change" }, bar));
   });
-  const head = ["along the critical path", "pinned", "now", "gain or loss", ""].map((text) => el("th", { scope: "col" }, text));
+  const head = ["time on the critical path", "pinned", "now", "difference", ""].map((text) => el("th", { scope: "col" }, text));
   return el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body));
 }

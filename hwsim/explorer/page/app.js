@@ -53,7 +53,7 @@ function mistaken(mistakes) {
   document.body.classList.toggle("no-run", !run);
   const [{ file, line, says }] = mistakes, where = line ? `${file}, line ${line}: ` : "";
   $("mistaken").hidden = false;
-  $("mistaken").textContent = `${run ? "This answer is from before the mistake" : "No answer yet"}: ${where}${says}${mistakes.length > 1 ? `, and ${mistakes.length - 1} more` : ""}.`;
+  $("mistaken").textContent = `${run ? "This answer is from before the error" : "No answer yet"}: ${where}${says}${mistakes.length > 1 ? `, and ${mistakes.length - 1} more` : ""}.`;
   if (!run) noAnswer();
   if (!run && FILES.includes(file)) tab(file);
 }

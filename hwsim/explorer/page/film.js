@@ -1,4 +1,4 @@
-// The run as it goes: scenes of the run that is shown, played, stepped through and scrubbed; a slider that moves changes them, too.
+// The animation of the visible run: play, pause, step and scrub; it follows sliders.
 import { ask, newest } from "./asking.js";
 import { asked, keep, state } from "./state.js";
 import { draw, events, present } from "./stage.js";
@@ -12,7 +12,7 @@ const isOpen = () => state.film !== "" && !hidden && Boolean(run?.ops);
 const scene = () => found?.scene;
 const instant = () => scene().begin + part * (scene().end - scene().begin);
 
-/** Take note of the run shown; its scene is asked for while the film is open. `large`: only once the hand rests. */
+/** Show a run; its scene is requested while the animation is open. `large`: only once the input rests. */
 export function show(ofRun, isHidden, large) {
   const moved = ofRun !== run || isHidden !== hidden;
   run = ofRun;
@@ -28,7 +28,7 @@ export function show(ofRun, isHidden, large) {
   if (!large) follow();
 }
 
-/** Ask for the scene of the run shown. */
+/** Request the scene of the visible run. */
 export const follow = newest(async () => {
   if (!isOpen()) return;
   const texts = state.machine + state.workload;
@@ -70,11 +70,11 @@ function paint() {
   if (!playing) $("film-now").textContent = told();
 }
 
-/** What is there at this instant, in words. */
+/** The state at this instant, in words. */
 function told() {
   const [there, worked] = present(scene(), part), at = `At ${seconds(instant(), 4)}: `;
-  if (found.kind === "lanes") return `${at}${worked} ${worked === 1 ? "piece is" : "pieces are"} under way.`;
-  if (found.kind === "sends") return `${at}${there} ${there === 1 ? "send is" : "sends are"} under way.`;
+  if (found.kind === "lanes") return `${at}${worked} ${worked === 1 ? "span is" : "spans are"} running.`;
+  if (found.kind === "sends") return `${at}${there} ${there === 1 ? "send is" : "sends are"} in flight.`;
   return `${at}${worked} served, ${there - worked} ${there - worked === 1 ? "waits" : "wait"}.`;
 }
 
@@ -106,7 +106,7 @@ function play() {
   next();
 }
 
-/** The next picture: each frame, or still ones where motion is not wanted. */
+/** Draw the next frame, or still pictures if the user prefers reduced motion. */
 function next() {
   if (calm.matches) timer = setTimeout(() => frame(performance.now()), CALM * 1000);
   else requestAnimationFrame(frame);

@@ -1,4 +1,4 @@
-// A page that was saved answers its own questions from the grid that it holds.
+// An offline page answers its requests from the saved grid.
 import { answerFrom } from "./asking.js";
 import { $ } from "./words.js";
 import { unpacked } from "./state.js";
@@ -23,7 +23,7 @@ function answers({ state, grid, more, pictures, sliders, base, films }) {
 
   function run({ set, part }) {
     const place = at(set), time = grid.answers[flat(place)], found = grid.runs[place.join(",")];
-    if (time === null || time === undefined) return { mistakes: [{ file: "", line: 0, column: 0, says: "this run was not saved, or its files have a mistake", hint: "move a slider back" }] };
+    if (time === null || time === undefined) return { mistakes: [{ file: "", line: 0, column: 0, says: "this run was not saved, or its files have an error", hint: "move a slider back" }] };
     if (found) return { ...found, part: found.part, settings: settings(set), ...(part[0] > 0 || part[1] < 1 ? zoomed(found, part) : {}) };
     const limits = grid.limits[flat(place)].map(([cause, share]) => [cause, share * time, share]);
     const none = { lanes: [], path: [], pieces: 0, spans: 0, sent: 0, families: [], verdicts: [], measures: [], facts: [], busy: {}, interval: null };

@@ -53,7 +53,7 @@ export function show(run) {
 
 function verdict(run) {
   const said = [], time = readAmount(state.guess.time || "", asks), real = value(run), [more, less] = asks === "s" ? ["long", "short"] : ["high", "low"];
-  if (time !== null && real === null) said.push(el("p", {}, "It has no steady state: requests arrive faster than they are completed."));
+  if (time !== null && real === null) said.push(el("p", {}, "There is no steady state: requests arrive faster than they are completed."));
   else if (time !== null) {
     const off = time / real - 1, inside = run.interval && run.interval.low <= time && time <= run.interval.high;
     const how = Math.abs(off) < 0.005 ? "right" : off > 1 ? `${rounded(time / real, 2)}x too ${more}` : off < -0.5 ? `${rounded(real / time, 2)}x too ${less}` : `${Math.round(Math.abs(off) * 100)} % too ${off > 0 ? more : less}`;
@@ -61,7 +61,7 @@ function verdict(run) {
   }
   const found = worst();
   if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is within 5 %." : `Your curve is off by up to ${rounded(2 ** found[0], 2)}x, at ${found[1]}.`));
-  return said.length ? said : [el("p", {}, "You typed no time and drew no curve.")];
+  return said.length ? said : [el("p", {}, "No time was typed and no curve was drawn.")];
 }
 
 /** How far the drawn curve is off at worst: [log2 of the factor, value], or null. */
@@ -115,7 +115,7 @@ function pen() {
     const own = new Map(state.guess.curve?.path === curve.one.path ? state.guess.curve.points : []);
     put(curve, at, (own.get(at) ?? own.get(places[from]) ?? 0) + step[1]);
     draw(true, mark);
-    canvas.setAttribute("aria-label", `your curve at ${curve.one.values[at]}: ${rounded(2 ** new Map(state.guess.curve.points).get(at))} times as long as at ${curve.one.values[curve.one.at]}`);
+    canvas.setAttribute("aria-label", `your curve at ${curve.one.values[at]}: ${rounded(2 ** new Map(state.guess.curve.points).get(at))} times the value at ${curve.one.values[curve.one.at]}`);
     keep();
   });
 }

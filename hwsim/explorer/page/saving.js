@@ -1,4 +1,4 @@
-// Writing a page that needs no server: the modules of this page, its styles, and the answers over a grid, in one file.
+// Writes an offline page: the modules and styles of this page, and the answers over a grid, in one file.
 import { ask } from "./asking.js";
 import { sliders } from "./sliders.js";
 import { asked, packed, state } from "./state.js";
@@ -8,7 +8,7 @@ const POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 
 const text = async (name) => (await fetch(name)).text();
 const checked = (found) => {
   if (found.mistakes) throw new Error(found.mistakes.map((each) => each.says).join("; "));
-  if (found.stale) throw new Error("another question came in between: compute again");
+  if (found.stale) throw new Error("interrupted by a newer request: compute again");
   return found;
 };
 
@@ -25,7 +25,7 @@ export async function written(paths, steps, run) {
   const turned = grid.axes.map((axis) => ({ ...own[axis.path], ...axis, group: "parameters", text: axis.values[axis.at] }));
   const content = { state: { ...state, set: fixed(paths), pinned: null, guess: null, part: [0, 1], curve: paths[0] }, grid, more, pictures, films, sliders: turned, base: run };
   const many = grid.answers.filter((each) => each !== null).length;
-  return [await page(await packed(JSON.stringify(content))), `${many} answers, ${Object.keys(grid.runs).length} timelines${grid.stopped ? "; the time was up, others are missing" : ""}`];
+  return [await page(await packed(JSON.stringify(content))), `${many} answers, ${Object.keys(grid.runs).length} timelines${grid.stopped ? "; stopped at the time limit, others are missing" : ""}`];
 }
 
 /** What is set at a point of the grid: nothing of the axes on which it stands at the page's own values. */

@@ -1,4 +1,4 @@
-// What leaves the page: its address, a command, the picture as SVG and PNG, both files, a page that needs no server.
+// Exports: address, command, picture as SVG or PNG, both files, and an offline page.
 import { ask, isSaved } from "./asking.js";
 import { picturePart } from "./machine.js";
 import { fitted, SvgPaper } from "./paper.js";
@@ -92,7 +92,7 @@ export function figure(run, pinned) {
 async function raster(svg) {
   const address = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" })), image = new Image();
   try {
-    await new Promise((done, failed) => Object.assign(image, { onload: done, onerror: () => failed(new Error("the browser cannot draw the picture")), src: address }));
+    await new Promise((done, failed) => Object.assign(image, { onload: done, onerror: () => failed(new Error("The browser cannot draw the picture.")), src: address }));
     const canvas = el("canvas", { width: image.width * 2, height: image.height * 2 });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     return await new Promise((done) => canvas.toBlob(done, "image/png"));
@@ -119,7 +119,7 @@ async function save(page, name) {
   const paths = [...new Set([...$("axes").querySelectorAll("select")].map((each) => each.value).filter(Boolean))];
   if (!paths.length) return void ($("progress").textContent = "Select at least one slider.");
   const steps = paths.length === 3 ? 9 : paths.length === 2 ? 15 : 25, began = Date.now();
-  const said = setInterval(() => ($("progress").textContent = `${(steps ** paths.length).toLocaleString("en")} runs at most; ${Math.round((Date.now() - began) / 1000)} s so far.`), 500);
+  const said = setInterval(() => ($("progress").textContent = `${(steps ** paths.length).toLocaleString("en")} runs at most, ${Math.round((Date.now() - began) / 1000)} s elapsed.`), 500);
   $("compute").disabled = true;
   try {
     const { written } = await import("./saving.js");

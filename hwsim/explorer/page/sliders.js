@@ -21,7 +21,7 @@ export function show(found) {
   const groups = Object.entries(TITLES).map(([group, title]) => [title, all.filter((one) => one.group === group)]).filter(([, many]) => many.length);
   const rest = all.filter((one) => one.group === "parts"), open = $("sliders").querySelector("details")?.open;
   $("sliders").replaceChildren(...groups.flatMap(([title, many]) => [el("h3", {}, title), ...many.map(slider)]), ...(rest.length ? [folded(rest, open)] : []));
-  if (!all.length) $("sliders").replaceChildren(el("p", { className: "soft" }, "No parameters: the files have none, or they have a mistake."));
+  if (!all.length) $("sliders").replaceChildren(el("p", { className: "soft" }, "No parameters: the files have none, or they have an error."));
 }
 
 function folded(rest, open) {

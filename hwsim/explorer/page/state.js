@@ -75,15 +75,15 @@ export async function keep() {
 export async function kept(hash) {
   if (hash.length < 3) return null;
   const [version, ...rest] = hash.slice(1).split(".");
-  if (version !== "1") throw new Error(`the address holds the state of another version (${version.slice(0, 8)}) of the explorer`);
+  if (version !== "1") throw new Error(`The address is of another version (${version.slice(0, 8)}) of the explorer.`);
   let found;
   try {
     found = JSON.parse(await unpacked(rest.join(".")));
   } catch {
-    throw new Error("the address holds a state that was cut off or changed: ask for the whole link");
+    throw new Error("The address is truncated or changed: ask for the complete link.");
   }
   if (found?.v !== 1 || typeof found.machine !== "string" || typeof found.workload !== "string")
-    throw new Error("the address holds no state of this explorer");
+    throw new Error("The address has no state of the explorer.");
   const own = Object.fromEntries(Object.keys(state).filter((key) => key in found).map((key) => [key, found[key]]));
   return { ...own, called: texts(own.called), set: texts(own.set), part: window_(own.part), step: Number.isInteger(own.step) ? own.step : -1 };
 }

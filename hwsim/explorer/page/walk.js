@@ -1,4 +1,4 @@
-// Walking the timeline: from op to op along the critical path with the reason for each wait, the derivation under the pointer, the zoom.
+// Navigation of the timeline: steps along the critical path with the reason of each wait, derivations under the pointer, zoom.
 import { ask, rested } from "./asking.js";
 import { asked, state } from "./state.js";
 import { box, draw, laidOut, spanAt } from "./timeline.js";
@@ -42,7 +42,7 @@ function says(piece) {
   $("why").replaceChildren();
   if (hidden || !many) return $("step").replaceChildren();
   if (!piece) {
-    const of = left > 0 ? `the ${many} longest of ${run.pieces.toLocaleString("en")} segments` : counted(many, "piece");
+    const of = left > 0 ? `the ${many} longest of ${run.pieces.toLocaleString("en")} segments` : counted(many, "segment");
     return $("step").replaceChildren(`Black line: critical path, ${of}. Step along it with ← and → in the timeline, or click a span.`);
   }
   const [at, to, lane, name, cause, reason, op] = piece, long = ((to - at) / 1e6) * run.seconds;
