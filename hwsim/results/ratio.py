@@ -44,12 +44,12 @@ class Ratio:
 
     @property
     def low(self) -> float:
-        """Lower end."""
+        """Lower end of the interval."""
         return self.value * math.exp(-self.half)
 
     @property
     def high(self) -> float:
-        """Upper end."""
+        """Upper end of the interval."""
         return self.value * math.exp(self.half)
 
 

@@ -1,5 +1,5 @@
-"""Time of a collective among the devices of MACHINE, algbw and busbw by size, as nccl-tests print them, and
-which algorithm and protocol the machine's library chooses (the key `collectives` of the machine's file).
+"""Print time, algbw and busbw of a collective among the devices of MACHINE by message size, in the format of nccl-tests, with the
+algorithm and protocol that the machine's library chooses (key `collectives` of the machine's file).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An explanation of a run in sentences, tables and arithmetic, 100 columns wide."""
+"""The explanation of a run as text: sentences, tables and derivations, 100 columns wide."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH, bar, wrapped
 from hwsim.views.kit.table import Column, aligned, middle_out
 
-CAUSES: Final = 12  # rows of a table; the rest is counted
-STEPS: Final = 16
-DERIVED: Final = 6
-NAME: Final = 44
-INSIDE: Final = 19  # column at which the words of a what-if begin
-SHARES: Final = 7  # rows of the critical path by bound, and by activity
-SHORT: Final = 28  # letters of their names
-WORTH: Final = 1.005  # speedup from which on a what-if is shown without -v
+CAUSES: Final = 12  # largest number of causes; the others are joined
+STEPS: Final = 16  # largest number of steps
+DERIVED: Final = 6  # largest number of derivations
+NAME: Final = 44  # width of the name of a cause or step (characters)
+INSIDE: Final = 19  # indent of the description of a change (characters)
+SHARES: Final = 7  # largest number of bounds and of activities
+SHORT: Final = 28  # width of their names (characters)
+WORTH: Final = 1.005  # least speedup of a change that is shown without -v
 
 
 @invariants.guarded
 def text(explanation: Explanation, *, path: bool = False, op: bool = False, verbose: bool = False) -> str:
-    """The explanation in sentences and tables of 100 columns.
+    """Return the explanation as text, 100 columns wide.
 
     Args:
-        path: the critical path piece by piece instead. op: the derivations of the requested ops instead.
-        verbose: also the causes by their full names, the path in short, the longest derivations, and every what-if's settings.
+        explanation: explanation.
+        path: whether to list every segment of the critical path instead.
+        op: whether to show the derivations of the requested ops instead.
+        verbose: whether to add causes by full name, the critical path by op, the longest derivations, and the settings of
+            all changes.
     """
     return "\n".join(line.rstrip() for line in _lines(explanation, path, op, verbose)) + "\n"
 
@@ -94,7 +97,7 @@ def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Ite
 
 
 def _accounting(explanation: Explanation, makespan_fs: int) -> Iterator[str]:
-    """The critical path by bound, and beside it by activity."""
+    """Yield the critical path by bound, and beside it by activity."""
     done = explanation.activities
     parts = [(part.bound.full, part.time_fs) for part in done.parts]
     rows = [(row.name, row.path_fs) for row in done.rows if row.path_fs]
@@ -110,7 +113,7 @@ def _accounting(explanation: Explanation, makespan_fs: int) -> Iterator[str]:
 
 
 def _shares(title: str, rows: Sequence[tuple[str, int]], makespan_fs: int) -> list[str]:
-    """Times and their shares of a run, the small ones together."""
+    """Return times with their shares of the run; rows beyond the largest ones are joined."""
     shown, rest = list(rows[:SHARES]), rows[SHARES:]
     if rest:
         shown.append((f"{len(rest)} more", sum(time for _, time in rest)))  # integers
@@ -122,7 +125,7 @@ def _shares(title: str, rows: Sequence[tuple[str, int]], makespan_fs: int) -> li
 
 
 def _derivations(explanation: Explanation, most: int) -> Iterator[str]:
-    """The derivations of the duration of ops."""
+    """Yield the derivations of the durations of ops."""
     shown = explanation.derivations[:most]
     for number, derivation in enumerate(shown):
         yield from [""] * (number > 0)
@@ -133,7 +136,7 @@ def _derivations(explanation: Explanation, most: int) -> Iterator[str]:
 
 
 def _sections(result: Result, place: Place) -> Iterator[str]:
-    """What the families of the run have to say at a place."""
+    """Yield the lines that the workload families of the run add at a place."""
     for facts in facts_of(result):
         yield from facts.explained(result, place)
 
@@ -184,13 +187,13 @@ def _pieces(explanation: Explanation) -> Iterator[str]:
 
 
 def called(label: Label) -> str:
-    """The name of a step: `add (busy) on cpu`, `step on gpu0`."""
+    """Return the name of a step, such as `add (busy) on cpu` or `step on gpu0`."""
     kind = "" if label.kind in {"op", label.name} else f" ({label.kind})"
     return f"{label.name}{kind}" + (f" on {label.device}" if label.device else "")
 
 
 def _because(label: Label, cause: Cause) -> str:
-    """The cause after a colon; "" if it is the step's own time."""
+    """Return the cause after a colon; "" if it is the own time of the step."""
     steps = {f"{name} on {label.device}" if label.device else name for name in (label.name, label.kind)}
     reason = cause.of_op if (cause.op, cause.name) == (label.name, label.device) else str(cause)
     return "" if reason in steps else f": {reason}"
@@ -216,14 +219,14 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
 
 
 def spare(count: int, ops: int, low: float, high: float) -> str:
-    """The spare time of ops: how much later they could end before the run does."""
+    """Return the slack of ops in words."""
     who = "it " if count == 1 else f"{ops} of {count} " if ops < count else "each "
     least, most = seconds(low), seconds(high)
     return f"{who}could end {least if least == most else f'{least} to {most}'} later without delaying the end, all else as it is"
 
 
 def _line(line: Line, printed: Collection[tuple[str, str, str]]) -> Iterator[str]:
-    """The formula, the numbers put in, the result; then the sources of the numbers that are not printed yet."""
+    """Yield formula, substituted numbers and result of a line, then the sources of numbers not yet printed."""
     binds, result = "   [bound]" if line.binds else "", seconds(line.time_s)
     if len(line.inputs) == 1 and line.formula == line.inputs[0][0]:
         yield from wrapped(f"{line.label}: {line.formula} = {line.inputs[0][1]}   ({line.inputs[0][2]}){binds}", 4)
@@ -301,7 +304,7 @@ def _then(row: WhatIf, explanation: Explanation) -> str:
 
 
 def _rate(value: float) -> str:
-    """A rate with at least three digits.
+    """Return a rate with at least three digits.
 
     >>> _rate(0.0543), _rate(12345.6)
     ('0.0543', '12,346')
@@ -314,7 +317,7 @@ def _quoted(text: str) -> str:
 
 
 def left_out(explanation: Explanation) -> Iterator[str]:
-    """Changes that were not tried, with the reasons."""
+    """Yield the changes that were not tried, with the reasons."""
     if explanation.untried:
         yield f"{explanation.untried} parameters of smaller causes not tried"
     for reason in explanation.left:

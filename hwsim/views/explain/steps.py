@@ -56,7 +56,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Equal:
-    """Stretches of the path with one label and one cause, as columns."""
+    """Parts of the critical path with one label and one cause, as columns."""
 
     code: Ints
     start: Ints

@@ -49,7 +49,7 @@ JOINED: Final = 2  # largest number of runs with combined changes
 NONE: Final = 0.99  # share of the makespan above which a change does not help
 GIVEN: Final = {  # causes stated by the workload of a service
     "arrivals": "stated by the workload",
-    "start of a copy": "set by `start:` of `scale:`; a larger `least:` avoids it",
+    "replica start": "set by `start:` of `scale:`; a larger `least:` avoids it",
 }
 COSTS: Final = 24  # largest number of kinds of ops per cause
 

@@ -16,7 +16,7 @@ from hwsim.demand import Term
 from hwsim.devices import Accesses, Work
 from hwsim.devices.cpu_access import memory_latency
 from hwsim.devices.roofline import source_of
-from hwsim.formats import precise
+from hwsim.formats import percent, precise
 from hwsim.machine import Machine
 from hwsim.machine.placed import Link
 from hwsim.views.latency.probe import LINE, Lacks, Timed, body, changed, first_cpu
@@ -61,7 +61,7 @@ def multiply_add(machine: Machine) -> Timed:
     flop = 2.0 if scalar.fma else 1.0
     cost = cpu.compute(name, Work(flop=flop, isa="scalar", cores=1))
     pipes = f"{scalar.pipes} pipe{'s' if scalar.pipes > 1 else ''}"
-    share = f" at {cpu.efficiency.vector:.0%} efficiency" if cpu.efficiency.vector < 1 else ""
+    share = f" at {percent(cpu.efficiency.vector, '.0f')} efficiency" if cpu.efficiency.vector < 1 else ""
     return Timed(body(cpu, name, cost), name, f"throughput of {pipes}{share}", cost.why)
 
 
@@ -131,7 +131,7 @@ def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Timed:
         socket_link(machine, name)
     cost = cpu.access(name, _chain(working_set, remote=1.0 if remote else 0.0))
     held = cpu.caches.scattered(working_set)[-1] if cpu.caches else 0.0
-    cached_text = f"caches serve {held:.0%}, " if cpu.caches else ""
+    cached_text = f"{percent(held, '.0f')} cached, " if cpu.caches else ""
     remote_text = f" + {precise(cpu.numa.remote_latency, 's')}" if remote and cpu.numa else ""
     return Timed(body(cpu, name, cost), name, f"{cached_text}memory {precise(latency, 's')}{remote_text}", _chains(cost.why))
 

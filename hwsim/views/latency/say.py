@@ -11,7 +11,7 @@ from hwsim.spec import did_you_mean
 from hwsim.views.explain.derivation import put_in, seconds
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH
-from hwsim.views.kit.table import table
+from hwsim.views.kit.table import Column, aligned, continued, room, table
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import KEYS, Latencies, Missing, Row, Table
 
@@ -39,7 +39,9 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
     widest = max((len(name) for name in (*(row.name for row in rows), *(row.probe.name for row in missing))), default=0)
     for kind, title in TITLES.items():
         if cells := [_cells(row) for row in rows if row.table == kind]:
-            lines += ["", *table([(title, "latency", "d2l", "ratio ", "derivation"), *cells], f"<{widest} >8 >8 >7 <")]
+            names = (f"{title:<{widest}}", "latency", "d2l", "ratio ", "derivation")
+            columns = list(map(Column, names, zip(*cells, strict=True), (False, True, True, True, False)))
+            lines += ["", *aligned(continued(columns, 4, room(columns[:4], 4)))]
         if every and (reasons := [(row.probe.name, row.reason) for row in missing if row.probe.table == kind]):
             lines += ["", f"  not available: {title}", *table(reasons, f"<{widest} <")]
     if not rows:
