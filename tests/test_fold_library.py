@@ -115,10 +115,10 @@ def test_copies_that_are_alike_fold_exactly(machine: str, keys: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("machine", "keys", "why"),
     [
-        (cluster(FAST, SLOW_INSIDE), {"parallel": {"tp": 4}}, "takes another path"),
+        (cluster(FAST, SLOW_INSIDE), {"parallel": {"tp": 4}}, "has another path"),
         (cluster(FAST, SLOW_CARD), {"parallel": {"tp": 2, "pp": 2, "order": ["tp", "dp", "pp"]}}, ""),
         (cluster(FAST, FAST, SLOW_CARD, FAST), {"parallel": {"pp": 2, "order": ["tp", "pp", "dp"]}}, ""),
-        (cluster(FAST, (2, "100 GB/s", "25 GB/s"), FAST), {"parallel": {"tp": 2}, "global_batch": 60}, "as many of the GPUs"),
+        (cluster(FAST, (2, "100 GB/s", "25 GB/s"), FAST), {"parallel": {"tp": 2}, "global_batch": 60}, "different numbers of the GPUs"),
     ],
 )
 def test_copies_that_differ_are_all_simulated(machine: str, keys: dict[str, Any], why: str) -> None:
@@ -130,7 +130,7 @@ def test_copies_that_differ_are_all_simulated(machine: str, keys: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("keys", "why"), [({"threads": "one"}, "one thread"), ({"parallel": {"tp": 2}}, "split over several"), ({}, "")]
+    ("keys", "why"), [({"threads": "one"}, "one host thread"), ({"parallel": {"tp": 2}}, "split over several"), ({}, "")]
 )
 def test_copies_of_a_network_stand_for_all_only_where_they_are_alike(
     monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], why: str

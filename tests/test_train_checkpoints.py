@@ -318,5 +318,5 @@ def test_a_figure_has_a_bar_for_each_loss_and_the_longest_is_in_its_title() -> N
     places = [[drawn.index(name) for name in names] for names in (lost, causes)]
     assert places == [sorted(place) for place in places], "the largest first"
     assert "the largest loss" in drawn
-    with pytest.raises(ValueError, match="no training of this run says its failures"):
+    with pytest.raises(ValueError, match="no training of this run has `failures`"):
         api.simulate("d2l-laptop", "d2l/async-loop", set={"n": 2}, expect=False).plot("failures")

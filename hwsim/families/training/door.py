@@ -1,4 +1,4 @@
-"""The door of `train:`: its keys are checked, its ops are written into the graph, and the time of its steps is told."""
+"""The family of workloads `train:`: schema, checks, lowering and results."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trained(Told):
-    """The trainings of a run."""
+    """The results of the trainings of a run."""
 
     timeline: Timeline
 
     @cached_property
     def found(self) -> tuple[Training, ...]:
-        """Each, from its ops."""
+        """Trainings, from their ops."""
         from hwsim.families.training.results import trainings
 
         return trainings(self.timeline)
 
     def expected(self) -> Mapping[str, float]:
-        """Quantities of each training."""
-        return {name: value for each in self.found for name, value in each.named().items()}
+        """Return the quantities of all trainings."""
+        return {name: value for training in self.found for name, value in training.named().items()}
 
     def breaches(self) -> Iterator[str]:
-        """Numbers that are none."""
+        """Yield the results that are NaN, infinite or negative."""
         return numbers(self.found, "trainings")
 
 
 class Trainings(Door):
-    """`train:`."""
+    """The family of `train:`."""
 
     quantities: Mapping[str, Dimension] = {
         "step": TIME,
@@ -58,7 +58,7 @@ class Trainings(Door):
     unfolded = "is a training or a service, which folds its own ranks"
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
-        """Keys whose model and plan may be words or mappings."""
+        """Add the keys to the JSON Schema; model, plan and synchronise may be texts or mappings."""
         from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
         from hwsim.workload.schema import embedded, put_schema
 
@@ -70,29 +70,29 @@ class Trainings(Door):
         put_schema(out["properties"]["train"], train)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
-        """Note the mistakes of its keys and its model."""
+        """Note the mistakes of the keys and the model."""
         from hwsim.families.training.workload import check_training  # models are slow to import
 
         for tree in workload.trees("train"):
             check_training(tree, mistakes)
 
     def idle(self, workload: Workload, machine: Machine) -> Iterable[Warning]:  # noqa: ARG002
-        """Keys next to others that leave them nothing."""
+        """Return warnings of keys without effect."""
         from hwsim.families.training.idle import idle_keys
 
         return idle_keys(workload)
 
     def wanted(self, workload: Workload) -> dict[str, Dimension]:
-        """Quantities of each training."""
+        """Return the quantities of each training, with their dimensions."""
         return of_each(workload.written_as("train"), self.quantities)
 
     def write(self, part: Job, ground: Ground) -> None:
-        """Its steps, of one replica where all are alike and nothing else runs."""
+        """Write the steps; one replica represents identical ones, unless there are other jobs or jitter."""
         from hwsim.families.training.workload import Asked, add_training  # models are slow to import
 
         assert part.train is not None
         workload, disturbed = ground.workload, ground.disturbed
-        drawn = any(event.jitter is not None for event in workload.events)  # by chance for each part
+        drawn = any(event.jitter is not None for event in workload.events)  # random for each part
         fold: Writing = "never" if workload.jobs is not None or drawn else ground.fold
         changed = dict.fromkeys(capacities_of(disturbed)) if drawn else marks(disturbed)
         others = named_elsewhere(ground.job, workload, ground.machine)
@@ -100,10 +100,10 @@ class Trainings(Door):
         add_training(Asked(tree, *at, ground.job or MAIN, part.start, fold, workload.jobs is not None, changed, others))
 
     def read(self, timeline: Timeline, workload: Tree | None) -> Told:
-        """Its steps.
+        """Return the results.
 
         Raises:
-            SpecError: one of them fails more often than it gets on.
+            SpecError: failures prevent the progress of a training.
         """
         told = Trained(timeline)
         if any(training.job is not None for training in timeline.flat.graph.trainings):

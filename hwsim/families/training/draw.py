@@ -1,4 +1,4 @@
-"""The time that a training loses to failures, by what it goes to and by what failed; each of the two sums to all but the work."""
+"""Figure of the time that a training loses to failures, by kind of loss and by failed part."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hwsim.results.result import Result
 from hwsim.views.kit.failing import accounted
 from hwsim.views.kit.figure import COLOURS, about, figure_bytes, open_axes, titled
 
-PANELS: Final = (("by what the time goes to", COLOURS[0], ""), ("by what failed, checkpoints apart", COLOURS[5], "//"))
+PANELS: Final = (("by kind of loss", COLOURS[0], ""), ("by failed part, without checkpoints", COLOURS[5], "//"))
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """A bar for each loss, the largest first, of the first training that says its failures.
+    """Yield the figure of the first training with failure rates: a bar for each loss, the largest first.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf, or no training of the run says its failures.
+        ValueError: the suffix is not .png, .svg or .pdf, or no training of the run has failure rates.
     """
     failing = next((training.failing for training in result.trainings if training.failing is not None), None)
     if failing is None:
         raise ValueError(
-            "no training of this run says its failures: `train: {failures: meta-llama-3, checkpoint: {every: auto}}`"
+            "no training of this run has `failures`: add `train: {failures: meta-llama-3, checkpoint: {every: auto}}`"
         )
     (_, *lost), causes = accounted(failing)
     panels = [rows for rows in (lost, causes) if rows]
@@ -38,13 +38,12 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _finding(failing: Failing) -> str:
-    """The goodput with its range, and the largest loss."""
     goodput = failing.goodput
     (_, *lost), _ = accounted(failing)
     most = f"; the largest loss: {lost[0][0]}" if lost else ""
     low, high = percent(goodput.low), percent(goodput.high)
     sure = f" ({low} to {high})" if low != high else ""
-    return f"{percent(goodput.share)} of the time is work{sure}{most}"
+    return f"goodput {percent(goodput.share)}{sure}{most}"
 
 
 def _bars(axes: Any, rows: Sequence[tuple[str, float]], most: float, look: tuple[str, str, str]) -> None:
@@ -56,5 +55,5 @@ def _bars(axes: Any, rows: Sequence[tuple[str, float]], most: float, look: tuple
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, 115 * most)
     axes.set_title(title)
-    axes.set_xlabel("part of the time (%)")
+    axes.set_xlabel("share of the time (%)")
     open_axes(axes, "x")

@@ -1,4 +1,4 @@
-"""Lines of an explanation: where the time of a training goes whose parts fail, and which parts failed."""
+"""Explanation of failures: the lost time of a training by kind of loss and by failed part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hwsim.views.kit.lines import bar
 
 
 def lost(name: str, failing: Failing) -> Iterator[str]:
-    """The time of a training that fails: what it goes to, and what failed."""
+    """Yield the time of a training with failures by kind of loss, and the lost time by failed part."""
     whose = "" if name == MAIN else f" of {name}"
     to, by = accounted(failing)
     width = max(len(part) for part, _ in (*to, *by))

@@ -1,4 +1,4 @@
-"""What views, studies, plans and costs say of trainings."""
+"""Facts on trainings for views, studies, plans and costs."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from hwsim.results.interval import Interval
 
 MILLION = 1e6
-STEPS_ALONE = 0.05  # part of a run beside its steps, up to which their interval is that of the run
+STEPS_ALONE = 0.05  # share of a run outside its steps up to which the run counts as steps only
 
 
 def found(result: Result) -> Sequence[Training]:
-    """The trainings of a run."""
+    """Return the trainings of a run."""
     every: Sequence[Training] = result.told["train"].found
     return every
 
 
 def _of_step(result: Result, training: Training) -> Interval | None:
-    """The interval of a run that is one training, whose failures it widens."""
+    """Return the interval of a run with one training and failures, else None."""
     alone = result.sure and len(found(result)) == 1 and not result.jobs
     return result.interval if training.failing is not None and alone else None
 
 
 class OfTrainings(Facts):
-    """`train:`."""
+    """The facts of `train:`."""
 
     billed = True
 
     def headline(self, result: Result) -> Iterator[Fact]:
-        """The time of a step, of a run that is one training."""
+        """Yield step time and throughput of a run with one training."""
         from hwsim.families.training import summary
 
         if len(found(result)) == 1 and not result.jobs:
@@ -47,14 +47,14 @@ class OfTrainings(Facts):
             yield Fact("throughput", summary.throughput(training))
 
     def headline_s(self, result: Result) -> float | None:
-        """Seconds of a step, of a run that is hardly anything but steps of one training."""
+        """Return the step time of a run that consists almost entirely of steps of one training (s), else None."""
         if len(found(result)) != 1 or result.jobs:
             return None
         (training,) = found(result)
         return training.step_s if abs(training.steps * training.step_s / result.makespan_s - 1.0) < STEPS_ALONE else None
 
     def rows(self, result: Result) -> Iterator[Fact]:
-        """The rows of each training."""
+        """Yield the rows of each training."""
         from hwsim.families.training import summary
 
         alone = len(found(result)) == 1 and not result.jobs
@@ -62,7 +62,7 @@ class OfTrainings(Facts):
             yield from summary.lines(training, _of_step(result, training), alone=alone)
 
     def during(self, result: Result) -> str:
-        """The steps of a run that is one training."""
+        """Return a description of the simulated steps of a run with one training."""
         if len(found(result)) != 1 or result.jobs or found(result)[0].steps < 2:
             return ""
         (training,) = found(result)
@@ -70,18 +70,18 @@ class OfTrainings(Facts):
             written, saves = training.saved.written, result.simulated.flat.graph.trainings[0].saves
             further = " and a step during its write" if saves is not None and saves.extra else ""
             return f" for {training.steps:,} steps, {written} checkpoint{'s' if written > 1 else ''}{further}"
-        after = result.makespan_s - training.ended_s  # weights that are gathered for a next step
+        after = result.makespan_s - training.ended_s  # weights gathered for the next step
         rest = f" and {format_quantity(after, 's')} of communication after them" if after > 1e-3 * training.step_s else ""
         return f" for {training.steps:,} steps{rest}"
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:  # noqa: ARG002
-        """Each training."""
+        """Return the entries of all trainings."""
         from hwsim.families.training import summary
 
-        return {"trainings": [summary.as_dict(each, _of_step(result, each)) for each in found(result)]}
+        return {"trainings": [summary.as_dict(training, _of_step(result, training)) for training in found(result)]}
 
     def explained(self, result: Result, place: Place) -> Iterator[str]:
-        """The time that failures cost."""
+        """Yield the time lost to failures."""
         from hwsim.families.training.explain import lost
 
         for training in found(result) if place == "accounting" else ():
@@ -89,46 +89,46 @@ class OfTrainings(Facts):
                 yield from lost(training.name, training.failing)
 
     def explained_entries(self, result: Result) -> dict[str, Any]:
-        """Goodput and days of each training whose parts fail."""
+        """Return goodput and days of each training with failure rates."""
         from hwsim.views.kit.failing import as_dict
 
-        left = {each.name: as_dict(each.failing) for each in found(result) if each.failing is not None}
+        left = {training.name: as_dict(training.failing) for training in found(result) if training.failing is not None}
         return {"failures": left} if left else {}
 
     def title(self, result: Result) -> str:
-        """The time of a step, and what its GPUs do in it."""
+        """Return a sentence on the step time and the shares of its GPUs."""
         if len(found(result)) != 1:
             return ""
         (training,) = found(result)
-        idle = "wait for other stages" if len(training.stages) > 1 else "have nothing to do for"
+        idle = "wait for other stages" if len(training.stages) > 1 else "are idle for"
         waits = (("wait for communication", training.exposed), (idle, training.bubble))
-        name, part = max(waits, key=lambda each: each[1])
+        name, part = max(waits, key=lambda row: row[1])
         more = f" and {name} {format_share(part)}" if part >= 0.005 else ""
-        return f"{format_quantity(training.step_s, 's')} a step: GPUs compute {format_share(training.computing)} of it{more}"
+        return f"{format_quantity(training.step_s, 's')} per step: GPUs compute {format_share(training.computing)} of it{more}"
 
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
-        """Time of a step, rate and MFU."""
+        """Yield step time, throughput and MFU of the first training."""
         for training in found(result)[:1]:
             yield "step_s", training.step_s
             yield ("tokens_per_s" if training.unit == "tokens" else "samples_per_s"), training.rate
             yield "mfu", training.mfu
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
-        """Samples or tokens of all steps, and what the model does with them."""
+        """Yield (unit, amount, rate) of the samples or tokens of all steps, and of the FLOP of the model."""
         unit = found(result)[0].unit
         alike = [training for training in found(result) if training.unit == unit]
-        unit = unit if unit == "tokens" else "samples"  # images, sequences, ...
+        unit = unit if unit == "tokens" else "samples"  # images or sequences
         yield unit, fsum(run.count * run.steps for run in alike), fsum(run.rate for run in alike)
         yield "FLOP", fsum(run.flop * run.steps for run in alike), fsum(run.flop / run.step_s for run in alike if run.step_s)
 
     def numbers(self, result: Result) -> dict[str, float]:
-        """Of the first training, with the time of all of it."""
+        """Return step time, MFU and computing share of the first training, and the time of all of it."""
         training = found(result)[0]
         numbers = {"step": training.step_s, "mfu": training.mfu, "busy": training.computing}
         return numbers | ({"training": training.days * DAY} if training.whole else {})
 
     def whole(self, result: Result) -> tuple[float, float] | None:
-        """The one training that the run is the beginning of, with failures where they are known."""
+        """Return (time of the entire training (s), share of spare nodes) of a run with one training, or None."""
         if len(found(result)) != 1 or result.jobs or result.makespan_s <= 0:
             return None
         (training,) = found(result)
@@ -139,8 +139,8 @@ class OfTrainings(Facts):
         return training.saving_days * DAY, 0.0
 
     def counts(self, result: Result) -> Iterable[tuple[str, float, float, float]]:
-        """What the steps of the first training read."""
-        return [(f"1 M {each.unit}", each.count * each.steps / MILLION, 1.0, 1.0) for each in found(result)[:1]]
+        """Return the tokens or samples of the first training, in millions."""
+        return [(f"1 M {run.unit}", run.count * run.steps / MILLION, 1.0, 1.0) for run in found(result)[:1]]
 
 
 FACTS: Facts = OfTrainings()

@@ -1,4 +1,4 @@
-"""Warnings of keys of a training that change nothing next to its other keys."""
+"""Warnings of keys of a training without effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hwsim.workload.unheeded import no_effect
 
 
 def idle_keys(workload: Workload) -> Iterator[Warning]:
-    """A warning for each of them."""
+    """Yield a warning for each key without effect."""
     for train in workload.trees("train"):
         if not train.is_mapping:
             continue
@@ -21,11 +21,11 @@ def idle_keys(workload: Workload) -> Iterator[Warning]:
 
 
 def _divided(train: Tree) -> str:
-    """Sentence that the stages of a training come out even; "" if they do not, or it is not known."""
+    """Return why the stages of a training have the same number of layers, or "" if they do not or it is unknown."""
     from hwsim.families.training.workload.stated import stated  # models are slow to import
 
     known = stated(train, "bf16", Mistakes(), needs_batch=False)
-    if known is None or known.auto:  # a plan to be found may have any number of stages
+    if known is None or known.auto:  # a searched plan may have any number of stages
         return ""
     pp, chunks, layers = known.plan.pp, known.plan.chunks, known.model.layers
     if layers % (pp * chunks):

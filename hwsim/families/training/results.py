@@ -1,12 +1,12 @@
-"""Results of a training: time of its steps, what the devices did in it, and the time of the entire training.
+"""Results of a training: time of its steps, utilization of the devices, and the time of the entire training.
 
-The time of the last step, on one device of each pipeline stage, goes to three things:
+The time of the last step, on one device of each pipeline stage, has three parts:
 
     computing   kernels run.
-    exposed     nothing runs, because a collective or a message is waited for.
-    bubble      nothing runs, and nothing is under way: other stages work, or slower GPUs.
+    exposed     no kernel runs, because the device waits for a collective or a message.
+    bubble      no kernel runs and no communication is in flight: other stages or slower GPUs are working.
 
-**Range**: time that a kernel loses to concurrent collectives counts as computing.
+**Range**: the slowdown of a kernel by concurrent collectives counts as computing.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from hwsim.units import DAY
 if TYPE_CHECKING:
     from hwsim.results.failing import Checkpoints, Failing
 
-EXCHANGES: Final = ("dp", "scatter", "comm")  # kinds of queues on which replicas exchange
-MAIN: Final = "main"  # the program of a workload without jobs
+EXCHANGES: Final = ("dp", "scatter", "comm")  # kinds of queues for exchanges among replicas
+MAIN: Final = "main"  # name of the program of a workload without jobs
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One device of a pipeline stage, and the parts of a step that go to each of the three."""
+    """A device of a pipeline stage, and the shares of a step that it spends computing, in exposed communication, and idle."""
 
     device: str
     computing: float
@@ -44,7 +44,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class KindCompute:
-    """GPUs of one kind among several: seconds of a step that each computes, in the mean."""
+    """The GPUs of one kind, and the average time per step that each of them computes (s)."""
 
     devices: tuple[str, ...]
     computing_s: float
@@ -52,21 +52,29 @@ class KindCompute:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The steps of one training.
+    """The results of one training.
 
     Args:
-        step_s: seconds of the last step, from the end of the step before; first_s: of the first; ended_s: end of the last.
-        count, unit: tokens, images, ... of a step; rate: the same per second.
-        flop: of the model, of a step.
-        mfu: that over the FLOP that the devices' peaks could do in that time.
-        stages: parts of the last step, on one device of each stage.
-        after_s: that its ops go on after the last step, for one that is not simulated.
-        whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
-        replicas: data-parallel replicas, if some of them represent all; 1 if each has its own ops.
-        classes: those that were simulated, each with the number that it represents; () if each has its own ops.
-        weights: stage groups that each of `stages` represents, if they differ.
-        kinds: how long GPUs of each kind compute if there are several kinds, the slowest first.
-        saved: its checkpoints; failing: what failures leave of its time.
+        name: name of the program.
+        plan: description of the parallel plan.
+        gpus: number of GPUs.
+        steps: number of simulated steps.
+        step_s: time of the last step, from the end of the previous one (s).
+        first_s: time of the first step (s).
+        count: tokens, images or others per step.
+        unit: unit of `count`.
+        flop: FLOP of the model per step.
+        mfu: model FLOP utilization: `flop` over the FLOP of all devices at their peak in `step_s`.
+        stages: shares of the last step, on one device of each stage.
+        whole: tokens, images or others of the entire training; 0 if unknown.
+        replicas: number of data-parallel replicas if some represent others, else 1.
+        classes: (simulated replica, number of replicas that it represents); () if all are simulated.
+        weights: number of stage groups that each of `stages` represents, if they differ.
+        kinds: computing time of each kind of GPU, the slowest first; () if there is only one kind.
+        ended_s: end of the last step (s).
+        after_s: time of further ops after a single step (s).
+        saved: checkpoints; None: none.
+        failing: goodput and days with failures; None: without failure rates.
     """
 
     name: str
@@ -92,27 +100,32 @@ class Training:
 
     @property
     def rate(self) -> float:
+        """Tokens, images or others per second."""
         return self.count / self.step_s if self.step_s > 0 else 0.0
 
     @property
     def days(self) -> float:
+        """Days of the entire training at the rate of the last step."""
         return self.whole / self.count * self.step_s / DAY if self.count > 0 else 0.0
 
     @property
     def computing(self) -> float:
+        """Average share of a step in which a GPU computes."""
         return self._mean([stage.computing for stage in self.stages])
 
     @property
     def exposed(self) -> float:
+        """Average share of a step in exposed communication."""
         return self._mean([stage.exposed for stage in self.stages])
 
     @property
     def bubble(self) -> float:
+        """Average share of a step in which a GPU is idle."""
         return self._mean([stage.bubble for stage in self.stages])
 
     @property
     def saving_days(self) -> float:
-        """Days with the checkpoints, if nothing fails; as `days` without."""
+        """Days of the entire training with checkpoints and without failures."""
         if self.saved is None or self.saved.every_s <= 0:
             return self.days
         return self.days * (1.0 + self.saved.costs_s / self.saved.every_s)
@@ -123,20 +136,20 @@ class Training:
 
     @property
     def settles(self) -> bool:
-        """Whether the first step took another time than the last."""
+        """Whether the first and the last step differ by more than 0.1 %."""
         return abs(self.first_s - self.step_s) > 1e-3 * self.step_s
 
     @property
     def first_alone(self) -> bool:
-        """Whether its one step is a cheaper one than those that would follow: what these wait for comes after it."""
+        """Whether later steps would take longer than the only simulated one, because they wait for ops after it."""
         return self.steps == 1 and self.saved is None and self.after_s > 1e-3 * self.step_s
 
     def named(self) -> Mapping[str, float]:
-        """Quantities for `expect:`, by their full names."""
+        """Return the quantities for `expect:` by full name."""
         return {name if self.name == MAIN else f"{self.name}.{name}": value for name, value in self.expected().items()}
 
     def expected(self) -> Mapping[str, float]:
-        """Quantities for `expect:`."""
+        """Return the quantities for `expect:` by name, in SI units."""
         values = {"step": self.step_s, "mfu": self.mfu, "days": self.days * DAY}
         if self.failing is not None:
             values["goodput"] = self.failing.goodput.share
@@ -146,7 +159,7 @@ class Training:
 
 
 def trainings(timeline: Timeline) -> tuple[Training, ...]:
-    """One for each `train:` of the graph."""
+    """Return the results of each `train:` of the graph."""
     return tuple(_training(timeline, training) for training in timeline.flat.graph.trainings)
 
 
@@ -154,11 +167,11 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
     labels = timeline.flat.graph.labels
     marks = [n for n, label in enumerate(labels) if label.kind == "step" and label.program == trained.program]
     ends = sorted(int(timeline.end[op]) for op in np.flatnonzero(np.isin(timeline.flat.label, marks)).tolist())
-    plain = ends if trained.saves is None else ends[: trained.saves.first]  # steps before the first checkpoint
+    plain = ends if trained.saves is None else ends[: trained.saves.first]  # ends of steps before the first checkpoint
     begin = plain[-2] if len(plain) > 1 else trained.start
     took, first = (plain[-1] - begin) / FEMTO, (ends[0] - trained.start) / FEMTO
     saved, left = _disturbed(timeline, trained, ends, took, first)
-    leaders = [each.leader for each in trained.speaks]
+    leaders = [group.leader for group in trained.speaks]
     return Training(
         name=trained.program,
         plan=trained.plan,
@@ -179,7 +192,7 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
         whole=trained.whole,
         replicas=trained.replicas,
         classes=trained.classes,
-        weights=tuple(each.teams for each in trained.speaks),
+        weights=tuple(group.teams for group in trained.speaks),
         kinds=_kinds(timeline, trained),
         saved=saved,
         failing=left,
@@ -187,7 +200,7 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
 
 
 def _after(timeline: Timeline, trained: Trained, end: int) -> float:
-    """Seconds that ops of a training go on after its last step."""
+    """Return the time of ops of a training after its last step (s)."""
     own = [number for number, label in enumerate(timeline.flat.graph.labels) if label.program == trained.program]
     return (int(timeline.end[np.isin(timeline.flat.label, own)].max(initial=end)) - end) / FEMTO
 
@@ -195,7 +208,7 @@ def _after(timeline: Timeline, trained: Trained, end: int) -> float:
 def _disturbed(
     timeline: Timeline, trained: Trained, ends: Sequence[int], step_s: float, first_s: float
 ) -> tuple[Checkpoints | None, Failing | None]:
-    """Its checkpoints, and what failures leave of its time."""
+    """Return (checkpoints, goodput with failures) of a training, each None if absent."""
     if trained.saves is None:
         return None, None
     from hwsim.results.failing import checkpoints, failing
@@ -208,7 +221,7 @@ def _disturbed(
 
 
 def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
-    """Seconds of a step that kernels take on GPUs of each kind, by the amounts that they draw."""
+    """Return the computing time per step of each kind of GPU, from the amounts of its ops."""
     if not trained.kinds:
         return ()
     flat = timeline.flat
@@ -227,11 +240,11 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
         KindCompute(devices, math.fsum(drawn.get(f"{name}.compute", 0.0) for name in devices) / len(devices))
         for devices in trained.kinds
     ]
-    return tuple(sorted(kinds, key=lambda each: (-each.computing_s, each.devices[0])))
+    return tuple(sorted(kinds, key=lambda kind: (-kind.computing_s, kind.devices[0])))
 
 
 def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin: int, end: int) -> Stage:
-    """Parts of a window of time on a device. leader: device on whose queues its stage group exchanges with others."""
+    """Return the shares of a time window on a device; `leader`: device whose queues have the exchanges of its stage group."""
     graph = timeline.flat.graph
     is_own = np.array([label.device == device and label.program == trained.program for label in graph.labels], np.bool_)
     computing = np.array([queue.device == device and queue.kind == "compute" for queue in graph.queues] + [False], np.bool_)

@@ -1,4 +1,4 @@
-"""Steps of a training: lines of the summary, and an entry of the JSON document."""
+"""Trainings in the summary, and their entries of the JSON document."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 
 def lines(training: Training, sure: Interval | None = None, *, alone: bool = True) -> Iterator[Fact]:
-    """The lines of the summary.
+    """Yield the facts of the summary.
 
     Args:
-        sure: the interval of the run, where it is this training alone.
-        alone: whether the headline of the run tells its step and throughput; else they are among these lines, after its name.
+        training: training.
+        sure: interval of the run, if the run is this training only.
+        alone: whether the headline has its step time and throughput; else they are among these facts.
     """
     of = "" if training.name == MAIN else f"{training.name}: "
     if not alone:
@@ -35,21 +36,21 @@ def lines(training: Training, sure: Interval | None = None, *, alone: bool = Tru
 
 
 def step(training: Training) -> str:
-    """The time of a step and what it covers."""
+    """Return the step time and the amount per step, in words."""
     return f"{format_quantity(training.step_s, 's')} for {counted(training.count)} {training.unit}{_first(training)}"
 
 
 def throughput(training: Training) -> str:
-    """The rate of all GPUs and of one, and the model FLOP utilization."""
+    """Return throughput, throughput per GPU and MFU, in words."""
     on_each = f", {counted(training.rate / training.gpus)} per GPU" if training.gpus > 1 else ""
     return f"{counted(training.rate)} {training.unit}/s{on_each}; MFU {format_share(training.mfu)}{above(training.mfu)}"
 
 
-REPLICAS: Final = 3  # of those that were simulated, how many are listed
+REPLICAS: Final = 3  # maximum number of listed replicas
 
 
 def _replicas(training: Training) -> str:
-    """The data-parallel replicas that were simulated, and how many each class of them represents.
+    """Return the simulated data-parallel replicas and the number of identical ones, in words.
 
     >>> print(_replicas(Training("main", "", 64, 1, 1.0, 1.0, 1, "tokens", 1.0, 0.4, (), replicas=16, classes=((0, 1), (1, 15)))))
     2 of 16 simulated: replica 0, replica 1 (15 identical)
@@ -81,15 +82,15 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[Fact]:
 
 
 def _first(training: Training) -> str:
-    """Time of the first step, if others are not like it."""
+    """Return a remark on the first step if it differs from later ones, else ""."""
     if training.first_alone:
         after = format_quantity(training.after_s, "s")
-        return f"; a first step: {after} of communication follows it, which later steps wait for (`steps: 2`)"
+        return f"; first step only: later steps also wait for the {after} of communication after it (use `steps: 2`)"
     return f"; first step {format_quantity(training.first_s, 's')}" if training.settles else ""
 
 
 def _kinds(training: Training) -> str:
-    """The kind of GPU that sets the pace, and the waits of the others."""
+    """Return the slowest kind of GPU and the idle times of the others, in words."""
     families = {family(name) for kind in training.kinds for name in kind.devices}
     apart = len(families) >= len(training.kinds)
     names = [group(kind.devices, whole=apart and len(set(map(family, kind.devices))) == 1) for kind in training.kinds]
@@ -102,7 +103,7 @@ def _kinds(training: Training) -> str:
 
 
 def as_dict(training: Training, sure: Interval | None = None) -> dict[str, Any]:
-    """The entry of the document; keys end in their unit.  sure: see `lines`."""
+    """Return the entry of the JSON document; keys end in their unit; `sure`: see `lines`."""
     slowest = max((kind.computing_s for kind in training.kinds), default=0.0)
     kinds = [{**picked(kind, "devices", "computing_s"), "waits_s": slowest - kind.computing_s} for kind in training.kinds]
     return {

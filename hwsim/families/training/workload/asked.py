@@ -1,4 +1,4 @@
-"""A training that is to be lowered, and what runs beside it."""
+"""Request to lower a training, with its surroundings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from hwsim.spec import Mistakes, Tree
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Where a training is written, and what of the run it has to heed.
+    """A request to lower a training into a graph.
 
     Args:
-        tree: its keys.
-        name: its program.
-        start: seconds before the first step.
-        fold: whether one of many identical replicas represents all: auto (if they are many), always, never (where something else
-            runs on the machine).
-        shared: other jobs may hold memory of the same devices.
-        marks: what happens to capacities during the run, by name.
-        others: devices that other jobs name.
+        tree: keys of the training.
+        machine: machine.
+        builder: builder of the graph.
+        mistakes: list for mistakes.
+        name: name of its program.
+        start: time before the first step (s).
+        fold: whether one replica represents identical ones: auto (if there are many), always, or never (with other jobs).
+        shared: whether other jobs may use memory of the same devices.
+        marks: events of capacities during the run, by name.
+        others: devices of other jobs.
     """
 
     tree: Tree

@@ -1,4 +1,4 @@
-"""Gradients in buckets: how layers fill them, and the sum of each over the replicas."""
+"""Gradient buckets: which layers fill them, and the all-reduce of each."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from hwsim.spec import Mistakes
 
 
 def filled(layers: Sequence[Layer], buckets: Buckets) -> Iterator[tuple[int, float]]:
-    """(index of the layer that fills it, parameters) of each bucket.  layers: in the order of the backward pass."""
+    """Yield (index of the last layer, parameters) of each bucket; `layers` are in the order of the backward pass."""
     parameters: float = 0
-    for at, layer in enumerate(layers):
+    for index, layer in enumerate(layers):
         parameters += layer.parameters
-        if parameters and (parameters * buckets.bytes >= buckets.size or at == len(layers) - 1):
-            yield at, parameters
+        if parameters and (parameters * buckets.bytes >= buckets.size or index == len(layers) - 1):
+            yield index, parameters
             parameters = 0
 
 
 def all_reduce(exchanging: Exchanges, buckets: Buckets, devices: Names, parameters: float) -> Flows:
-    """The sum of the gradients of one bucket over devices.
+    """Return the flows of the all-reduce of one bucket.
 
     Raises:
-        CannotCollect, NoRoute, UnknownName: as by any collective.
+        CannotCollect, NoRoute, UnknownName: as for any collective.
     """
     stated = buckets.algorithm
     algorithm = None if stated is None or stated.value == AUTO else chosen(stated, Mistakes())
@@ -35,6 +35,6 @@ def all_reduce(exchanging: Exchanges, buckets: Buckets, devices: Names, paramete
 
 
 def all_reduced(exchanging: Exchanges, buckets: Buckets, devices: Names, layers: Sequence[Layer]) -> Iterator[Flows]:
-    """The sums of all buckets of a model's layers."""
+    """Yield the flows of the all-reduce of each bucket of a model."""
     learning = [layer for layer in reversed(layers) if layer.parameters]
     return (all_reduce(exchanging, buckets, devices, parameters) for _, parameters in filled(learning, buckets))

@@ -1,16 +1,16 @@
-"""Passes as an op for each kernel of each GPU, issued by a thread of its host, and gradients in buckets.
+"""Passes with one op per kernel of each GPU, launched by a host thread, and gradients in buckets.
 
-    a step = step of the framework; forward and backward of every micro-batch, a layer after another, each issued by the host
-             before; gradients in buckets as the last backward pass completes them; the update
+    a step = step of the framework; forward and backward pass of every microbatch, layer by layer, each launched by the host
+             first; gradient buckets as the last backward pass completes them; the update
 
-A framework costs `dispatch` for every kernel and for every array that is updated, `step` before each step, `array` for every
-array of gradients that was exchanged, `input` for every number of the inputs.
+The host time of a framework is `dispatch` per kernel and per updated array, `step` before each step, `array` per exchanged array
+of gradients, and `number` per element of the inputs.
 
-Every exchange is one op for each phase of its algorithm, and the exchanges of one group follow each other. Servers update the
-parameters they keep between push and pull.
+Every exchange is one op per phase of its algorithm, and the exchanges of one group follow each other. Parameter servers update
+their parameters between push and pull.
 
 **Error**: see `docs/validation/models.md`.
-**Range**: the inputs are there; kernels of one GPU run one after another.
+**Range**: inputs are in memory; kernels of one GPU run in sequence.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
 from hwsim.models.numbered import Names
 from hwsim.units import BYTES
 
-Marks = list[tuple[Layer, list[OpRef]]]  # layers with parameters, and the op of each GPU that completes their gradients
+Marks = list[tuple[Layer, list[OpRef]]]  # (layer with parameters, ops of the GPUs that complete its gradients)
 
 
 class ByKernel:
-    """Writes what the hosts do, the passes, and the end of a step.
+    """A writer of host work, passes and the end of a step, kernel by kernel.
 
     Attributes:
-        workers: by stage and replica its GPUs.
+        workers: GPUs by stage and replica.
     """
 
     def __init__(self, placed: PlacedPlan, buckets: Buckets, ops: Ops, hosts: Sequence[str]) -> None:
-        """hosts: the host of each GPU."""
+        """Create threads, queues and workers; `hosts`: host of each GPU."""
         self.buckets, self.ops = buckets, ops
         self.machine, self.exchanges = placed.machine, placed.exchanges
         self.plan, self.represented = plan, represented = placed.plan, placed.represented
@@ -69,14 +69,15 @@ class ByKernel:
                     worker = Worker((device,), stage, replica, threads[key], many=many)
                     self.workers.setdefault((stage, replica), []).append(worker)
         self.threads = list(threads.values())
-        self._held: list[OpRef] = []  # ops that stand for the beginning of threads without any other
+        self._held: list[OpRef] = []  # first ops of threads that have no other op before a step
 
     # ---- the hosts
 
     def begin(self, *, waits: bool) -> None:
-        """Write the framework's work before each step, and the inputs that it makes ready.
+        """Write the host work before each step and for its inputs.
 
-        waits: the first step waits for something, so that every thread needs an op that can.
+        Args:
+            waits: whether the first step waits for another op, so that every thread needs a first op.
         """
         self._held = []
         inputs: list[OpRef] = []
@@ -97,19 +98,19 @@ class ByKernel:
         self._held = [*held.values(), *inputs]
 
     def starts(self) -> list[OpRef]:
-        """The ops that wait for the start of the training."""
+        """Return the ops that wait for the start of the training."""
         return [*self._held, *(thread.begin for thread in self.threads if thread.begin is not None)]
 
     def _all(self) -> Iterator[Worker]:
         return (worker for group in self.workers.values() for worker in group)
 
     def _busy(self, thread: Thread, name: str, seconds: float, after: Sequence[OpRef] = (), queue: int | None = None) -> OpRef:
-        """`seconds` of a core of the host; without a host the time alone."""
+        """Write an op that occupies a core of the host for `seconds`; without a host, only the time counts."""
         queue = thread.queue if queue is None else queue
         return self.ops.add(name, "host", thread.host, queue, after, cost=self._busy_cost(thread.host, seconds, thread.many))
 
     def _dispatch(self, worker: Worker, count: int) -> None:
-        """The host issues `count` kernels."""
+        """Write the launch of `count` kernels by the host."""
         seconds = self._dispatching * count
         if seconds > 0:
             worker.waits.append(self._busy(_thread(worker), "dispatch", seconds))
@@ -117,7 +118,7 @@ class ByKernel:
     # ---- passes
 
     def through(self, stage: int, done: Pass, replicas: Sequence[int]) -> None:
-        """One micro-batch through a stage."""
+        """Write the pass of one microbatch through a stage."""
         for replica in replicas:
             group, layers = self.workers[stage, replica], self.plan.stages[stage].layers
             if done.forward:
@@ -132,7 +133,7 @@ class ByKernel:
             self._marks[stage, replica] = marks
 
     def _layer(self, group: Sequence[Worker], items: Sequence[Item], direction: str) -> None:
-        """A layer on the GPUs that share it: its kernels wait for the exchanges before them, the next layer for the others."""
+        """Write a layer on the GPUs that share it: kernels wait for the exchanges before them, the next layer for later ones."""
         ahead = list(takewhile(lambda item: isinstance(item, Exchange), items))
         ready = [op for item in exchanges(ahead) for op in self._inside(group, item)]
         for worker in group:
@@ -149,13 +150,13 @@ class ByKernel:
             worker.waits += behind
 
     def _kernel(self, worker: Worker, kernel: Kernel, direction: str) -> None:
-        """All kernels that one kernel becomes, after all that the GPU waits for."""
+        """Write all kernels that the library launches for one kernel of the model."""
         queue = self.ops.queue(f"{worker.device}.compute", worker.device, kind="compute")
         for cost in self.plan.kinds.on(worker.device).apart(kernel, worker.device):
             worker.issued(self.ops.add(f"{direction} {kernel.name}", kernel.kind, worker.device, queue, worker.waits, cost=cost))
 
     def send(self, source: Worker, target: Worker, *, forward: bool) -> OpRef:
-        """The result of a pass to the GPU that takes it."""
+        """Write the send of the result of a pass to the next GPU."""
         size = self.plan.stages[min(source.stage, target.stage)].passed
         flows = self.exchanges.flows("send", [source.device, target.device], size, None, named=False)
         name = f"send {'activations' if forward else 'gradients'}"
@@ -164,13 +165,13 @@ class ByKernel:
     # ---- exchanges
 
     def _inside(self, group: Sequence[Worker], item: Exchange) -> list[OpRef]:
-        """An exchange of the GPUs that share a layer."""
+        """Write an exchange of the GPUs that share a layer."""
         devices = tuple(worker.device for worker in group)
         flows = self.exchanges.flows(item.operation, devices, item.size, None, named=False)
         return self._phases(flows, devices, latest(group), item.name)
 
     def _phases(self, flows: Flows, devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
-        """An op for each phase, one after another; the last of them."""
+        """Write one op per phase in sequence, and return the last one."""
         after = list(ready)
         for phase in flows.phases:
             called, cost = name if len(flows.phases) == 1 else f"{name}: {phase.name}", self.represented.restricted(phase.cost)
@@ -184,10 +185,10 @@ class ByKernel:
         return self.ops.add(name, "exchange", group[0], self._comm[group], ready, cost=cost)
 
     def _summed(self, devices: Names, parameters: float, ready: Sequence[OpRef]) -> list[OpRef]:
-        """The gradients of devices put together, by themselves or by servers; what the devices wait for.
+        """Write the sum of gradients by the replicas or by servers, and return the ops that the GPUs wait for.
 
         Raises:
-            CannotCollect, NoRoute, UnknownName: as by any collective.
+            CannotCollect, NoRoute, UnknownName: as for any collective.
         """
         if self.buckets.by == "all-reduce":
             return self._phases(all_reduce(self.exchanges, self.buckets, devices, parameters), devices, ready, "gradients")
@@ -205,7 +206,7 @@ class ByKernel:
     # ---- the end of a step
 
     def end(self) -> list[OpRef]:
-        """Gradients in buckets among the replicas, and the updates; the last ops of a step, for which the next one waits."""
+        """Write the gradient buckets and the updates, and return the last ops, which the next step waits for."""
         ends: list[OpRef] = []
         for stage in range(self.plan.layout.pp):
             for part in range(self.plan.layout.tp):
@@ -219,7 +220,7 @@ class ByKernel:
         return ends
 
     def _buckets(self, workers: Sequence[Worker], part: int) -> list[OpRef]:
-        """The sums of all buckets; the last ops, none where there is one replica and no server."""
+        """Write the sums of all buckets, and return the last ops; none for one replica without servers."""
         layout, stage = self.plan.layout, workers[0].stage
         if layout.dp == 1 and self.buckets.by == "all-reduce":
             return []
@@ -227,13 +228,13 @@ class ByKernel:
         members = tuple(layout.device(part, 0, stage, replica) for replica in range(layout.dp))
         late = latest(workers)
         marks = [self._marks[stage, replica] for replica in self.replicas]
-        for at, parameters in filled([layer for layer, _ in marks[0]], self.buckets):
-            ready = [own[at][1][part] for own in marks] if self.buckets.overlap else late
+        for index, parameters in filled([layer for layer, _ in marks[0]], self.buckets):
+            ready = [own[index][1][part] for own in marks] if self.buckets.overlap else late
             last = self._summed(members, parameters, ready)
         return last
 
     def _update(self, worker: Worker, summed: list[OpRef]) -> OpRef:
-        """Write the update of one GPU once it has the sums; servers update the parameters themselves."""
+        """Write the update of one GPU after the sums of gradients; parameter servers update on their own."""
         stage = self.plan.stages[worker.stage]
         tensors = sum(layer.tensors for layer in stage.layers)
         worker.waits += summed
@@ -247,7 +248,7 @@ class ByKernel:
         return worker.last or self._join(worker)
 
     def _join(self, worker: Worker) -> OpRef:
-        """The point at which a GPU has all it waits for."""
+        """Write the op at which all ops have ended that a GPU waits for."""
         after = [*worker.waits, *worker.latest]
         worker.waits = []
         return self.ops.add("parameters", "join", worker.device, -1, after)
@@ -255,5 +256,5 @@ class ByKernel:
 
 def _thread(worker: Worker) -> Thread:
     if worker.thread is None:
-        raise ValueError(f"no thread issues the kernels of {worker.device}")
+        raise ValueError(f"no host thread launches the kernels of {worker.device}")
     return worker.thread

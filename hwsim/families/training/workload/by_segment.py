@@ -1,8 +1,7 @@
-"""Passes as an op for each segment of a stage group, and exchanges among replicas in pieces with a hidden and an exposed part.
+"""Passes with one op per segment of a stage group, and exchanges among replicas in pieces, partly overlapped.
 
-The GPUs of a stage group do the same at the same time, so that what they do is one op that draws on all of them; a slow one
-among them slows it. Queues are named after the first device of a group: compute; tp, cp, ep and dp, one for each kind of group
-that exchanges; sends in each direction.
+The GPUs of a stage group do the same work at the same time, so one op uses all of them, and its slowest GPU sets its time. Queues
+are named after the first device of a group: compute; tp, cp, ep and dp for the collectives of each axis; sends in each direction.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from hwsim.models.layer import Exchange, Kernel
 
 
 class BySegment:
-    """Writes the passes and the end of a step.
+    """A writer of the passes and the end of a step, segment by segment.
 
     Attributes:
-        workers: by stage and replica the stage group.
-        lives: by stage, micro-batch and virtual stage the ops of the first replica that need the activations of a pass.
+        workers: stage group by stage and replica.
+        lives: ops of the first replica that use the activations of a pass, by stage, microbatch and virtual stage.
     """
 
     def __init__(self, pieces: Pieces, ops: Ops, segments: Segments) -> None:
@@ -39,23 +38,23 @@ class BySegment:
         self._lines = plan.lines
         self._finals = [{done.chunk: done for done in line} for line in self._lines]  # last pass through each virtual stage
         self.lives: dict[tuple[int, int, int], list[OpRef]] = {}
-        self._second: dict[tuple[int, int], OpRef] = {}  # by stage and replica the first op after its first forward pass
-        self._sent: dict[tuple[int, int], OpRef] = {}  # the send of the result of that pass
+        self._second: dict[tuple[int, int], OpRef] = {}  # first op after the first forward pass, by stage and replica
+        self._sent: dict[tuple[int, int], OpRef] = {}  # send of the result of that pass, by stage and replica
         self._through: set[int] = set()  # stages whose first forward pass is written
-        self._ends: dict[tuple[int, int], list[OpRef]] = {}  # by stage and replica the ends of pieces
-        self._gathered: dict[int, OpRef] = {}  # by stage the first op that gathers its weights
-        self._computed: dict[int, tuple[int, Sequence[OpRef]]] = {}  # by stage the last piece, whose gradients are not yet sent
-        self._exchanged: dict[int, list[OpRef]] = {stage: [] for stage in range(plan.layout.pp)}  # gradients, meanwhile
+        self._ends: dict[tuple[int, int], list[OpRef]] = {}  # last ops of pieces, by stage and replica
+        self._gathered: dict[int, OpRef] = {}  # first op that gathers weights, by stage
+        self._computed: dict[int, tuple[int, Sequence[OpRef]]] = {}  # last piece whose gradients are not yet sent, by stage
+        self._exchanged: dict[int, list[OpRef]] = {stage: [] for stage in range(plan.layout.pp)}  # gradients, by stage
 
     def begin(self, *, waits: bool) -> None:
-        """Nothing: no host issues these ops."""
+        """Write nothing, because no host launches these ops."""
 
     def starts(self) -> list[OpRef]:
-        """The ops that wait for the start of the training."""
+        """Return the ops that wait for the start of the training."""
         return [worker.first for (worker,) in self.workers.values() if worker.first is not None]
 
     def through(self, stage: int, done: Pass, replicas: Sequence[int]) -> None:
-        """One micro-batch through a virtual stage."""
+        """Write the pass of one microbatch through a virtual stage."""
         last = self._finals[stage][done.chunk] == done
         count = self.segments.count(stage, last=last)
         workers = [self.workers[stage, replica][0] for replica in replicas]
@@ -78,12 +77,12 @@ class BySegment:
                     stage, count, ends, last=last, final=done == self._lines[stage][-1] and number == count - 1
                 )
         for worker in workers:
-            worker.waits = []  # the next pass follows it on its queue
+            worker.waits = []  # the queue orders the next pass
         if done.forward and done.chunk == self.plan.layout.chunks - 1:
             self._through.add(stage)
 
     def _op(self, worker: Worker, name: str, kind: str, cost: int, queue: str) -> OpRef:
-        """An op of a stage group behind all that it waits for, which its next op waits for."""
+        """Write an op of a stage group, which its next op waits for."""
         number = self.ops.queue(f"{worker.device}.{queue}", worker.device, worker.many, queue)
         op = self.ops.add(name, kind, worker.device, number, worker.waits, cost=cost)
         worker.issued(op)
@@ -91,7 +90,7 @@ class BySegment:
         return op
 
     def send(self, source: Worker, target: Worker, *, forward: bool) -> OpRef:
-        """The result of a pass to the stage group that takes it."""
+        """Write the send of the result of a pass to the next stage group."""
         cost = self.segments.sending(source.stage, target.stage, source.replica)
         name, suffix = ("send activations", "send") if forward else ("send gradients back", "send back")
         queue = self.ops.queue(f"{source.device}.{suffix}", source.device, source.many)
@@ -105,7 +104,7 @@ class BySegment:
     def _exchange(
         self, stage: int, item: Exchange, count: float, after: Sequence[OpRef], *, hidden: bool, times: float = 1.0
     ) -> list[OpRef]:
-        """A collective of the stage's replicas: the part of it that hides behind kernels, or the exposed part; none if empty."""
+        """Write the overlapped or the exposed part of a collective among replicas of a stage, if it is not empty."""
         part = times * (1.0 - item.exposed if hidden else item.exposed)
         if part <= 0:
             return []
@@ -114,10 +113,10 @@ class BySegment:
         return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first, kind="dp"), after, cost=cost)]
 
     def _gather(self, stage: int, done: Pass, count: int) -> list[OpRef]:
-        """Sharded weights of the next piece, once the piece before the current one has been computed.
+        """Write the gathering of the sharded weights of the next piece, after the piece before the current one.
 
-        The exchange takes all of its time, though computing waits for a part of it. Gradients of a piece follow the weights of
-        the next one on the same queue: a step is never shorter than its exchanges.
+        The exchange takes its full time, but kernels wait only for a part of it. The gradients of a piece follow the weights of
+        the next one on the same queue, so a step is never shorter than its exchanges.
         """
         if not self.segments.stages[stage].gathered:
             return []
@@ -132,34 +131,34 @@ class BySegment:
         return gathered
 
     def _sharded(self, stage: int, item: Exchange, count: int, times: float, after: Sequence[OpRef]) -> list[OpRef]:
-        """An exchange of sharded weights or gradients of one of `count` pieces, with all of its time."""
+        """Write an exchange of sharded weights or gradients of one of `count` pieces, with its full time."""
         first = self.workers[stage, self.segments.replicas[0]][0].device
         cost = self.segments.scaled(self.segments.exchanging(stage, item, count), times, HIDDEN)
         return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first, kind="dp"), after, cost=cost)]
 
     def _scattered(self, stage: int) -> None:
-        """Write the exchange of the gradients of the last piece, behind the weights that are gathered meanwhile."""
+        """Write the exchange of the gradients of the last piece, after the gathering of weights."""
         computed = self._computed.pop(stage, None)
         if computed is not None:
             self._exchanged[stage] += self._sharded(stage, self.segments.stages[stage].gathered[1], computed[0], 1.0, computed[1])
 
     def _scatter(self, stage: int, count: int, after: Sequence[OpRef], *, last: bool, final: bool) -> list[OpRef]:
-        """Gradients of a piece, while the next one is computed; the last piece's are among the exposed ones."""
-        many = count * self.plan.layout.chunks
+        """Write the exchange of the gradients of a piece during the next one; those of the last piece are exposed."""
+        piece_count = count * self.plan.layout.chunks
         if self.segments.stages[stage].gathered:
             self._computed[stage] = count, after
             return []
         gradients = self.segments.gradients(stage)
         if gradients is None or final or not (last and gradients.exposed < 1.0):
             return []
-        return self._exchange(stage, gradients, many, after, hidden=True, times=many / (many - 1))
+        return self._exchange(stage, gradients, piece_count, after, hidden=True, times=piece_count / (piece_count - 1))
 
     def end(self) -> list[OpRef]:
-        """The end of a step in every stage: gradients that nothing hides, the optimizer, updated weights; its last ops."""
+        """Write the end of a step: exposed gradients, optimizer and updated weights; return its last ops."""
         return [op for stage in range(self.plan.layout.pp) for op in self._end(stage)]
 
     def _end(self, stage: int) -> list[OpRef]:
-        """The next step starts with the updated weights, but for the part that hides behind its first forward pass."""
+        """Write the end of a step of one stage; a part of the exchange of updated weights overlaps the next forward pass."""
         workers = [self.workers[stage, replica][0] for replica in self.segments.replicas]
         edge = self.ops.builder.edge
         self._scattered(stage)

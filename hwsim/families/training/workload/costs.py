@@ -1,15 +1,14 @@
 """Costs of the ops of a training: kernels of one GPU, or of all GPUs of a stage group in one op, and work of the hosts.
 
-Kernels between which nothing can happen are one op: it takes as long as they do one after another, and draws the memory of
-its devices evenly over that time. It has the compute of a device for itself as long as kernels run, whatever limits them,
-and that part of its time goes at the device's speed.
-A collective that its devices wait for may be part of the op. Then the op also draws on the links, so that other traffic there
-slows it down.
+Kernels without a synchronization between them form one op. It takes their total time, and uses the memory bandwidth of its
+devices evenly over that time. It occupies the compute capacity of a device while kernels run, whatever bounds them, and this part
+of its time scales with the speed of the device. If the devices wait for a collective within the op, the op also uses the links,
+so that other traffic slows it down.
 
     seconds = kernels by the GPU's model (`hwsim.models.KernelTimes`) + exposed part x collectives by `hwsim.communication`
 
-A convolution is as long as its product divided by what libraries reach of one (`hwsim.devices.convolving`). Its kernel draws
-that time of the GPU's compute capacity, and its bytes of the memory.
+The time of a convolution is that of its matmul divided by the efficiency of libraries (`hwsim.devices.gpu_convolution`). Its
+kernel uses the compute capacity for this time, and the memory for its bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ FLOWS: Final = "collectives on the machine's links"
 Drawn = tuple[float, float, float, float]
 NOTHING: Final[Drawn] = (0.0, 0.0, 0.0, 0.0)
 COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
-_NAME: Final = "gpu"  # of the GPU that costs are worked out for; every GPU of its kind has the same under its own name
+_NAME: Final = "gpu"  # name of the GPU in costs before they are copied to the GPUs of its kind
 
 
 Doubts = Callable[[Mapping[str, float]], tuple[Doubt, ...]]
@@ -44,12 +43,14 @@ Doubts = Callable[[Mapping[str, float]], tuple[Doubt, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds and amounts of an op.
+    """The time and resource amounts of an op.
 
     Args:
-        seconds: by kind of work, one after another; collecting: the part spent in collectives.
-        gpus: by kind of GPU in the stage group, for each GPU: compute and memory in device time, FLOP, bytes.
-        amounts, moved: further amounts by capacity.
+        seconds: time by kind of work, in sequence (s).
+        collecting: part of the time spent in collectives (s).
+        gpus: (compute time (s), memory time (s), FLOP, bytes) per GPU, by kind of GPU in the stage group.
+        amounts: amounts of other capacities, such as links.
+        moved: FLOP or bytes on other capacities, with their unit.
     """
 
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -60,12 +61,12 @@ class Spent:
 
     @property
     def total(self) -> float:
-        """Seconds of all kinds of work."""
+        """Total time (s)."""
         return math.fsum(self.seconds.values())
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Spent, float]]) -> Spent:
-        """All, one after another, each as many times as it says."""
+        """Return the sum of (amounts, number of repetitions), executed in sequence."""
         seconds, amounts, moved = dict[str, float](), dict[str, float](), dict[str, tuple[float, Unit]]()
         collecting, gpus = 0.0, tuple[Drawn, ...]()
         for after, times in parts:
@@ -82,7 +83,7 @@ class Spent:
         return Spent(seconds, collecting, gpus, amounts, moved)
 
     def and_then(self, after: Spent, times: float = 1.0) -> Spent:
-        """Both, one after another; the later one `times` times."""
+        """Return the sum with further work, which is executed `times` times."""
         return Spent.of(((self, 1.0), (after, times)))
 
     def cost(
@@ -95,20 +96,21 @@ class Spent:
         *,
         derived: bool = True,
     ) -> Cost:
-        """The cost of an op of a stage group.
+        """Return the cost of an op of a stage group.
 
         Args:
-            link_rate: B/s of a link, 0 of another capacity: the op competes with its bytes on the link that takes longest.
-            bandwidth: bytes that stand for a second of computing: of the devices' memory.
+            group: devices of the stage group.
+            link_rate: bandwidth of a link (B/s), 0 for another capacity; the slowest link sets the weight of the op in sharing.
+            bandwidth: memory bandwidth (B/s), which sets the weight of an op without links.
             places: index into `gpus` of each device of the group; default: 0 for all.
-            unsure: the errors of seconds by kind of work.
-            derived: with a derivation.
+            unsure: function from seconds by kind of work to their errors.
+            derived: whether to include a derivation.
         """
         total = self.total
         drawn = [self.gpus[place] if self.gpus else NOTHING for place in places or (0,) * len(group)]
         amounts = dict(self.amounts)
-        for at, part in enumerate(("compute", "memory")):
-            _add(amounts, {f"{name}.{part}": gpu[at] for name, gpu in zip(group, drawn, strict=True)})
+        for index, part in enumerate(("compute", "memory")):
+            _add(amounts, {f"{name}.{part}": gpu[index] for name, gpu in zip(group, drawn, strict=True)})
         links = ((amount, link_rate(name)) for name, amount in self.amounts.items())
         slowest = max(((amount / rate, amount) for amount, rate in links if rate), default=(0.0, 0.0))[1]
         why: tuple[Term, ...] = ()
@@ -118,7 +120,7 @@ class Spent:
             )
             formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
             why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=errors),)
-        drawn_from = tuple(sorted([each for each in amounts.items() if each[1] > 0]))
+        drawn_from = tuple(sorted([row for row in amounts.items() if row[1] > 0]))
         kernels = zip(group, drawn, strict=True)
         clocks = tuple([(f"{name}.compute", min(1.0, gpu[0] / total)) for name, gpu in kernels if gpu[0] > 0])
         demand = Demand(amounts=drawn_from, floor=total, share=slowest or total * bandwidth or 1.0, clocks=clocks)
@@ -136,7 +138,7 @@ def _add(total: dict[str, float], more: Mapping[str, float], times: float = 1.0)
 
 @dataclass(slots=True)
 class KernelCosts:
-    """Costs of the kernels on GPUs of one kind, under one framework."""
+    """The costs of kernels on one kind of GPU with one framework."""
 
     times: KernelTimes
     _spent: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
@@ -147,15 +149,15 @@ class KernelCosts:
 
     @property
     def gpu(self) -> Gpu:
-        """The GPU."""
+        """GPU model."""
         return self.times.gpu
 
     def seconds(self, kernel: Kernel) -> float:
-        """Seconds of a kernel, all times it runs."""
+        """Return the time of all executions of a kernel (s)."""
         return self.times.seconds(kernel)
 
     def in_row(self, kernels: Iterable[Kernel]) -> Spent:
-        """Kernels one after another in one op."""
+        """Return the amounts of kernels that one op executes in sequence."""
         seconds: dict[str, float] = {}
         compute = memory = flop = size = 0.0
         for kernel in kernels:
@@ -165,7 +167,7 @@ class KernelCosts:
         return Spent(seconds, gpus=((compute, memory, flop, size),))
 
     def _of(self, kernel: Kernel) -> tuple[float, float, float, float, float]:
-        """(seconds, compute, memory in device time, FLOP, bytes) of a kernel, all times it runs."""
+        """Return (seconds, compute time, memory time, FLOP, bytes) of all executions of a kernel."""
         spent = self._spent.get(kernel)
         if spent is None:
             cost = self.times.cost(self.times.asked(kernel))
@@ -177,7 +179,7 @@ class KernelCosts:
         return spent
 
     def apart(self, kernel: Kernel, device: str) -> list[Cost]:
-        """The kernels that the library chooses for it, on the GPU of that name, an op each."""
+        """Return the cost of each kernel that the library launches for a kernel of the model, on a GPU."""
         seen = self._seen.get(id(kernel))
         if seen is None:
             seen = self._seen[id(kernel)] = kernel, tuple(map(self._of_timed, self.times.choose(kernel)))
@@ -189,7 +191,7 @@ class KernelCosts:
         return costs
 
     def _of_timed(self, timed: TimedKernel) -> tuple[Cost, dict[str, Cost]]:
-        """The cost of a kernel on a GPU without a name, and those on GPUs with one."""
+        """Return the cost of a kernel on the GPU `_NAME`, and the cache of its copies by device."""
         key = timed.work, timed.slower
         if key not in self._alone:
             cost = lengthened(self.times.cost(timed.work), timed.slower, self.times.rates, f"{_NAME}.compute")
@@ -197,7 +199,7 @@ class KernelCosts:
         return self._alone[key]
 
     def _unsure(self, cost: Cost, work: Work) -> Cost:
-        """The cost of a convolution's kernel with the errors that convolutions have."""
+        """Return the cost with the errors of convolutions, if its kernel is one."""
 
         def unsure(term: Term) -> Term:
             errors = doubts({"convolution": term.seconds}, self.gpu, work.dtype) if term.label == CONVOLUTION else ()
@@ -207,7 +209,7 @@ class KernelCosts:
 
 
 def renamed(cost: Cost, device: str) -> Cost:
-    """The same on a GPU of another name."""
+    """Return the cost on another GPU of the same kind."""
     names = {f"{_NAME}.{kind}": f"{device}.{kind}" for kind in ("compute", "memory")}
 
     def name(capacity: str) -> str:
@@ -217,18 +219,24 @@ def renamed(cost: Cost, device: str) -> Cost:
     amounts = tuple([(name(capacity), amount) for capacity, amount in demand.amounts])
     holds = tuple([(name(capacity), part) for capacity, part in demand.holds])
     moved = tuple([(name(capacity), amount, unit) for capacity, amount, unit in cost.moved])
-    why = [each.on(name(each.capacity), device) for each in cost.why]
+    why = [term.on(name(term.capacity), device) for term in cost.why]
     clocks = tuple([(name(capacity), part) for capacity, part in demand.clocks])
     drawn = Demand(
         demand.latency, amounts, demand.floor, holds, demand.share, demand.times, None, clocks, demand.start
-    )  # `replace` takes three times as long
+    )  # three times as fast as `replace`
     return Cost(drawn, moved, tuple(why), cost.requests, cost.played, cost.choice, cost.wide, cost.exchange)
 
 
-def busy_cost(machine: Machine, host: str, seconds: float, many: int) -> Cost | None:
-    """A core of a host for so long, for each of `many` threads that do the same; without a host the time alone; None for none.
+def busy_cost(machine: Machine, host: str, seconds: float, count: int) -> Cost | None:
+    """Return the cost of a busy core of a host.
 
-    How long a framework takes is as unsure as its host, whatever core it has, and whoever else is there.
+    The uncertainty is that of host time of a framework, on any core.
+
+    Args:
+        machine: machine of the host.
+        host: CPU; "": only the time counts.
+        seconds: duration (s); 0: the result is None.
+        count: number of identical threads that the op represents.
     """
     if seconds <= 0:
         return None
@@ -237,4 +245,4 @@ def busy_cost(machine: Machine, host: str, seconds: float, many: int) -> Cost | 
     line = Term("time", given, ((given, precise(seconds, "s"), "workload"),), seconds, kind="stated", doubts=unsure)
     demand = model.busy(host, seconds).demand if isinstance(model, Cpu) else Demand(floor=seconds)
     drawn = len(demand.amounts) + len(demand.holds)
-    return Cost(demand if many == 1 else replace(demand, times=(many,) * drawn), why=(line,))
+    return Cost(demand if count == 1 else replace(demand, times=(count,) * drawn), why=(line,))

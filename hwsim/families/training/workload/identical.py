@@ -1,15 +1,15 @@
-"""Classes of identical data-parallel replicas: the first represents the others, and ops are segments of passes.
+"""Classes of identical data-parallel replicas of stage groups, of which only the first is simulated.
 
-The paths that the devices of a replica use among themselves are compared: between neighbours of the groups that split a matrix
-or a sequence, between experts, and between stages. Two replicas are identical if their GPUs are of the same kinds in the same
-places, if the same happens to them, and if the same paths of each
+The comparison covers the paths between the devices of a replica: between neighbours of the groups that split a matrix or a
+sequence, between experts, and between stages. Two replicas are identical if their GPUs have the same kinds at the same
+coordinates and the same events, and if corresponding paths
 
-- take equally long and draw equally much of capacities of equal rates, to which the same happens,
-- and meet there the same paths of replicas of the same classes, and as much of what all replicas exchange.
+- take equally long and use equal amounts of capacities with equal rates and the same events,
+- share these capacities with the same paths of replicas of the same classes, and with the same traffic among all replicas.
 
-Replicas that split the experts exchange as one: the paths between all of them are paths of each. These are the coarsest classes
-of `hwsim.graph.fold.refine`, over replicas and capacities. A capacity that only exchanges among all replicas draw from is like
-all others of its rate from which they draw as much.
+Replicas that split the experts communicate together, so each of them has the paths between all of them. The classes are the
+coarsest ones of `hwsim.graph.fold.refine`, over replicas and capacities. Capacities that only exchanges among all replicas use
+are identical if they have the same rate and traffic.
 """
 
 from __future__ import annotations
@@ -30,20 +30,28 @@ from hwsim.machine.numbering import Draws
 from hwsim.models.numbered import Capacities, Flags, Hidden, Numbered, in_digits
 from hwsim.records import dataclass
 
-Marks = Mapping[str, Hashable]  # what happens to a capacity during the run, by its name
+Marks = Mapping[str, Hashable]  # events of a capacity during the run, by its name
 
-_SIZE: Final = 1e6  # bytes on each path
-_NEAR: Final = 8  # devices of a group up to which all of its paths are looked at, not only those between neighbours
-_MOST: Final = 64  # replicas that draw on what a representative draws from
-_PARTS: Final = ("compute", "memory")  # of a GPU
+_SIZE: Final = 1e6  # size of the compared transfer on each path (B)
+_NEAR: Final = 8  # largest group of devices of which all paths are compared, not only those between neighbours
+_MOST: Final = 64  # maximum number of replicas that share capacities with a representative
+_PARTS: Final = ("compute", "memory")  # capacities of a GPU
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Paths:
-    """Draws of the paths of all replicas, in columns.
+    """The capacities that the paths of all replicas use, in columns.
 
-    stage: by path. sources, targets: by replica and path the numbers of its ends. replica, path, place, amount: by row, place
-    among the capacities drawn from; of the amount its place among those that differ. numbers: of the capacities, ascending.
+    Args:
+        stage: stage of each path.
+        sources: index of the source device, by replica and path.
+        targets: index of the target device, by replica and path.
+        draws: capacities used by each path.
+        replica: replica of each row.
+        path: path of each row.
+        place: index into `numbers` of the capacity of each row.
+        amount: index of the amount of each row among the different amounts.
+        numbers: indices of the capacities of the machine, ascending.
     """
 
     stage: Ints
@@ -67,24 +75,26 @@ def represented(
     *,
     uneven: bool,
 ) -> Represented:
-    """The replicas that represent all.
+    """Return the classes of identical replicas.
 
     Args:
-        capacities: capacities of the machine; those that `between` draws from are known.
-        between: what all replicas exchange, and what they write.
-        used: names of the capacities that a replica's ops draw from, apart from exchanges among all replicas: its own
-            capacities, and the capacities of the replicas with which it shares experts.
-        marks: what happens to capacities.
-        uneven: the first of the replicas that split the experts exchanges more tokens than the others.
+        capacities: capacities of the machine; those of `between` are known.
+        layout: placement on devices.
+        kinds: kinds of GPUs.
+        between: costs of exchanges among all replicas, and of checkpoints.
+        used: function from a replica to the names of the capacities of its ops without exchanges among all replicas: its own
+            ones, and those of the replicas with which it shares experts.
+        marks: events of capacities.
+        uneven: whether the first of the replicas that split the experts receives more tokens than the others.
 
     Raises:
-        CannotFold: hardly any replica is like another, and why.
-        NoRoute: devices that work together are not linked.
+        CannotFold: most replicas differ; the message has the reason.
+        NoRoute: devices of a group are not linked.
     """
     machine = capacities.machine
     held = Counter(map(machine.node_of, layout.devices)).values()
     if len(held) > 1 and len(set(held)) > 1:
-        raise CannotFold("the nodes do not all have as many of the GPUs")
+        raise CannotFold("the nodes have different numbers of the GPUs")
     paths = _paths_of(machine, layout, uneven=uneven)
     capacities.drawn(paths.draws)
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
@@ -101,14 +111,14 @@ def represented(
     gpus = _gpus(layout, paths, of_things)
     members = {f"{some[0]}.{part}": tuple([f"{name}.{part}" for name in some]) for some, _ in gpus for part in _PARTS}
     alike = {name: len(some) for name, some in members.items()}
-    of_gpus = {f"{name}.memory" for some, _ in gpus for name in some}  # of experts, the others' memories are drawn from, too
+    of_gpus = {f"{name}.memory" for some, _ in gpus for name in some}  # exchanges of experts use them in other replicas
     of_shown = {shown[place]: int(of_things[place]) for place in kept if shown[place] not in of_gpus}
     alike |= counted(of_shown, Counter(of_things.tolist()))
     members |= listed(of_shown, _devices(capacities, paths, of_things, of_shown))
     hidden = np.zeros(machine.capacity_numbers, np.bool_)
     hidden[numbers] = True
     for (first_name, *_), memories in gpus:
-        for part in _PARTS:  # parts of a GPU have numbers next to each other
+        for part in _PARTS:  # the capacities of a GPU have successive indices
             hidden[memories + capacities.number(f"{first_name}.{part}") - capacities.number(f"{first_name}.memory")] = True
     for some in _elsewhere(between, hidden, look):
         name = machine.capacity_name(int(some[0]))
@@ -121,12 +131,12 @@ def represented(
     for first in of.first.tolist():
         used_alone, shared = used(first)
         if unseen := sorted((used_alone | {name for name in shared if name not in hidden_names}) - alike.keys()):
-            raise CannotFold(f"replica {first} of the model draws on {unseen[0]}, which no path between its neighbours does")
+            raise CannotFold(f"replica {first} uses {unseen[0]}, which is on none of its compared paths")
     return Represented(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, hidden_names)
 
 
 def _looks(capacities: Capacities, between: Sequence[Numbered], marks: Marks) -> Ints:
-    """By number of a capacity its first colour: its kind, what each exchange draws from it and holds, what happens to it."""
+    """Return the initial colour of each capacity, from its kind, its amounts in exchanges, and its events."""
     look = capacities.of(np.arange(capacities.machine.capacity_numbers)).astype(np.int64)
     unused = len(capacities.kinds)
     for cost in between:
@@ -146,7 +156,7 @@ def _looks(capacities: Capacities, between: Sequence[Numbered], marks: Marks) ->
 
 
 def _elsewhere(between: Sequence[Numbered], seen: Flags, look: Ints) -> Iterable[Ints]:
-    """Capacities that only exchanges among all replicas draw from, those that look alike together.  seen: flags of the others."""
+    """Return the capacities that only exchanges among all replicas use, grouped by colour; `seen`: flags of other capacities."""
     is_drawn = np.zeros(len(seen), np.bool_)
     for cost in between:
         is_drawn[cost.rows.numbers] = True
@@ -157,24 +167,24 @@ def _elsewhere(between: Sequence[Numbered], seen: Flags, look: Ints) -> Iterable
 
 
 def _devices(known: Capacities, paths: _Paths, of_things: Ints, shown: Mapping[str, int]) -> Iterable[tuple[str, int]]:
-    """Names and classes of the capacities of devices in classes that are shown."""
+    """Return (name, class) of the capacities of devices in the classes of `shown`."""
     places = np.flatnonzero(known.are_of_devices(paths.numbers) & np.isin(of_things, list(shown.values())))
     names = map(known.machine.capacity_name, paths.numbers[places].tolist())
     return zip(names, of_things[places].tolist(), strict=True)
 
 
 def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
-    """Classes of the replicas, and of the capacities after them.
+    """Return the classes of the replicas, followed by those of the capacities.
 
     Raises:
-        CannotFold: the hash of two different ones is equal by chance.
+        CannotFold: two different replicas or capacities have the same hash.
     """
     label = paths.amount * np.int64(len(paths.stage)) + paths.path
     first = np.concatenate([2 * colours, 2 * things + 1])
     ties = Ties.of(len(first), paths.replica, np.int32(len(colours)) + paths.place, label)
     classes = refine(first, ties)
     if classes is None or not is_equitable(first, ties, classes):
-        raise CannotFold("two different replicas came out as equal by chance")
+        raise CannotFold("two different replicas have the same hash")
     return classes
 
 
@@ -187,9 +197,9 @@ def _paths_of(machine: Machine, layout: Layout, *, uneven: bool) -> _Paths:
     amounts = np.array([amount for cost in draws.costs for _, amount in cost.demand.amounts], np.float64)
     _, amount = np.unique(amounts, return_inverse=True)
     place, amount = place.ravel().astype(np.int32), amount.ravel()[draws.rows()]
-    shared = np.flatnonzero(path >= inside)  # replicas that split the experts exchange as one: each draws what all of them do
+    shared = np.flatnonzero(path >= inside)  # each of the replicas that split the experts has the paths of all of them
     member = replica[shared] % layout.ep
-    if uneven:  # what passes then depends on whose path it is
+    if uneven:  # the traffic then depends on the replica
         amount *= layout.ep
         amount[shared] += member
     others = [replica[shared] - member + (member + step) % layout.ep for step in range(1, layout.ep)]
@@ -199,24 +209,24 @@ def _paths_of(machine: Machine, layout: Layout, *, uneven: bool) -> _Paths:
 
 
 def _ends(layout: Layout) -> tuple[Ints, Ints, Ints, int]:
-    """By path of a replica its stage; by replica and path the numbers of the devices at its ends; the first path to others."""
+    """Return (stage by path, source and target device by replica and path, index of the first path to other replicas)."""
     within = [(tp, cp, stage) for stage in range(layout.pp) for cp in range(layout.cp) for tp in range(layout.tp)]
-    rows: list[tuple[int, int, int]] = []  # stage, and within a replica the number of the source and of the target
+    rows: list[tuple[int, int, int]] = []  # (stage, source, target within a replica)
 
     def place(tp: int, cp: int, stage: int) -> int:
         return layout.place(tp, cp, stage, 0)
 
     for tp, cp, stage in within:
         source = place(tp, cp, stage)
-        rows.append((stage, source, source))  # its own memory
+        rows.append((stage, source, source))  # memory of the device
         rows += [(stage, source, place((tp + step) % layout.tp, cp, stage)) for step in _steps(layout.tp)]
         rows += [(stage, source, place(tp, (cp + step) % layout.cp, stage)) for step in _steps(layout.cp)]
         for target in {(stage + 1) % layout.pp, (stage - 1) % layout.pp} - {stage}:
             if abs(target - stage) == 1 or layout.chunks > 1:
                 rows.append((stage, source, place(tp, cp, target)))
     inside = np.array(rows, np.int64)
-    outer, inner = np.divmod(np.arange(layout.dp), layout.ep)  # inner: which of the replicas that split the experts
-    base = outer * layout.strides["dp"] + inner * layout.strides["ep"]  # number of a replica's first device
+    outer, inner = np.divmod(np.arange(layout.dp), layout.ep)  # inner: index among the replicas that split the experts
+    base = outer * layout.strides["dp"] + inner * layout.strides["ep"]  # index of the first device of a replica
     of_stage, sources, targets = inside[:, 0], base[:, None] + inside[:, 1], base[:, None] + inside[:, 2]
     for step in _steps(layout.ep):
         to = base - inner * layout.strides["ep"] + (inner + step) % layout.ep * layout.strides["ep"]
@@ -228,12 +238,12 @@ def _ends(layout: Layout) -> tuple[Ints, Ints, Ints, int]:
 
 
 def _steps(size: int) -> Sequence[int]:
-    """Distances within a group of the pairs that are looked at."""
+    """Return the distances of the compared pairs within a group."""
     return range(1, size) if size <= _NEAR else (1, size - 1)
 
 
 def _forms(machine: Machine, draws: Draws) -> Ints:
-    """By shape a number, equal for those that take equally long, whatever they are called."""
+    """Return a number for each shape of a path, equal for shapes with equal times and rates."""
     numbers: dict[object, int] = {}
     forms = []
     for cost in draws.costs:
@@ -244,7 +254,7 @@ def _forms(machine: Machine, draws: Draws) -> Ints:
 
 
 def _of_replicas(machine: Machine, layout: Layout, kinds: Kinds, paths: _Paths, marks: Marks) -> tuple[Ints, str]:
-    """(first colours of the replicas, the first difference among them in words; "" if there is none)."""
+    """Return (initial colours of the replicas, description of the first difference; "" if there is none)."""
     replicas, count = paths.sources.shape
     form = _forms(machine, paths.draws)[paths.draws.shape].reshape(replicas, count)
     loops = np.flatnonzero((paths.sources == paths.targets).all(axis=0))  # a path for each device
@@ -265,59 +275,59 @@ def _of_replicas(machine: Machine, layout: Layout, kinds: Kinds, paths: _Paths, 
         replica, path = unlike[0].tolist()
         source, target = (devices[ends[replica, path]] for ends in (paths.sources, paths.targets))
         first = f"{devices[paths.sources[0, path]]} to {devices[paths.targets[0, path]]}"
-        why = f"replica {replica} of the model takes another path from {source} to {target} than the first from {first}"
+        why = f"replica {replica} has another path from {source} to {target} than the first replica from {first}"
     elif not kinds.identical(layout):
-        why = "copies of the model have other kinds of GPUs"
+        why = "replicas have different kinds of GPUs"
     return np.array(colours, np.int64), why
 
 
 def _difference(layout: Layout, of: Classes) -> str:
-    """The first replica that the first one does not represent, in words."""
+    """Return a description of the first replica that differs from replica 0."""
     replica = int(np.flatnonzero(of.of != of.of[0])[0])
     return (
-        f"hardly any of the {layout.dp:,} replicas of the model is like another: there are {len(of):,} classes, and replica "
-        f"{replica} meets others on its paths than the first does"
+        f"most of the {layout.dp:,} replicas differ: there are {len(of):,} classes, and replica {replica} shares its paths "
+        f"with other replicas than the first does"
     )
 
 
 def _kept(paths: _Paths, of: Classes, things: Ints) -> list[int]:
-    """Places of the capacities that representatives draw from.
+    """Return the indices of the capacities that representatives use.
 
     Raises:
         CannotFold: replicas of two classes share capacities that their representatives do not share.
     """
     of_row = of.of[paths.replica]
     is_first = of.first[of_row] == paths.replica
-    drawing = np.unique(things[paths.place] * len(of) + of_row) // len(of)  # class of capacities, once by class of replicas
+    drawing = np.unique(things[paths.place] * len(of) + of_row) // len(of)  # class of capacities, once per class of replicas
     wanted = np.bincount(drawing, minlength=int(things.max(initial=-1)) + 1)
     drawn = np.unique(paths.place[is_first] * len(of) + of_row[is_first]) // len(of)
     places, counts = np.unique(drawn, return_counts=True)
     if (counts != wanted[things[places]]).any():
-        raise CannotFold("replicas of different classes share links that the first of each class do not share")
+        raise CannotFold("replicas of different classes share links that their representatives do not share")
     kept: list[int] = places.tolist()
     return kept
 
 
 def _near(layout: Layout, paths: _Paths, of: Classes, first: int) -> tuple[int, ...]:
-    """Replicas that one represents, itself among them, and that share nodes or capacities with it.
+    """Return the represented replicas that share nodes or capacities with a representative, including itself.
 
     Raises:
-        CannotFold: they are many.
+        CannotFold: there are too many of them.
     """
     mine = np.unique(paths.place[paths.replica == first])
     sharing = set(np.unique(paths.replica[np.isin(paths.place, mine)]).tolist())
-    size = layout.ep  # replicas that split the experts exchange as one
+    size = layout.ep  # number of replicas that split the experts
     together = set(range(first // size * size, first // size * size + size))
     node = paths.sources // layout.per_node
     on_nodes = np.isin(node, node[sorted(together)]).any(axis=1)
     near = (sharing | together | set(np.flatnonzero(on_nodes).tolist())) & set(np.flatnonzero(of.of == of.of[first]).tolist())
     if len(near) > max(_MOST, size):
-        raise CannotFold(f"{len(near):,} replicas of the model share links with replica {first}")
+        raise CannotFold(f"{len(near):,} replicas share links with replica {first}: expected at most {max(_MOST, size)}")
     return tuple(sorted(near))
 
 
 def _gpus(layout: Layout, paths: _Paths, things: Ints) -> Sequence[tuple[tuple[str, ...], Ints]]:
-    """The GPUs of each class, by their memories, and the numbers of these; representatives come first."""
+    """Return (GPUs of a class, indices of their memories) for each class, representatives first."""
     loops = (paths.sources == paths.targets).all(axis=0)
     rows = np.flatnonzero(loops[paths.path])
     rows = rows[np.argsort(paths.replica[rows], kind="stable")]  # representatives first

@@ -1,7 +1,9 @@
-"""Classes of identical data-parallel replicas of one GPU each, whose kernels a thread of the host issues.
+"""Classes of identical data-parallel replicas of one GPU each, whose kernels a host thread launches.
 
-Two are identical if their GPUs are of one kind, and if the same happens to them and to their hosts.
-Exchanges among all must ask the same of them, and their hosts have as many GPUs of each class. Every thread has its own core.
+Two replicas are identical if their GPUs have the same kind and events, their hosts have the same model and events, exchanges
+among all replicas use the same amounts of both, and their hosts have equal numbers of GPUs of each class.
+
+Range: every thread has its own core.
 """
 
 from __future__ import annotations
@@ -21,21 +23,24 @@ from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.machine import Machine
 from hwsim.models.numbered import Hidden
 
-Load = Mapping[str, Hashable]  # by capacity what the exchanges draw, and hold
+Load = Mapping[str, Hashable]  # amounts and holds of exchanges, by capacity
 
 
 def represented(
     machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str], demands: Iterable[Demand], marks: Marks
 ) -> Represented:
-    """The replicas that represent all.
+    """Return the classes of identical replicas.
 
     Args:
-        hosts: the host of each GPU, "" for none.
-        demands: demands of what all replicas exchange.
-        marks: what happens to capacities.
+        machine: machine.
+        plan: training plan.
+        exchange: exchange of gradients.
+        hosts: host of each GPU; "": none.
+        demands: demands of the exchanges among all replicas.
+        marks: events of capacities.
 
     Raises:
-        CannotFold: hardly any replica is like another, and why.
+        CannotFold: most replicas differ, or replicas share hosts or links; the message has the reason.
     """
     _refuse(machine, plan, exchange, hosts)
     gpus, load = list(plan.layout.devices), _load(demands)
@@ -46,7 +51,7 @@ def represented(
         if id(model) not in parts:
             parts[id(model)] = tuple(capacity.kind for capacity in model.capacities(name))
         names = [f"{name}.{part}" for part in parts[id(model)]]
-        return parts[id(model)], tuple([(load.get(each), marks.get(each)) for each in names])
+        return parts[id(model)], tuple([(load.get(capacity), marks.get(capacity)) for capacity in names])
 
     kinds = [plan.kinds.of.get(name) for name in gpus]
     looks: dict[Hashable, int] = {}
@@ -60,8 +65,8 @@ def represented(
     classes = _classes(np.array(colours, np.int64), [named.index(host) if host else -1 for host in hosts])
     of, of_hosts = Classes.by(numbered(classes[: len(gpus)])), numbered(classes[len(gpus) :]).tolist()
     if not few_enough(len(of), len(gpus)):
-        raise CannotFold(f"hardly any of the {len(gpus):,} copies is like another: there are {len(of):,} classes")
-    same: dict[tuple[str, int], list[str]] = {}  # GPUs and hosts that one represents
+        raise CannotFold(f"most of the {len(gpus):,} replicas differ: there are {len(of):,} classes")
+    same: dict[tuple[str, int], list[str]] = {}  # GPUs and hosts by class
     for name, number in zip(gpus, of.of.tolist(), strict=True):
         same.setdefault(("gpu", number), []).append(name)
     for name, number in zip(named, of_hosts, strict=True):
@@ -73,7 +78,7 @@ def represented(
             members[f"{first}.{part}"] = tuple([f"{name}.{part}" for name in (first, *others)])
     leaders = {names[0] for names in same.values()}
     if away := [hosts[first] for first in of.first.tolist() if hosts[first] and hosts[first] not in leaders]:
-        raise CannotFold(f"copies on {away[0]} are in the order of no host")
+        raise CannotFold(f"replicas on {away[0]} are represented by a GPU of another host")
     near = {
         first: tuple(np.flatnonzero((of.of == of.of[first]) & np.array([host == hosts[first] for host in hosts])).tolist())
         for first in of.first.tolist()
@@ -85,33 +90,33 @@ def represented(
 
 
 def _classes(colours: Ints, host_of: Sequence[int]) -> Ints:
-    """Classes of GPUs, and of hosts after them.  host_of: by GPU the number of its host, -1 for none."""
+    """Return the classes of GPUs, followed by those of hosts; `host_of`: index of the host of each GPU, -1 for none."""
     gpus = np.flatnonzero(np.array(host_of) >= 0)
     hosts = np.array(host_of, np.int64)[gpus] + len(host_of)
     ties = Ties.of(len(colours), gpus, hosts, np.zeros(len(gpus), np.int64))
     classes = refine(colours, ties)
     if classes is None or not is_equitable(colours, ties, classes):
-        raise CannotFold("two different copies came out as equal by chance")
+        raise CannotFold("two different replicas have the same hash")
     return classes
 
 
 def _refuse(machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str]) -> None:
-    """Raise CannotFold where replicas share more than what all exchange."""
+    """Raise CannotFold if replicas share anything besides the exchanges among all replicas."""
     if plan.layout.pp > 1 or plan.layout.tp > 1:
-        raise CannotFold("a copy is split over several GPUs, which may share links with other copies")
+        raise CannotFold("a replica is split over several GPUs, which may share links with other replicas")
     if exchange.by == "parameter-server":
-        raise CannotFold("servers of parameters work next to some of the copies")
+        raise CannotFold("parameter servers are on the nodes of some replicas")
     if exchange.one_thread and len(set(hosts)) < len(hosts):
-        raise CannotFold("one thread issues the kernels of several GPUs")
-    threads = 2 if exchange.software.number > 0 else 1  # one issues kernels, one makes inputs ready
+        raise CannotFold("one host thread launches the kernels of several GPUs")
+    threads = 2 if exchange.software.number > 0 else 1  # one launches kernels, one prepares inputs
     for host, gpus in Counter(filter(None, hosts)).items():
         model = machine.device(host).model
         if isinstance(model, Cpu | Sockets) and threads * gpus > model.cores:
-            raise CannotFold("the threads of several copies share cores")
+            raise CannotFold("host threads of several replicas share cores")
 
 
 def _load(demands: Iterable[Demand]) -> Load:
-    """By capacity what the exchanges draw, and hold."""
+    """Return the amounts and holds of exchanges by capacity."""
     load: dict[str, list[Hashable]] = {}
     for number, demand in enumerate(demands):
         for name, amount in demand.amounts:

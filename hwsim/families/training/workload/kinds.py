@@ -1,4 +1,4 @@
-"""GPUs of several kinds in one training: each computes its own kernels, and a stage group goes on when its slowest is done."""
+"""Trainings on several kinds of GPUs: each GPU has its own kernel times, and a stage group waits for its slowest GPU."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hwsim.models.numbered import Names
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
 
-MOST: Final = 16  # GPUs whose costs a study keeps
+MOST: Final = 16  # maximum number of GPUs whose costs a study caches
 
 
 def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> Kinds:
-    """The kinds of devices under a framework.
+    """Return the kinds of GPUs among devices, with their costs under a framework.
 
     Raises:
-        CannotCompute: a device is no GPU.
+        CannotCompute: a device is not a GPU.
     """
     gpus: list[Gpu] = []
-    numbers: dict[int, int] = {}  # of models by their identity: parts share theirs
+    numbers: dict[int, int] = {}  # kind by identity of the model, which equal parts share
     samples = machine.samples(devices)
     alike = all(sample.model == samples[0].model for sample in samples)
     for name, model in (
@@ -46,7 +46,7 @@ def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> 
 
 
 def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
-    """The costs on a GPU; those that an earlier run of a study has worked out on the same one."""
+    """Return the costs on a GPU, from the cache of the study if there is one."""
     shared = shared_by("kernels")
     if shared is None:
         return KernelCosts(KernelTimes(gpu, framework))
@@ -62,44 +62,49 @@ def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Kinds of GPUs: the costs of each, and the kind of each device (empty where there is one kind)."""
+    """The kinds of GPUs of a training.
+
+    Args:
+        costs: kernel costs of each kind.
+        of: kind of each device; empty if there is only one kind.
+    """
 
     costs: Sequence[KernelCosts]
     of: Mapping[str, int]
 
     def on(self, device: str) -> KernelCosts:
-        """The costs of a device."""
+        """Return the kernel costs of a device."""
         return self.costs[self.of.get(device, 0)]
 
     def among(self, group: Names) -> tuple[int, ...]:
-        """The kinds in a stage group, in order."""
+        """Return the kinds in a stage group, ascending."""
         return tuple(sorted({self.of[name] for name in group})) if self.of else (0,)
 
     def places(self, group: Names) -> tuple[int, ...]:
-        """For each device of a stage group the index of its kind in `among`."""
+        """Return the index into `among` of the kind of each device of a stage group."""
         if not self.of:
             return (0,) * len(group)
         among = self.among(group)
         return tuple(among.index(self.of[name]) for name in group)
 
     def bandwidth(self, group: Names) -> float:
-        """Memory bandwidth (B/s) of the fastest GPU of a stage group."""
+        """Return the largest memory bandwidth of the GPUs of a stage group (B/s)."""
         return max(self.costs[kind].gpu.memory.bandwidth for kind in self.among(group))
 
     def peak(self, devices: Sequence[str], dtype: str) -> float:
-        """FLOP/s of all devices at their peaks."""
+        """Return the sum of the peaks of devices (FLOP/s)."""
         peaks = [peak_of(costs.gpu.flop, dtype, "gpu")[1] for costs in self.costs]
         return math.fsum(peaks[self.of[name]] for name in devices) if self.of else peaks[0] * len(devices)
 
     def slowest(self, kernels: Iterable[Kernel]) -> KernelCosts:
-        """The costs of the kind that takes longest for these kernels."""
+        """Return the costs of the kind that takes longest for kernels."""
         if len(self.costs) == 1:
             return self.costs[0]
         listed = tuple(kernels)
         return max(self.costs, key=lambda costs: math.fsum(map(costs.seconds, listed)))
 
     def run(self, run: Iterable[Kernel], among: Sequence[int]) -> Spent:
-        """Kernels between which a stage group exchanges nothing: as long as the slowest takes."""
+        """Return the amounts of kernels without exchanges between them; the slowest kind sets the time."""
         items = tuple(run)
         spent = [self.costs[kind].in_row(items) for kind in among]
         if len(spent) == 1:
@@ -108,7 +113,7 @@ class Kinds:
         return Spent(longest.seconds, gpus=tuple(kind.gpus[0] for kind in spent if kind.gpus))
 
     def between(self, items: Iterable[Item], among: Sequence[int]) -> Spent:
-        """All kernels of these items; at each exchange the stage group waits for its slowest."""
+        """Return the amounts of all kernels of items; at each exchange, the stage group waits for its slowest GPU."""
         listed = tuple(items)
         if len(among) == 1:
             return self.run((item for item in listed if isinstance(item, Kernel)), among)
@@ -121,25 +126,26 @@ class Kinds:
         return spent.and_then(self.run(run, among))
 
     def identical(self, layout: Layout) -> bool:
-        """Whether every replica has the same kinds in the same places."""
+        """Whether all replicas have the same kinds at the same coordinates."""
         if not self.of:
             return True
         groups = ([layout.group(stage, replica) for stage in range(layout.pp)] for replica in range(layout.dp))
         return len({tuple(self.of[name] for group in of_replica for name in group) for of_replica in groups}) == 1
 
     def first_of_each(self, devices: Sequence[str]) -> list[str]:
-        """The first device of each kind."""
+        """Return the first device of each kind."""
         first: dict[int, str] = {}
         for name in devices:
             first.setdefault(self.of.get(name, 0), name)
         return list(first.values())
 
     def observed(self, groups: Sequence[Sequence[tuple[Names, int]]]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
-        """(devices whose queues show the seconds of a step, the number of groups that each stands for).
+        """Return (devices whose queues show the time of a step, the number of groups that each represents).
+
+        The first group of every combination of kinds is observed.
 
         Args:
-            groups: by stage, those whose GPUs work together, each with the number that it represents; observed is the first of
-                every combination of kinds.
+            groups: by stage, the groups of GPUs with common ops, each with the number that it represents.
         """
         devices: list[str] = []
         speaks: list[Speaks] = []
@@ -151,11 +157,11 @@ class Kinds:
                 first.setdefault(combination, group[0])
                 count[combination] = count.get(combination, 0) + represents
             devices += first.values()
-            speaks += [Speaks(of_stage[0][0][0], many) for many in count.values()]
+            speaks += [Speaks(of_stage[0][0][0], number) for number in count.values()]
         return tuple(devices), tuple(speaks) if len(devices) > len(groups) else ()
 
     def groups(self, devices: Sequence[str]) -> tuple[Names, ...]:
-        """The devices of each kind, where there are several."""
+        """Return the devices of each kind; () if there is only one kind."""
         if not self.of:
             return ()
         return tuple(tuple(name for name in devices if self.of[name] == kind) for kind in range(len(self.costs)))

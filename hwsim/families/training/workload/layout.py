@@ -1,4 +1,4 @@
-"""Placement of a parallel plan: the device of each rank, and the groups of devices that exchange."""
+"""Placement of a parallel plan on devices: the device of each rank, and the groups of devices that communicate."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from hwsim.records import dataclass
 class Layout:
     """A parallel plan on devices, in the order of the machine.
 
-    A stage group is the tp x cp devices that work on the same layers of the same micro-batch at the same time.
+    A stage group is the tp x cp devices that process the same layers of the same microbatch at the same time.
 
     Args:
-        order: axes from neighbours outwards, see `hwsim.models.plan.strides_of`.
-        chunks: virtual stages of each stage.
-        per_node: devices of the first node.
-        strides: by axis, the distance of neighbours in the order of the devices.
+        devices: names of the devices.
+        order: axes from neighbouring devices outwards, see `hwsim.models.plan.strides_of`.
+        chunks: virtual stages per stage.
+        per_node: number of devices of the first node.
+        strides: distance of neighbours of each axis in the order of the devices.
     """
 
     devices: Sequence[str]
@@ -42,21 +43,21 @@ class Layout:
         self.strides = strides_of(self.order, tp=self.tp, cp=self.cp, pp=self.pp, ep=self.ep, dp=self.dp)
 
     def device(self, tp: int, cp: int, stage: int, replica: int) -> str:
-        """The device at these coordinates."""
+        """Return the device at these coordinates."""
         return self.devices[self.place(tp, cp, stage, replica)]
 
     def place(self, tp: int, cp: int, stage: int, replica: int) -> int:
-        """Number of the device at these coordinates."""
+        """Return the index of the device at these coordinates."""
         strides = self.strides
         outer, inner = divmod(replica, self.ep)
         return tp * strides["tp"] + cp * strides["cp"] + stage * strides["pp"] + inner * strides["ep"] + outer * strides["dp"]
 
     def group(self, stage: int, replica: int) -> Names:
-        """The stage group of a replica, tensor-parallel neighbours first."""
+        """Return the stage group of a replica, tensor-parallel neighbours first."""
         return tuple(self.device(tp, cp, stage, replica) for cp in range(self.cp) for tp in range(self.tp))
 
     def exchanging(self, axis: Axis, stage: int, replica: int) -> tuple[Names, ...]:
-        """Groups of devices that exchange along an axis: within one stage group (tp, cp) or among replicas (ep, dp)."""
+        """Return the groups of devices that communicate along an axis, in a stage group (tp, cp) or among replicas (ep, dp)."""
         tps, cps = range(self.tp), range(self.cp)
         match axis:
             case "tp":
@@ -70,7 +71,7 @@ class Layout:
                 return tuple(tuple(self.device(tp, cp, stage, peer) for peer in peers) for cp in cps for tp in tps)
 
     def across(self, stage: int, size: int) -> tuple[Names, ...]:
-        """All groups of `size` successive replicas of a stage; those that split a sequence are in one."""
+        """Return all groups of `size` successive replicas of a stage; devices that split a sequence are in one group."""
         starts = [self.place(0, 0, stage, replica) for replica in range(self.dp)]
         splits = [self.place(0, cp, 0, 0) for cp in range(self.cp)]
         return tuple(
@@ -81,7 +82,7 @@ class Layout:
 
 
 def layout_of(machine: Machine, devices: Sequence[str], **sizes: Any) -> Layout:
-    """A layout on devices of a machine, whose first node gives `per_node`."""
+    """Return a layout on devices of a machine, with `per_node` from its first node."""
     node = machine.device(devices[0]).node
     per_node = sum(1 for _ in takewhile(lambda name: machine.device(name).node == node, devices))
     return Layout(devices=devices, per_node=per_node, **sizes)

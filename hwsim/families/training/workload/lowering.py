@@ -1,4 +1,4 @@
-"""A plan of a training, lowered: which replicas have ops, the ops of the steps, the memory they hold, and what they are worth."""
+"""Lowering of a training plan: the simulated replicas, the ops of the steps, memory, and the description for results."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:  # few trainings write checkpoints
     from hwsim.failures import Job
     from hwsim.families.training.workload.saving import Saved
 
-GROUPS: Final = 32  # stage groups whose ops are all written; of more, one replica represents all where they are identical
-GPUS: Final = 64  # the same of GPUs whose kernels are ops of their own
-OPS: Final = 10_000  # ops of a step with one for each stretch between exchanges, up to which that is the default
+GROUPS: Final = 32  # number of stage groups above which one replica represents identical ones
+GPUS: Final = 64  # the same for GPUs with one op per kernel
+OPS: Final = 10_000  # maximum number of ops of a step with `detail: auto` as `layer`
 
 
 def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None = None) -> None:
@@ -66,7 +66,7 @@ def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None 
         by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, layout.dp)
         if many and _detail_depends(plan):
             by_layer = written.folds or _folds(partial(search, {}))
-        passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # back and forth at least
+        passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # minimum of ops
         refuse_beyond("ops", passes, asked.tree.place)
         placed, ops = PlacedPlan(plan, machine, exchanging, written), Ops(builder, asked.name)
         steps_of = partial(Steps, hosts=hosts, by_layer=by_layer)
@@ -106,7 +106,7 @@ def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None 
 
 
 def _hosts(plan: Plan, machine: Machine) -> list[str]:
-    """The CPU whose thread issues the kernels of each GPU: one for all of a node, where the framework has one thread there."""
+    """Return the CPU that launches the kernels of each GPU; with one thread per node, it is the same for all its GPUs."""
     if not isinstance(plan.exchange, Buckets):
         return []
     is_one = plan.exchange.one_thread
@@ -114,21 +114,21 @@ def _hosts(plan: Plan, machine: Machine) -> list[str]:
 
 
 def _by_layer(plan: Plan, pieces: Pieces, replicas: int) -> bool:
-    """Whether every stretch between two exchanges is an op: as the file says, or if they are few."""
+    """Whether the kernels between two exchanges are one op: by `detail`, or with `auto` if a step has few ops."""
     ops = replicas * plan.layout.pp * plan.microbatches * 2 * pieces.layers * (9 if plan.layout.tp > 1 else 1)
     return pieces.detail == "layer" or (pieces.detail == "auto" and ops <= OPS)
 
 
 def _detail_depends(plan: Plan) -> bool:
-    """Whether the ops of a step depend on how many replicas are written: of many identical ones, one."""
+    """Whether the number of simulated replicas decides `detail: auto`."""
     pieces, dp = plan.exchange, plan.layout.dp
     return isinstance(pieces, Pieces) and _by_layer(plan, pieces, 1) != _by_layer(plan, pieces, dp)
 
 
 def _folds(search: Callable[[], Represented]) -> bool:
-    """Whether replicas represent others where nothing happens to the machine.
+    """Whether replicas represent others on the machine without events.
 
-    The plan and the machine alone decide how fine ops are: neither what is asked of folding nor an event decides it.
+    Plan and machine alone determine the granularity of ops; the request to fold and events do not.
     """
     try:
         return search().folds
@@ -139,10 +139,10 @@ def _folds(search: Callable[[], Represented]) -> bool:
 def _represented(
     plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: Exchanges, saved: Saved | None, marks: Marks
 ) -> Represented:
-    """The replicas that represent all.
+    """Return the classes of identical replicas.
 
     Raises:
-        CannotFold: hardly any is like another, and why.
+        CannotFold: most replicas differ; the message has the reason.
     """
     layout = plan.layout
     written: list[Cost] = [] if saved is None else [saved.ops.write, *([saved.ops.copy] if saved.ops.copy is not None else [])]
@@ -161,9 +161,9 @@ def _represented(
 
 
 def _hold(steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
-    """Add the buffers of every GPU with ops of its own, or of the first of each kind in a stage; of all if shared.
+    """Add the memory of every GPU with its own ops, or of the first of each kind in a stage; of all GPUs if `shared`.
 
-    **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
+    **Range**: without workspaces of libraries and the context of the driver (0.3 to 1 GB).
     """
     plan, grain, first = steps.plan, steps.grain, steps.replicas[0]
     if isinstance(grain, ByKernel):
@@ -190,12 +190,15 @@ def _hold(steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool
 def _buffers(
     builder: GraphBuilder, held: Held, devices: list[str], first: OpRef, lives: Sequence[list[OpRef]] = (), steps: int = 1
 ) -> None:
-    """Add the buffers of devices of one stage.
+    """Add the memory of devices of one stage.
 
     Args:
-        first: the op from which on the memory is taken.
-        lives: for each pass through a virtual stage, the ops that need its activations.
-        steps: that run the block.
+        builder: builder of the graph.
+        held: memory of the stage.
+        devices: devices.
+        first: op that allocates the memory.
+        lives: ops that use the activations, for each pass through a virtual stage.
+        steps: number of steps of the block.
     """
 
     def add(device: str, value: str, kind: str, size: float, uses: Sequence[OpRef] = ()) -> None:
@@ -220,7 +223,7 @@ def _buffers(
 
 
 def _worth(plan: Plan, steps: Steps, asked: Asked, written: Represented) -> Trained:
-    """Describe the training for the results."""
+    """Return the description of the training for the results."""
     layout, grain = plan.layout, steps.grain
     workers = [
         [(worker.devices, worker.many) for replica in steps.replicas for worker in grain.workers[stage, replica]]
@@ -249,7 +252,7 @@ def _worth(plan: Plan, steps: Steps, asked: Asked, written: Represented) -> Trai
 
 
 def _errors(plan: Plan) -> str:
-    """The kind of steps whose measured errors its steps have."""
+    """Return the kind of training whose measured errors apply to its steps."""
     exchange, split = plan.exchange, plan.layout.tp * plan.layout.pp
     if isinstance(exchange, Pieces):
         return of_steps(plan.dtype, split, transformer=True, experts=exchange.routed)

@@ -1,4 +1,4 @@
-"""A training with every number known, whatever the architecture of its model: what the writer of its ops is given."""
+"""Training plan: all numbers of a training that the writer of its ops needs, for any architecture."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ from hwsim.spec import Tree
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets:
-    """Kernels that a thread of the host issues, and gradients in buckets as the last backward pass completes them.
+    """The gradient exchange of a CNN or MLP: in buckets, with kernels launched by host threads.
 
     Args:
-        size: bytes of a bucket; bytes: size of the gradient of one parameter, as it is sent.
-        overlap: buckets are sent while the backward pass goes on.
-        by: the replicas themselves or servers; servers: the devices that keep the parameters.
-        algorithm: the all-reduce's, as the file names it.
-        updated: bytes of memory that the update of a parameter moves.
-        software: the framework that issues the kernels; one_thread: by one thread for all GPUs of a host.
-        numbers: numbers of an input example.
+        size: size of a bucket (B).
+        bytes: size of the gradient of one parameter in a message (B).
+        updated: memory traffic of the update of one parameter (B).
+        software: framework that launches the kernels.
+        numbers: elements of an input example.
+        one_thread: whether one thread launches the kernels of all GPUs of a host.
+        overlap: whether buckets are sent during the backward pass.
+        by: whether replicas or servers sum the gradients.
+        servers: devices that hold the parameters.
+        algorithm: algorithm of the all-reduce in the file; None: chosen by the library.
     """
 
     size: float
@@ -47,17 +50,17 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pieces:
-    """Gradients, and sharded weights, that are exchanged in pieces of a pass, each with a hidden and an exposed part.
+    """The exchange of gradients and sharded weights of a transformer: in pieces of a pass, partly overlapped.
 
     Args:
-        counts: pieces of a pass, by stage.
-        shards: replicas that share a set of weights.
-        waiting: seconds of the host after the optimizer.
-        detail: an op for every stretch between two exchanges (layer) or for a pass (stage); auto: by their number.
+        counts: number of pieces of a pass, by stage.
+        shards: number of replicas that share one set of weights.
+        waiting: host time after the optimizer (s).
+        detail: layer: one op for the kernels between two exchanges; stage: one op per pass; auto: by their number.
         layers: blocks of the longest stage.
-        bucket: bytes of weights that are gathered at once; None: all of a piece.
-        disturbed: capacities beside its GPUs that events change, and GPUs that other jobs use too.
-        routed: tokens go to experts.
+        bucket: weights gathered at once (B); None: those of a piece.
+        disturbed: capacities other than its GPUs that events change, and GPUs that other jobs use.
+        routed: whether tokens are routed to experts.
     """
 
     counts: Sequence[int]
@@ -72,12 +75,12 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Bytes that each GPU of a stage holds.
+    """The memory of each GPU of a stage (B).
 
     Args:
-        always: bytes by name, from the first op on.
-        kept: activations, from the forward pass of a micro-batch through a virtual stage to its backward pass.
-        recomputed: activations of a layer while backward recomputes it.
+        always: memory in use from the first op on, by name.
+        kept: activations of a microbatch, from its forward to its backward pass through a virtual stage.
+        recomputed: activations of a layer during its recomputation in the backward pass.
     """
 
     always: Mapping[str, float]
@@ -87,18 +90,26 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A training with every number known.
+    """A training with all numbers that its ops need.
 
     Args:
-        stages, held: by stage, alike in every replica.
-        batch: examples of a replica in a step; microbatches: parts of them that follow each other.
-        exchange: the grain of the ops, and how gradients are exchanged.
-        network: part of the NICs' rate that the framework's collectives reach.
-        dtype: number format by which the peak of the GPUs counts.
-        text: the plan in a line.
-        count, unit: tokens or images of a step; flop: FLOP of the model for them; total: their count in all steps of the real
-            training, 0 if not given.
-        state: bytes of a checkpoint: what the weights and the optimizer need to go on.
+        layout: placement on devices.
+        kinds: kinds of GPUs with their costs.
+        stages: layers of each stage, identical in all replicas.
+        held: memory of each stage.
+        batch: examples per replica and step.
+        microbatches: microbatches per replica and step.
+        schedule: pipeline schedule.
+        steps: number of simulated steps.
+        exchange: granularity of the ops, and exchange of gradients.
+        network: share of the NIC bandwidth that collectives of the framework reach.
+        dtype: number format of the peak in the MFU.
+        text: description of the parallel plan.
+        count: tokens or images per step.
+        unit: unit of `count`.
+        flop: FLOP of the model per step.
+        total: tokens or images of the entire training; 0 if unknown.
+        state: size of a checkpoint: weights and optimizer states (B).
     """
 
     layout: Layout
@@ -121,14 +132,14 @@ class Plan:
 
     @property
     def lines(self) -> list[tuple[Pass, ...]]:
-        """The passes of each stage in their order."""
+        """Passes of each stage, in order."""
         layout, schedule = self.layout, self.schedule
         return [passes(schedule, stage, layout.pp, self.microbatches, layout.chunks) for stage in range(layout.pp)]
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedPlan:
-    """A plan on a machine: the costs of its exchanges there, and the replicas that represent all."""
+    """A plan on a machine, with the costs of its exchanges and the simulated replicas."""
 
     plan: Plan
     machine: Machine

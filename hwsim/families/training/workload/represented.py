@@ -1,4 +1,4 @@
-"""Replicas of a training that represent all: the first of each class of identical ones has ops, on behalf of the others, too."""
+"""Simulated replicas of a training: the first replica of each class of identical ones has ops, and represents the others."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Represented:
-    """Classes of the data-parallel replicas, and what the ops of their first ones draw from.
+    """The classes of data-parallel replicas, and the capacities that the first replicas use.
 
     Args:
-        near: by representative, the replicas of its class that share capacities with it, itself among them.
-        alike: by name of a capacity that ops draw from, how many it represents.
-        members: names of those, where they are of devices and several: the first is drawn from.
-        hidden: capacities that another represents, as far as they are known: no op draws from them.
+        classes: class of each replica.
+        near: replicas of the same class that share capacities with a representative, including itself, by representative.
+        alike: number of capacities that a capacity in use represents, by name.
+        members: names of these capacities, if they are several of devices; the first one is in use.
+        hidden: represented capacities, which no op uses; None: none.
     """
 
     classes: Classes
@@ -31,7 +32,7 @@ class Represented:
     alike: Mapping[str, int]
     members: Mapping[str, tuple[str, ...]]
     hidden: Hidden | None
-    _restricted: dict[int, tuple[object, Cost]] = field(default_factory=dict)  # by id of a cost: it, and what is left
+    _restricted: dict[int, tuple[object, Cost]] = field(default_factory=dict)  # (cost, restricted cost) by id of the cost
 
     @property
     def folds(self) -> bool:
@@ -40,15 +41,15 @@ class Represented:
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """The representatives."""
+        """Representatives of all classes."""
         return tuple(self.classes.first.tolist())
 
     def stands_for(self, replica: int) -> int:
-        """Number of replicas that a representative represents, itself among them."""
+        """Return the number of replicas that a representative represents, including itself."""
         return int(self.classes.size[self.classes.of[replica]])
 
     def restricted(self, cost: Cost) -> Cost:
-        """The cost without what it draws from represented capacities; its seconds alone stay."""
+        """Return the cost without represented capacities; its time without contention is unchanged."""
         if self.hidden is None:
             return cost
         if id(cost) not in self._restricted:
@@ -56,7 +57,7 @@ class Represented:
         return self._restricted[id(cost)][1]
 
     def named(self, cost: Numbered, machine: Machine) -> Cost:
-        """The same of a cost by number: only what is left of it is named."""
+        """Return the same for a numbered cost, with names only for the remaining capacities."""
         if id(cost) not in self._restricted:
             kept = None if self.hidden is None else ~self.hidden.flags[cost.rows.numbers]
             self._restricted[id(cost)] = cost, cost.named(machine, kept)
@@ -64,18 +65,18 @@ class Represented:
 
 
 def everyone(replicas: int) -> Represented:
-    """Every replica has ops of its own."""
+    """Return classes in which every replica has its own ops."""
     numbers = np.arange(replicas)
     return Represented(Classes.by(numbers), {number: (number,) for number in range(replicas)}, {}, {}, None)
 
 
 def few_enough(classes: int, replicas: int) -> bool:
-    """Whether a fold pays."""
+    """Whether folding saves at least half of the replicas."""
     return 2 * classes <= replicas
 
 
 def counted(classes: Mapping[str, Hashable], sizes: Mapping[Hashable, int]) -> dict[str, int]:
-    """By name the number of capacities that it represents, where several of a class have names: the first one most.
+    """Return the number of capacities that each named capacity represents; the first of a class represents the rest.
 
     >>> counted({"a": 1, "b": 2, "c": 1}, {1: 8, 2: 3})
     {'a': 7, 'b': 3, 'c': 1}
@@ -90,7 +91,7 @@ def counted(classes: Mapping[str, Hashable], sizes: Mapping[Hashable, int]) -> d
 
 
 def listed(classes: Mapping[str, Hashable], all_names: Iterable[tuple[str, Hashable]]) -> dict[str, tuple[str, ...]]:
-    """By name of a capacity of a device the names of those that it represents, itself first, as `counted` counts them.
+    """Return the names of the capacities that each named capacity of a device represents, itself first, as in `counted`.
 
     >>> listed({"a": 1, "c": 1}, [("a", 1), ("b", 1), ("c", 1), ("d", 2)])
     {'a': ('a', 'b'), 'c': ('c',)}

@@ -95,9 +95,7 @@ def every_of(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tupl
 def rates_of(tree: Tree, mistakes: Mistakes) -> Failures | None:
     """Return the failure rates of `failures:`, or None if mistakes were noted."""
     if not tree.is_mapping and not isinstance(tree.value, str):
-        mistakes.add(
-            tree.place, f"expected a name, a file or a mapping of failure rates, got {tree.what()}", "failures: meta-llama-3"
-        )
+        mistakes.add(tree.place, f"expected a name, a file or a mapping, got {tree.what()}", "failures: meta-llama-3")
         return None
     try:
         return load_failures(tree if tree.is_mapping else read(find("failures", str(tree.value), tree.place.folder, tree.place)))

@@ -1,15 +1,15 @@
-"""Orders of forward and backward passes in a pipeline, stage by stage.
+"""Pipeline schedules: the order of forward and backward passes of each stage.
 
-    gpipe         all forward, then all backward
+    gpipe         all forward passes, then all backward passes
 
-    1f1b          one forward pass for each stage that follows, then one forward, one backward
+    1f1b          one forward pass for each later stage, then one forward and one backward pass in turn
 
-    interleaved   1f1b over several virtual stages of each stage; groups of micro-batches are no smaller than the number of
-                  stages, unless all are
+    interleaved   1f1b with several virtual stages per stage; groups of microbatches are at least as large as the number of
+                  stages, if there are enough microbatches
 
 **Source**: Huang et al., arXiv:1811.06965; Narayanan et al., arXiv:2006.09503; Narayanan et al., arXiv:2104.04473.
 
-Virtual stage v of stage s is number v x stages + s of the model.
+Virtual stage v of stage s is part v x stages + s of the model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hwsim.models.plan import Schedule, groups
 
 
 class Pass(NamedTuple):
-    """One micro-batch through one virtual stage (`chunk`) of a stage."""
+    """The pass of one microbatch through one virtual stage (`chunk`) of a stage."""
 
     microbatch: int
     chunk: int
@@ -29,11 +29,11 @@ class Pass(NamedTuple):
 
 
 def passes(schedule: Schedule, stage: int, stages: int, microbatches: int, chunks: int = 1) -> tuple[Pass, ...]:
-    """The passes of one stage in a step, in order.
+    """Return the passes of one stage in a step, in order.
 
-    >>> ["FB"[not each.forward] + str(each.microbatch) for each in passes("1f1b", 0, 2, 3)]
+    >>> ["FB"[not part.forward] + str(part.microbatch) for part in passes("1f1b", 0, 2, 3)]
     ['F0', 'F1', 'B0', 'F2', 'B1', 'B2']
-    >>> ["FB"[not each.forward] + str(each.microbatch) for each in passes("gpipe", 0, 2, 3)]
+    >>> ["FB"[not part.forward] + str(part.microbatch) for part in passes("gpipe", 0, 2, 3)]
     ['F0', 'F1', 'F2', 'B2', 'B1', 'B0']
     """
     if schedule == "gpipe":
@@ -50,7 +50,7 @@ def passes(schedule: Schedule, stage: int, stages: int, microbatches: int, chunk
 
 
 def _numbered(grouped: Sequence[int], chunks: int, *, forward: bool) -> list[Pass]:
-    """The passes of a stage in one direction, in order."""
+    """Return the passes of a stage in one direction, in order."""
     if chunks == 1:
         return [Pass(number, 0, forward) for number in range(sum(grouped))]
     order, first = [], 0
@@ -62,7 +62,7 @@ def _numbered(grouped: Sequence[int], chunks: int, *, forward: bool) -> list[Pas
 
 
 def successor(stage: int, done: Pass, stages: int, chunks: int) -> tuple[int, Pass] | None:
-    """(stage, pass) that takes the result of a pass; None after the last backward pass of a micro-batch."""
+    """Return (stage, pass) that receives the result of a pass; None after the last backward pass of a microbatch."""
     place = done.chunk * stages + stage + (1 if done.forward else -1)
     if place < 0:
         return None
@@ -73,7 +73,12 @@ def successor(stage: int, done: Pass, stages: int, chunks: int) -> tuple[int, Pa
 
 
 def in_order(lines: list[tuple[Pass, ...]], chunks: int) -> Iterator[tuple[int, Pass]]:
-    """(stage, pass) of all stages, each behind the pass that it waits for.  lines: the passes of each stage."""
+    """Yield (stage, pass) of all stages, each after the pass that it waits for.
+
+    Args:
+        lines: passes of each stage.
+        chunks: virtual stages per stage.
+    """
     position = [0] * len(lines)
     ready = {(0, begin) for begin in lines[0] if begin.forward and begin.chunk == 0}
     while any(position[stage] < len(line) for stage, line in enumerate(lines)):

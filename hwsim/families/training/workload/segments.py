@@ -1,12 +1,12 @@
-"""Ops of a stage group as segments of a micro-batch pass, and what they cost.
+"""Ops of a stage group as segments of a microbatch pass, and their costs.
 
     forward    embedding, layers, logits and loss
-    backward   gradients of the logits, then for each layer what is recomputed and its gradients, then the embedding's
+    backward   gradients of the logits; for each layer recomputation and gradients; gradients of the embedding
 
 A pass is cut into pieces, between which gradients and weights are exchanged, and a piece into segments between the exchanges
-inside the stage group. When one data-parallel replica represents several, a collective inside it also carries the traffic of
-those that share capacities with it. An exchange among replicas then draws from the capacities of the representatives, and
-from one of all others that carry the same.
+within the stage group. If one data-parallel replica represents several, a collective within it also includes the traffic of the
+represented replicas that share capacities with it. An exchange among replicas then uses the capacities of the simulated replicas,
+and one capacity for all others with the same traffic.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from hwsim.models.numbered import Names, Numbered
 from hwsim.models.stages import Stage
 from hwsim.records import dataclass
 
-Groups = tuple[tuple[tuple[Item, ...], float], ...]  # items, and how many times they follow each other
-Recipe = Sequence[tuple[Spent, Exchange | None]]  # stretches of computing, each with the collective that follows it
+Groups = tuple[tuple[tuple[Item, ...], float], ...]  # items, and the number of their repetitions
+Recipe = Sequence[tuple[Spent, Exchange | None]]  # amounts of kernels, each with the collective that follows
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Part of a pass that is one op: computing, or a collective that the stage group waits for, on a queue of its own."""
+    """A part of a pass that is one op: kernels, or a collective that the stage group waits for, on a separate queue."""
 
     name: str
     kind: str
@@ -46,9 +46,16 @@ class Segment:
 
 
 def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> Iterator[Groups]:
-    """A micro-batch pass through virtual stage `chunk` of a stage's `chunks`, in `count` pieces.
+    """Yield the pieces of a microbatch pass through one virtual stage.
 
-    A piece has layers or a part of one; the first and the last piece also have the ends of the model (embedding, logits).
+    A piece consists of layers or a part of one; the first and the last piece also include embedding or logits.
+
+    Args:
+        stage: layers of the stage.
+        chunks: virtual stages per stage.
+        chunk: index of the virtual stage.
+        forward: direction of the pass.
+        count: number of pieces.
     """
     first = stage.layers.index(stage.blocks[0])
     ahead = [layer for layer in stage.layers[:first] if chunk == 0]
@@ -71,24 +78,24 @@ def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> 
 def _blocks(
     stage: Stage, chunks: int, chunk: int, *, forward: bool, part: tuple[int, int]
 ) -> Iterator[tuple[tuple[Item, ...], float]]:
-    """The blocks of piece `part[0]` of `part[1]` of a virtual stage, a run of equal ones after another."""
+    """Yield (items, repetitions) of the runs of equal blocks in piece `part[0]` of `part[1]` of a virtual stage."""
     number, count = part
     items = {layer.name: layer.forward if forward else (*layer.recompute, *layer.backward) for layer in stage.blocks}
     if not stage.runs:
         yield items["block"], (stage.parts[chunk] if stage.parts else stage.blocks[0].times / chunks) / count
         return
     runs = stage.runs[chunk] if forward else tuple(reversed(stage.runs[chunk]))
-    layers = sum(many for _, many in runs)  # integers
+    layers = sum(block_count for _, block_count in runs)  # integers
     begin, end, before = layers * number / count, layers * (number + 1) / count, 0
-    for name, many in runs:
-        inside = min(end, before + many) - max(begin, before)
-        before += many
+    for name, block_count in runs:
+        inside = min(end, before + block_count) - max(begin, before)
+        before += block_count
         if inside > 0:
             yield items[name], inside
 
 
 def one_by_one(groups: Groups) -> Iterator[Item]:
-    """The items in their order: whole layers, then what is left of one as a part of each item."""
+    """Yield the items in order: complete layers, then a fraction of each item of the last one."""
     for items, times in groups:
         for _ in range(int(times)):
             yield from items
@@ -97,7 +104,7 @@ def one_by_one(groups: Groups) -> Iterator[Item]:
 
 
 def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Exchanges) -> list[Numbered]:
-    """Exchanges among all replicas of each stage."""
+    """Return the costs of the exchanges among all replicas of each stage."""
     exchanged = [
         (layout.across(number, shards if item.name == "weights" else layout.dp), item)
         for number, stage in enumerate(stages)
@@ -108,7 +115,7 @@ def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Ex
 
 
 def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
-    """(capacities that a replica uses in its kernels, its stage groups and between its stages, capacities of its experts)."""
+    """Return (capacities that kernels, stage groups and sends of a replica use, capacities that its experts use)."""
     layout, names, shared = plan.layout, set[str](), set[str]()
     for number, stage in enumerate(plan.stages):
         inside = [item for layer in stage.blocks for item in (*layer.forward, *layer.backward)]
@@ -124,58 +131,58 @@ def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set
 
 
 class Segments:
-    """Costs of one training's ops; they go into the builder."""
+    """The costs of the ops of one training, which are added to the builder."""
 
     def __init__(self, placed: PlacedPlan, pieces: Pieces, builder: GraphBuilder, *, by_layer: bool) -> None:
-        """by_layer: an op for every stretch between two exchanges."""
+        """Prepare the costs; `by_layer`: one op for the kernels between two exchanges."""
         self.plan = plan = placed.plan
         self.layout, self.kinds, self.stages, self.pieces = plan.layout, plan.kinds, plan.stages, pieces
         self.represented, self.replicas = placed.represented, placed.represented.replicas
-        self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
+        self.inside: dict[int, float] = {}  # share of time in collectives, by index of the cost
         self._builder, self._exchanges, self._by_layer = builder, placed.exchanges, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
         self._recipes: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
-        self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # by the id of a cost: it, and its part
-        self._indices: dict[int, int] = {}  # by id of such a part
+        self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # (cost, part of it) by id of the cost
+        self._indices: dict[int, int] = {}  # index in the builder, by id of such a part
         self.sending, self._across = functools.cache(self._sending), functools.cache(self.layout.across)
 
     def kernel(self, kernel: Kernel, group: Names, waiting: float = 0.0) -> int:
-        """A kernel on each GPU of a stage group, and `waiting` seconds of the host after it."""
+        """Return the index of the cost of a kernel on each GPU of a stage group, followed by `waiting` seconds of the host."""
         spent = self.kinds.run((kernel,), self.kinds.among(group))
         return self._builder.cost(self._cost(spent.and_then(Spent({"host": waiting})) if waiting > 0 else spent, group))
 
     def gradients(self, stage: int) -> Exchange | None:
-        """The exchange of gradients at the end of a step, in as many buckets as the last backward passes have pieces."""
+        """Return the exchange of gradients at the end of a step (one bucket per piece of the last backward passes), or None."""
         gradients = next((item for item in exchanges(self.stages[stage].ending) if item.name == "gradients"), None)
         if gradients is None or gradients.exposed >= 1.0:
             return gradients
         return hiding.in_buckets(gradients, self.layout.chunks * self.pieces.counts[stage])
 
     def count(self, stage: int, *, last: bool) -> int:
-        """Pieces of a pass.  last: the last backward pass through its virtual stage."""
+        """Return the number of pieces of a pass; `last`: whether it is the last one through its virtual stage."""
         gradients = self.gradients(stage)
-        overlap = last and gradients is not None and gradients.exposed < 1.0  # they are exchanged meanwhile
+        overlap = last and gradients is not None and gradients.exposed < 1.0  # gradients are exchanged during the pass
         return self.pieces.counts[stage] if self.stages[stage].gathered or overlap else 1
 
     def of(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> tuple[Segment, ...]:
-        """The ops of one piece of a pass on one stage group."""
+        """Return the ops of one piece of a pass on one stage group."""
         key = (stage, done.chunk, done.forward, last, number, replica)
         if key not in self._segments:
             near = self.represented.near[replica]
-            kinds = [self.kinds.among(self.layout.group(stage, each)) for each in near]
+            kinds = [self.kinds.among(self.layout.group(stage, peer)) for peer in near]
             recipes = [self._recipe(stage, done, last, number, among) for among in kinds]
             self._segments[key] = tuple(self._written(stage, done, last, recipes, replica))
         return self._segments[key]
 
     def _written(self, stage: int, done: Pass, last: bool, recipes: Sequence[Recipe], replica: int) -> Iterator[Segment]:
-        """The ops of a replica, with what the replicas that it represents draw meanwhile."""
+        """Yield the ops of a replica, including the traffic of the replicas that it represents."""
         near = self.represented.near[replica]
         rows = [
-            self._rows(stage, done, last, recipe, held, alone=held == replica) for held, recipe in zip(near, recipes, strict=True)
+            self._rows(stage, done, last, recipe, peer, alone=peer == replica) for peer, recipe in zip(near, recipes, strict=True)
         ]
         for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
-            others = [row[place][3] for row, held in zip(rows, near, strict=True) if held != replica]
+            others = [row[place][3] for row, peer in zip(rows, near, strict=True) if peer != replica]
             index = self._builder.cost(self._with(cost, others))
             if inside > 0:
                 self.inside[index] = inside
@@ -184,9 +191,9 @@ class Segments:
     def _rows(
         self, stage: int, done: Pass, last: bool, recipe: Recipe, replica: int, *, alone: bool
     ) -> list[tuple[str, str, str, Cost, float]]:
-        """(name, kind, queue, cost, part that is a collective) of each op of a replica.
+        """Return (name, kind, queue, cost, share of time in collectives) of each op of a replica.
 
-        A represented replica (not alone) counts with its links alone, and of these with the ones that representatives draw from.
+        Of a represented replica (not `alone`), only the links count that simulated replicas use, too.
         """
         name = "forward" if done.forward else "backward"
         group = self.layout.group(stage, replica)
@@ -206,7 +213,7 @@ class Segments:
             cost, part = self._inside(item, stage, replica), item.times
             if not alone:
                 cost = self.represented.restricted(cost)
-            if item.axis == "ep":  # every replica that splits the experts has its part in it
+            if item.axis == "ep":  # the replicas that split the experts share the exchange
                 part /= self.layout.ep
             elif self._by_layer:
                 if any(any(gpu) for spent, _ in parts for gpu in spent.gpus):
@@ -223,14 +230,14 @@ class Segments:
         return rows
 
     def _refuse_disturbed(self, exchange: Cost, group: Names) -> None:
-        """Raise CannotCompute for an exchange within an op of computing, where something else decides when either goes on."""
+        """Raise CannotCompute if an op contains kernels and an exchange, and other jobs or events affect one of them."""
         if disturbed := [name for name in (*group, *dict(exchange.demand.amounts)) if name in self.pieces.disturbed]:
-            hint = "experts exchange within an op whatever `detail` says" if self._by_layer else "detail: layer"
+            hint = "`detail` does not separate the exchanges of experts" if self._by_layer else "detail: layer"
             what = f"another job uses {disturbed[0]}" if disturbed[0] in group else f"an event slows {disturbed[0]}"
-            raise CannotCompute(f"{what}, and an op of this training holds computing and exchanges in one", hint)
+            raise CannotCompute(f"{what}, but an op of this training contains both kernels and exchanges", hint)
 
     def _waits(self, stage: int, done: Pass, last: bool) -> Spent:
-        """Sharded weights that the computing of a piece waits for; what they draw is drawn by the exchange itself."""
+        """Return the time that a piece waits for sharded weights and gradients; the exchange itself uses the links."""
         spent = Spent()
         if not self.stages[stage].gathered:
             return spent
@@ -245,14 +252,11 @@ class Segments:
         return spent
 
     def gathers(self, stage: int, *, forward: bool) -> float:
-        """Times that a pass gathers its sharded weights: forward once, backward as often as is left."""
+        """Return how often a pass gathers its sharded weights: once forward, the remaining times backward."""
         return 1.0 if forward else self.stages[stage].gathered[0].times - 1.0
 
     def _recipe(self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
-        """Stretches of computing, each with the collective that follows it: equal on all replicas of these kinds.
-
-        Equal pieces have one recipe.
-        """
+        """Return the amounts of kernels, each with the collective that follows, on all replicas with these kinds of GPUs."""
         count = self.count(stage, last=last)
         piece = list(cut(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
         if (piece, among) not in self._recipes:
@@ -271,7 +275,7 @@ class Segments:
         return [*recipe, (self.kinds.run(run, among), None)]
 
     def _at_once(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
-        """All layers as one stretch, and each collective as often as it comes."""
+        """Return the amounts of all layers together, and each collective with its number of executions."""
         spent, counts = Spent(), dict[Exchange, float]()
         for items, times in piece:
             spent = spent.and_then(self.kinds.between(items, among), times)
@@ -280,16 +284,16 @@ class Segments:
         return [(spent, None), *((Spent(), replace(item, times=item.times * times)) for item, times in counts.items())]
 
     def _inside(self, item: Exchange, stage: int, replica: int) -> Cost:
-        """A collective of a stage group."""
+        """Return the cost of a collective of a stage group."""
         return self._exchanges.of(item, self.layout.exchanging(item.axis, stage, replica))
 
     def _sending(self, stage: int, target: int, replica: int) -> int:
-        """Index of the cost of a send from stage to stage, concurrent with the sends of the replicas it represents."""
+        """Return the index of the cost of a send between stages, concurrent with the sends of the represented replicas."""
         others = [self._sends(stage, target, other) for other in self.represented.near[replica] if other != replica]
         return self._builder.cost(self._with(self._sends(stage, target, replica), others))
 
     def _with(self, cost: Cost, others: Sequence[Cost]) -> Cost:
-        """An op together with the ops of replicas that it represents, as far as they share capacities."""
+        """Return the cost of an op together with ops of represented replicas that share capacities."""
         if self._all_written:
             return cost
         return concurrent(self.represented.restricted(cost), list(map(self.represented.restricted, others)))
@@ -299,9 +303,9 @@ class Segments:
         return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
 
     def _spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
-        """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
+        """Return the amounts of a collective within an op that waits for `exposed` of its time and uses `part` of its amounts."""
         seconds = exposed * self._exchanges.alone(cost)
-        if part <= 0:  # of all ranks' links, for each of the ranks
+        if part <= 0:  # the exchange op uses the links
             return Spent({axis: seconds}, seconds)
         return Spent(
             {axis: seconds},
@@ -312,13 +316,13 @@ class Segments:
         )
 
     def exchanging(self, stage: int, item: Exchange, count: float = 1.0) -> Cost:
-        """A collective of all replicas of a stage, one of `count` pieces."""
+        """Return the cost of a collective of all replicas of a stage, for one of `count` pieces."""
         shards = self.pieces.shards if item.name == "weights" else self.layout.dp
         groups = self._across(stage, shards)
-        many = buckets(item.size / count, self.pieces.bucket) if item.name == "weights" else 1.0
-        size = item.size / count / many
+        bucket_count = buckets(item.size / count, self.pieces.bucket) if item.name == "weights" else 1.0
+        size = item.size / count / bucket_count
         cost = self.represented.named(self._exchanges.numbered(groups, item.operation, size), self._exchanges.machine)
-        return self._scaled(cost, many, BUCKETS)
+        return self._scaled(cost, bucket_count, BUCKETS)
 
     def _cost(self, spent: Spent, group: Names, *, derived: bool = True) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()
@@ -327,14 +331,14 @@ class Segments:
         return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, unsure, derived=derived)
 
     def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
-        """Index of a part of a cost, made once.  meaning: of the part, in words."""
+        """Return the index of a part of a cost; `meaning` describes the part."""
         key = id(self._scaled(cost, part, meaning))
         if key not in self._indices:
             self._indices[key] = self._builder.cost(self._scaled(cost, part, meaning))
         return self._indices[key]
 
     def _scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
-        key = id(cost), part, meaning  # by id: to hash all amounts takes longer than to make the part
-        if key not in self._parts:  # the cost is kept with its part, for its id is its own only while it lives
+        key = id(cost), part, meaning  # by id, because hashing all amounts takes longer
+        if key not in self._parts:  # keeps the cost, because its id is unique only during its life
             self._parts[key] = cost, cost if part == 1.0 else scaled(cost, part, meaning)
         return self._parts[key][1]

@@ -1,4 +1,4 @@
-"""Servers that keep the parameters of a training: where they are, and how gradients reach them and parameters come back."""
+"""Parameter servers: their devices, the exchange of gradients and parameters, and the cost of an update."""
 
 from __future__ import annotations
 
@@ -14,28 +14,32 @@ from hwsim.models.exchanges import Exchanges
 
 
 def servers_near(machine: Machine, names: Sequence[str], device: str) -> tuple[str, ...]:
-    """The devices that keep the parameters, seen from the node of a device.
+    """Return the parameter servers, with names as seen from the node of a device.
 
     Raises:
-        UnknownName: there are none of those names.
+        UnknownName: the machine has no device of a name.
     """
     node = machine.device(device).node
     servers: list[str] = []
     for name in names:
         try:
             servers.append(machine.one(name, node))
-        except ValueError:  # several: all of them
+        except ValueError:  # the name matches several devices: use all
             servers += machine.select([name], node)
     return tuple(dict.fromkeys(servers))
 
 
 def through(exchanging: Exchanges, servers: tuple[str, ...], devices: tuple[str, ...], size: float) -> Flows:
-    """The exchange of devices with servers that are the first of them, or other devices.
+    """Return the flows between GPUs and their parameter servers.
 
-    size: bytes of gradients.
+    Args:
+        exchanging: costs of exchanges on the machine.
+        servers: the first of the GPUs, or other devices.
+        devices: GPUs.
+        size: size of the gradients (B).
 
     Raises:
-        CannotCollect: some of the servers are among the devices and some are not, or not the first.
+        CannotCollect: some servers are GPUs and others are not, or the servers are not the first GPUs.
     """
     inside = [server for server in servers if server in devices]
     if not inside:
@@ -43,13 +47,13 @@ def through(exchanging: Exchanges, servers: tuple[str, ...], devices: tuple[str,
     elif len(inside) == len(servers) and tuple(inside) == devices[: len(inside)]:
         algorithm = ParameterServer(servers=len(inside))
     else:
-        message = f"the servers {', '.join(servers)} are neither the first of the GPUs nor other devices"
-        raise CannotCollect(message, f"such as {devices[0]}, all of the GPUs, or cpu")
+        message = f"parameter servers: expected the first GPUs or other devices, got {', '.join(servers)}"
+        raise CannotCollect(message, f"server: {devices[0]}   or   server: cpu")
     return exchanging.flows("all-reduce", devices, size, algorithm, named=True)
 
 
 def update_cost(machine: Machine, server: str, moved: float) -> Cost | None:
-    """Cost of a server's update that moves `moved` bytes of its memory; None where its memory is not described."""
+    """Return the cost of an update on a server with `moved` bytes of memory traffic; None for other kinds of devices."""
     model = machine.device(server).model
     work = Work(reads=0.6 * moved, writes=0.4 * moved)
     return model.compute(server, work) if isinstance(model, Cpu | Gpu | Sockets) else None

@@ -1,4 +1,4 @@
-"""State of a step while it is written: queues, and the GPUs whose ops are issued together."""
+"""State of a step while its ops are written: queues, host threads, and groups of GPUs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from hwsim.workload.programs import MAIN
 
 @dataclass(slots=True)
 class Thread:
-    """A thread of a host that issues kernels for one GPU, or for all.
+    """A host thread that launches kernels for one GPU, or for all.
 
     Args:
-        many: threads of its host that it represents, itself among them. begin: its first op of the step.
+        queue: index of its queue.
+        host: name of the CPU.
+        many: number of threads that it represents, including itself.
+        begin: its first op of the step.
     """
 
     queue: int
@@ -29,12 +32,18 @@ class Thread:
 
 @dataclass(slots=True)
 class Worker:
-    """GPUs whose ops are issued together: a stage group of a replica, or one GPU of it.
+    """A group of GPUs with common ops: a stage group of a replica, or one GPU of it.
 
     Args:
+        devices: names of the GPUs.
+        stage: index of the stage.
+        replica: index of the replica.
+        thread: host thread that launches its kernels; None: no host is modelled.
         waits: ops that the next op waits for.
-        first, last: ops of the step so far; begun: the first op of the pass.
-        many: workers that it represents, itself among them.
+        first: first op of the step.
+        last: last op of the step so far.
+        begun: first op of the pass.
+        many: number of workers that it represents, including itself.
     """
 
     devices: Names
@@ -49,36 +58,42 @@ class Worker:
 
     @property
     def device(self) -> str:
-        """The device that its ops and queues are called after."""
+        """Device that names its ops and queues."""
         return self.devices[0]
 
     @property
     def latest(self) -> list[OpRef]:
-        """Its last op, if it has one."""
+        """List of its last op; empty if it has none."""
         return [] if self.last is None else [self.last]
 
     def issued(self, op: OpRef) -> None:
-        """Take note of its latest op."""
+        """Record its latest op."""
         self.first, self.begun, self.last = self.first or op, self.begun or op, op
         self.waits = []
 
 
 def latest(workers: Iterable[Worker]) -> list[OpRef]:
-    """The last op of each that has one."""
+    """Return the last ops of workers."""
     return [op for worker in workers for op in worker.latest]
 
 
 @dataclass(slots=True)
 class Ops:
-    """Ops and queues of one program."""
+    """A writer of ops and queues of one program.
+
+    Args:
+        builder: builder of the graph.
+        program: name of the program.
+        many: number of queues that a queue represents, by its index, if more than one.
+    """
 
     builder: GraphBuilder
     program: str
-    many: dict[int, int] = field(default_factory=dict)  # by queue the number that it represents, if several
+    many: dict[int, int] = field(default_factory=dict)
     _queues: dict[str, int] = field(default_factory=dict)
 
     def queue(self, name: str, device: str, many: int = 1, kind: str = "") -> int:
-        """The queue of that name, made at its first use; many: queues that it represents, itself among them."""
+        """Return the index of a queue, created at its first use; `many`: number of queues that it represents."""
         if name not in self._queues:
             shown = name if self.program == MAIN else f"{self.program}:{name}"
             number = self._queues[name] = self.builder.queue(shown, device, kind=kind)
@@ -97,11 +112,16 @@ class Ops:
         cost: int | Cost | None = None,
         seconds: float = 0.0,
     ) -> OpRef:
-        """Add an op.
+        """Add an op, and return it.
 
         Args:
-            after: ops that end before it starts.
-            cost: the cost, or its index in the builder; seconds: its own time before the cost.
+            name: label of the op.
+            kind: kind of the op.
+            device: device of the op.
+            queue: index of its queue; -1: none.
+            after: ops that it waits for.
+            cost: cost, or its index in the builder.
+            seconds: time before the cost (s).
         """
         index = cost if isinstance(cost, int) else self.builder.cost(cost)
         label, time = self.builder.label(name, kind, device, self.program), ticks.femtoseconds(seconds)

@@ -1,11 +1,10 @@
-"""Steps of a training as ops: the only writer of its op graph.
+"""Writer of the ops of the steps of a training.
 
-    a step = what the hosts do before it; the passes of every micro-batch through every stage, in the order of the schedule,
-             with the sends between stages; the exchange of gradients among replicas; the update of the weights
+    a step = host work before it; the passes of every microbatch through every stage, in the order of the schedule, with the sends
+             between stages; the exchange of gradients among replicas; the update of the weights
 
-The plan holds what differs between trainings. `ByKernel` writes an op for each kernel of each GPU, issued by a thread of the
-host, and exchanges gradients in buckets. `BySegment` writes an op for each segment of a pass of a stage group, and exchanges
-gradients and sharded weights in pieces.
+`ByKernel` writes one op per kernel of each GPU, launched by a host thread, and exchanges gradients in buckets. `BySegment` writes
+one op per segment of a pass of a stage group, and exchanges gradients and sharded weights in pieces.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ Place = tuple[int, int, Pass]  # replica, stage, pass
 
 
 class Steps:
-    """Writes the steps of one training.
-
-    grain: writes the ops of a pass, kernel by kernel or segment by segment.
-    """
+    """A writer of the steps of one training; `grain` writes the ops of a pass, kernel by kernel or segment by segment."""
 
     def __init__(self, placed: PlacedPlan, ops: Ops, *, hosts: Sequence[str], by_layer: bool) -> None:
-        """Queues and workers of a training.
+        """Create the queues and workers of a training.
 
         Args:
-            hosts: the host of each GPU, if it issues kernels.
-            by_layer: an op for every stretch between two exchanges of a stage group.
+            placed: plan on the machine.
+            ops: writer of ops.
+            hosts: host of each GPU, if hosts launch kernels.
+            by_layer: one op for the kernels between two exchanges of a stage group.
         """
         self.plan, self.builder, self.name = placed.plan, ops.builder, ops.program
         self.represented, self.replicas = placed.represented, placed.represented.replicas
@@ -44,11 +42,11 @@ class Steps:
                 self.grain = ByKernel(placed, buckets, ops, hosts)
             case Pieces() as pieces:
                 self.grain = BySegment(pieces, ops, Segments(placed, pieces, self.builder, by_layer=by_layer))
-        self._arrived: dict[Place, OpRef] = {}  # sends whose pass is not yet written
-        self._begun: dict[Place, OpRef] = {}  # first ops of passes whose send is not yet written
+        self._arrived: dict[Place, OpRef] = {}  # sends to passes that are not yet written
+        self._begun: dict[Place, OpRef] = {}  # first ops of passes whose incoming send is not yet written
 
     def write(self, after: OpRef | None = None) -> list[OpRef]:
-        """All steps, once `after` has ended; the last ops of the last step."""
+        """Write all steps after `after`, and return the last ops of the last step."""
         with self.builder.repeat(self.plan.steps):
             self.grain.begin(waits=after is not None)
             for replicas, stage, current in self._order():
@@ -61,9 +59,9 @@ class Steps:
         return ends
 
     def _order(self) -> Iterator[tuple[Sequence[int], int, Pass]]:
-        """(replicas, stage, pass) in the order in which they are written.
+        """Yield (replicas, stage, pass) in the order of writing.
 
-        Segments: every pass behind those it waits for, for all replicas at once. Kernels: replica by replica and stage by stage.
+        Segments: every pass after those that it waits for, for all replicas together. Kernels: by replica, then by stage.
         """
         if isinstance(self.grain, ByKernel) and self.plan.layout.pp > 1:
             stages = list(enumerate(self.plan.lines))
@@ -71,7 +69,7 @@ class Steps:
         return ((self.replicas, stage, current) for stage, current in in_order(self.plan.lines, self.plan.layout.chunks))
 
     def _through(self, replicas: Sequence[int], stage: int, current: Pass) -> None:
-        """Write one pass of some replicas, after the sends that it waits for, and the sends of its results."""
+        """Write one pass of some replicas, and the sends of its results."""
         layout, edge = self.plan.layout, self.builder.edge
         for replica in replicas:
             for worker in self.grain.workers[stage, replica]:
