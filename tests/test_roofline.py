@@ -99,7 +99,7 @@ def test_what_bounds_an_op_is_named() -> None:
     bounds = {point.name: point.bound for point in gpu.points}
     assert bounds["large"].startswith("compute, fp16")
     assert bounds["thin"] == "memory"
-    assert bounds["tiny"] == "start"
+    assert bounds["tiny"] == "launch latency"
 
 
 def test_an_op_in_the_caches_has_no_intensity_and_the_peak_as_its_roof() -> None:

@@ -118,7 +118,7 @@
       const pixel = (to - from) / Math.max(1, width - gutter);
       for (let i = first(lane, at); i < lane.start.length && lane.start[i] <= at + pixel; i++) {
         if (at <= lane.start[i] + Math.max(lane.took[i], pixel)) {
-          said.textContent = lane.name + ": " + data.names[lane.of[i]] + ", " + time(lane.took[i], 0) + " from " + time(lane.start[i], 0) + " on";
+          said.textContent = lane.name + ": " + data.names[lane.of[i]] + ", " + time(lane.took[i], 0) + ", starts at " + time(lane.start[i], 0);
           return;
         }
       }
@@ -160,7 +160,7 @@
       entry.append(patch, name);
       names.append(entry, " ");
     });
-    if (data.names.length >= data.colours.length) names.append("and " + (data.names.length - data.colours.length + 1) + " more in grey");
+    if (data.names.length >= data.colours.length) names.append("and " + (data.names.length - data.colours.length + 1) + " more (grey)");
     if (window.ResizeObserver) new ResizeObserver(function () { if (!fitted()) again(); }).observe(canvas);
     else draw();
   }

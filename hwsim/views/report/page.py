@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 DIGITS: Final = 9  # digits of a time, precise to a millionth of a pixel
 MARKS: Final = 5  # largest number of steps of a scale
-KINDS: Final = {  # block of the template by class of a section
-    Bars: "bars", Lines: "lines", Picture: "picture", Spans: "spans", Table: "table", Waterfall: "bars",
-}  # fmt: skip
+# block of the template by class of a section
+KINDS: Final = {Bars: "bars", Lines: "lines", Picture: "picture", Spans: "spans", Table: "table", Waterfall: "bars"}
 
 
 def written(page: Page) -> Iterable[bytes]:

@@ -22,7 +22,7 @@ from hwsim.units import UnitError, parse
 from hwsim.views.kit.view import Unshowable
 from hwsim.views.roofline.ceilings import Ceiling, compute_ceilings, memory_ceilings
 
-STARTS: Final = "start"  # bound of an op with a launch latency above its execution time
+STARTS: Final = "launch latency"  # bound of an op with a launch latency above its execution time
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,5 +238,5 @@ def _called(term: Term, unit: str, kinds: Mapping[str, str]) -> str:
     if term.label == "compute":
         return f"compute, {unit}" if unit else "compute"
     if term.kind == "floor":
-        return f"compute, {unit}: waves of tiles" if unit and kinds.get(term.capacity) == "compute" else "memory and caches"
+        return f"compute, {unit}: wave quantization" if unit and kinds.get(term.capacity) == "compute" else "memory and caches"
     return WORDS.get(term.label, term.label)

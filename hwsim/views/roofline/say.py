@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hwsim.formats import format_count, format_quantity, format_share
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.table import table
+from hwsim.views.kit.table import Column, aligned, middle_out, room, table
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
 from hwsim.views.roofline.find import Point, Roofline
@@ -28,7 +28,9 @@ def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
         if roofline.points:
             names = ("op", "count", "work", "bytes", "FLOP/B", "attained", "of roof", "bound by")
             ops = (_op(roofline, point) for point in roofline.points)
-            lines += ["", *table([names, *ops], "< >6 >11 >8 >7 >12 >7 <")]
+            columns = list(map(Column, names, zip(*ops, strict=True), (False, *[True] * 6, False)))
+            shown = [middle_out(point.name, room(columns, 0)) for point in roofline.points]
+            lines += ["", *aligned([columns[0]._replace(cells=shown), *columns[1:]])]
         if roofline.idle:
             idle = ", ".join(f"{name} x {count:,}" for name, count in roofline.idle[:MOST_IDLE])
             idle += f", and {len(roofline.idle) - MOST_IDLE:,} more" if len(roofline.idle) > MOST_IDLE else ""
