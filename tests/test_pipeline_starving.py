@@ -129,7 +129,7 @@ def test_a_training_is_a_stage() -> None:
 
 
 def test_steps_and_batches_of_a_training_stage_are_the_pipelines() -> None:
-    for keys, said in (({"steps": 3}, "one step a batch"), ({"global_batch": 7}, "brings 64 samples a step")):
+    for keys, said in (({"steps": 3}, "one step per batch"), ({"global_batch": 7}, "expected the 64 samples per step")):
         stages = [busy("decode", 100), {"train": {"model": "resnet-18", **keys}}]
         with pytest.raises(SpecError, match=said):
             run(stages, batches=6, batch=64)
@@ -140,13 +140,13 @@ def test_steps_and_batches_of_a_training_stage_are_the_pipelines() -> None:
     [
         ({"busy": {"device": "cpu", "time": "1 s"}, "copy": {}}, "busy and copy at once"),
         ({"busy": {"device": "cpu", "time": "1 s"}, "at_once": 0}, "less than the least, 1"),
-        ({"at_once": 2}, "a stage is a mapping of one op"),
-        ("busy", "a stage is a mapping of one op"),
+        ({"at_once": 2}, "expected a stage with one op"),
+        ("busy", "expected a stage with one op"),
         ({"bussy": {"device": "cpu", "time": "1 s"}}, "there is no op 'bussy'"),
         ({"busy": {"device": "cpu", "time": "1 s", "queue": "x"}}, "a stage has no 'queue'"),
         ({"busy": {"device": "xpu", "time": "1 s"}}, "there is no part"),
-        ({"do": [{"busy": {"device": "cpu", "time": "1 s"}}, "wait"]}, "an op of a stage is a mapping of one key"),
-        ({"allreduce": {"among": "gpu*", "bytes": "1 MB", "overlaps": "x"}}, "no op has pieces"),
+        ({"do": [{"busy": {"device": "cpu", "time": "1 s"}}, "wait"]}, "expected an op with one key"),
+        ({"allreduce": {"among": "gpu*", "bytes": "1 MB", "overlaps": "x"}}, "`overlaps` has no effect in a pipeline"),
     ],
 )
 def test_what_is_wrong_with_a_stage_is_said(stage: Any, said: str) -> None:
@@ -198,7 +198,7 @@ def test_workers_that_ahead_keeps_idle_set_the_pace_and_are_warned_of() -> None:
     assert (first.name, first.under_way) == ("decode", 9)
     assert steady.rate == pytest.approx(first.rate, rel=0.1)
     assert then.name == "train"
-    assert any("at_once: 32 is more than `ahead` allows: at most 9" in warning.text for warning in told.warnings)
+    assert any("at_once: 32 exceeds the limit of `ahead`: at most 9" in warning.text for warning in told.warnings)
 
 
 def test_as_many_workers_as_ahead_allows_are_not_warned_of() -> None:

@@ -246,7 +246,7 @@ def test_storage_must_be_named_where_there_is_none_or_several() -> None:
 def test_a_pipeline_has_no_best_interval() -> None:
     saved = {"every": "auto", "bytes": "1 GB", "to": "store"}
     pipeline = {"batches": 4, "checkpoint": saved, "stages": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}]}
-    with pytest.raises(SpecError, match="not of a pipeline"):
+    with pytest.raises(SpecError, match="a pipeline has no failure rates"):
         api.simulate(machine(), {"hwsim": "workload/1", "pipeline": pipeline})
 
 

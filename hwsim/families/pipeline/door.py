@@ -1,4 +1,4 @@
-"""The door of `pipeline:`: its stages are checked, its ops are written into the graph, and what each stage waited for is told."""
+"""The family of workloads `pipeline:`: schema, checks, lowering and results."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ran(Told):
-    """The pipelines of a run."""
+    """The results of the pipelines of a run."""
 
     timeline: Timeline
 
     @cached_property
     def found(self) -> tuple[PipelineUse, ...]:
-        """Each program's, with the phases of its epochs."""
+        """Use of each pipeline, with the phases of its epochs."""
         from hwsim.families.pipeline.starving import pipelines
 
         return pipelines(self.timeline)
 
 
 class Pipelines(Door):
-    """`pipeline:`."""
+    """The family of `pipeline:`."""
 
     exact = False
-    unfolded = "has a pipeline, whose stages share pools, and those are given in the order of their ops"
+    unfolded = "has a pipeline, whose stages acquire shared pools in the order of their ops"
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
-        """Stages, whose ops are as those of programs."""
+        """Add the stages to the JSON Schema; their ops are those of programs."""
         pipeline = embedded(PipelineKeys, definitions)
         statement = definitions["Statement"]["properties"]
         inside = {kind: statement[kind] for kind in sorted(OPS)}
-        needed = [key for key in inside["read"]["required"] if key != "bytes"]  # which the dataset may say
+        needed = [key for key in inside["read"]["required"] if key != "bytes"]  # the dataset may set `bytes`
         inside["read"] = {**inside["read"], "required": needed}
         stage = embedded(StageKeys, definitions)
         op = {**definitions["Statement"], "title": "op of a stage", "properties": inside}
@@ -61,25 +61,25 @@ class Pipelines(Door):
         put_schema(out["properties"]["pipeline"], pipeline)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
-        """Note the mistakes of its stages; those of a job are noted once it is lowered."""
+        """Note the mistakes of the stages; those of a job are noted when it is lowered."""
         if workload.pipeline is not None:
             _check_stages(workload.pipeline, mistakes)
 
     def suspicions(self, workload: Workload) -> Iterable[Warning]:
-        """Stages with more workers than ever work."""
+        """Return warnings of stages with workers that are always idle."""
         return () if workload.pipeline is None else _idle_workers(workload.pipeline)
 
     def idle(self, workload: Workload, machine: Machine) -> Iterable[Warning]:
-        """Keys of checkpoints."""
+        """Return warnings of keys of checkpoints without effect."""
         return _idle_keys(workload, machine)
 
     def ops(self, tree: Tree) -> tuple[Collection[str], list[Tree]]:
-        """The ops of all stages."""
+        """Return (devices of `each`, ops of all stages)."""
         keys = decode(tree, PipelineKeys, Mistakes())
         return ((), []) if keys is None else (keys.each, [op for stage in keys.stages for op in operations(stage)])
 
     def write(self, part: Job, ground: Ground) -> None:
-        """Its ops, once for each device of the job."""
+        """Write the ops, once for each device of the job."""
         assert part.pipeline is not None
         tree, name = part.on_devices(part.pipeline, "each"), ground.job or MAIN
         try:
@@ -88,12 +88,11 @@ class Pipelines(Door):
             ground.mistakes.add(part.pipeline.place, error.message, error.hint)
 
     def read(self, timeline: Timeline, workload: Tree | None) -> Told:  # noqa: ARG002
-        """Its phases, which are worked out when they are asked for."""
+        """Return the results, which are computed on demand."""
         return Ran(timeline)
 
 
 def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
-    """Note the mistakes of its stages."""
     keys = decode(pipeline, PipelineKeys, mistakes)
     if keys is None:
         return
@@ -103,7 +102,7 @@ def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
 
 
 def _idle_workers(pipeline: Tree) -> Iterator[Warning]:
-    """Stages with more workers than `ahead` ever lets work."""
+    """Yield warnings of stages with more workers than `ahead` keeps busy."""
     keys = decode(pipeline, PipelineKeys, Mistakes())
     if keys is None:
         return
@@ -118,17 +117,17 @@ def _idle_workers(pipeline: Tree) -> Iterator[Warning]:
         ]
         if stage is None or not rooms or stage.at_once <= min(rooms):
             continue
-        at = (trees[number].get("at_once") or trees[number]).place
+        place = (trees[number].get("at_once") or trees[number]).place
         yield Warning(
             "idle-workers",
-            f"at_once: {stage.at_once} is more than `ahead` allows: at most {min(rooms)} "
-            f"of these workers ever work at the same time; ahead: {ahead[number] + stage.at_once - min(rooms)} lets all of them",
-            at,
+            f"at_once: {stage.at_once} exceeds the limit of `ahead`: at most {min(rooms)} of these workers "
+            f"are busy at the same time; ahead: {ahead[number] + stage.at_once - min(rooms)} keeps all of them busy",
+            place,
         )
 
 
 def _idle_keys(workload: Workload, machine: Machine) -> Iterator[Warning]:
-    """Keys of checkpoints that change nothing on a disk of the kind that is given."""
+    """Yield warnings of keys of checkpoints without effect on this kind of disk."""
     for pipeline in workload.trees("pipeline"):
         saved = pipeline.get("checkpoint")
         target = saved.text("to") if saved is not None and saved.is_mapping else None
@@ -141,7 +140,7 @@ def _idle_keys(workload: Workload, machine: Machine) -> Iterator[Warning]:
         given = [key for key in ("request", "depth") if saved.get(key) is not None]
         if given and device.model.kind == "disk":
             why = f"{target} is of kind disk, which writes a checkpoint in one sequence"
-            yield no_effect(saved, given, why, "an ssd, hdd or filesystem knows them")
+            yield no_effect(saved, given, why, "an ssd, hdd or filesystem uses them")
 
 
 DOOR: Door = Pipelines()

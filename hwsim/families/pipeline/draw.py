@@ -1,4 +1,4 @@
-"""Batches in the buffers of a pipeline over time as a figure: an empty buffer starves the next stage, a full one waits for it."""
+"""Figure of the batches in the buffers of a pipeline over time: empty before a starving stage, full before a slow one."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from hwsim.views.kit.panels import panels, step
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROWS: Final = 12  # buffers drawn
+ROWS: Final = 12  # maximum number of panels
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """A panel for each buffer (see `panels`)."""
+    """Yield the figure with a panel for each buffer (see `panels`)."""
 
     def draw(axes: Axes, buffer: Buffered) -> None:
         level = step(axes, result, buffer.time, buffer.level, 1.0, 0.7)
         axes.axhline(buffer.room, color=INK, linestyle="--", linewidth=1.2)
         axes.set_ylim(0, max(buffer.room, level.max(initial=1.0)) * 1.1)
         program = "" if buffer.program == "main" else f"{buffer.program}: "
-        axes.set_title(f"{program}{buffer.before} -> {buffer.then}: room for {buffer.room}")
+        axes.set_title(f"{program}{buffer.before} -> {buffer.then}: capacity {buffer.room}")
         axes.set_ylabel("batches")
 
     rows = buffers(result.timeline)
-    names = (_finding(result, rows), "", "the workload has no pipeline of several stages")
+    names = (_finding(result, rows), "", "the workload has no pipeline with several stages")
     return panels(result, suffix, rows, draw, most=ROWS, heights=(0.8, 2.2), names=names)
 
 
 def _finding(result: Result, rows: tuple[Buffered, ...]) -> str:
-    """The time in which the buffer before the last stage is empty."""
     if not rows:
         return "batches ready between stages"
     last, end = rows[-1], result.timeline.makespan_fs

@@ -1,4 +1,4 @@
-"""What views, studies, plans and costs say of pipelines."""
+"""Facts on pipelines for views, studies, plans and costs."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
 
 
 def found(result: Result) -> Sequence[PipelineUse]:
-    """The pipelines of a run."""
+    """Return the pipelines of a run."""
     every: Sequence[PipelineUse] = result.told["pipeline"].found
     return every
 
 
 class OfPipelines(Facts):
-    """`pipeline:`."""
+    """The facts of `pipeline:`."""
 
-    undrawn = "the workload has no pipeline, between whose stages batches could lie"
+    undrawn = "the workload has no `pipeline:`"
 
     def rows(self, result: Result) -> Iterator[Fact]:
-        """The rate of each pipeline, and what its last stage waits for."""
+        """Yield the rate of each pipeline, and the waits of its last stage."""
         from hwsim.families.pipeline import summary
 
         yield from (Fact(*row) for row in summary.rows(found(result)))
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:  # noqa: ARG002
-        """Each pipeline."""
+        """Return the entries of all pipelines."""
         from hwsim.families.pipeline import summary
 
         return {"pipelines": summary.as_dicts(found(result))}
 
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
-        """Batches a second of all, and how busy their last stages are."""
+        """Yield the total rate, and the average busy share of the last stages."""
         if lines := found(result):
             phases = [line.settled for line in lines]
             yield "batches_per_s", fsum(phase.batches * FEMTO / phase.time_fs for phase in phases if phase.time_fs)
-            yield "busy", fsum(each.busy for each in phases) / len(phases)
+            yield "busy", fsum(phase.busy for phase in phases) / len(phases)
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
-        """Samples, or batches where their size is not given."""
+        """Yield (unit, amount, rate) of samples, or of batches of unknown size."""
         if not (lines := found(result)):
             return
         has_sizes = all(line.batch for line in lines)
@@ -55,14 +55,14 @@ class OfPipelines(Facts):
         yield "samples" if has_sizes else "batches", amount, rate
 
     def numbers(self, result: Result) -> dict[str, float]:
-        """Seconds of an epoch."""
+        """Return the time of an epoch (s)."""
         from hwsim.families.pipeline.starving import epoch_s
 
         lines = found(result)
         return {"epoch": epoch_s(lines)} if lines and all(line.settled.rate for line in lines) else {}
 
     def counts(self, result: Result) -> Iterator[tuple[str, float, float, float]]:
-        """Epochs of one pipeline that reads all of its samples in each."""
+        """Yield the number of epochs, if the run has one pipeline that reads all samples in each."""
         lines = result.simulated.flat.graph.lines
         if len(lines) == 1 and lines[0].epochs and (lines[0].epochs[0] + 1) * lines[0].batch > lines[0].samples:
             yield "epoch", float(len(lines[0].epochs)), 1.0, 1.0

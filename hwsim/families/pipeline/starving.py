@@ -1,10 +1,10 @@
-"""Waits of the last stage of a pipeline: is the GPU starving, and why?
+"""Idle time of the last stage of a pipeline by cause: does the GPU starve, and why?
 
-The critical path that ends with the pipeline gives, for every moment, the op that the rest of the run waited for. It divides
+The critical path to the end of the pipeline names, for every moment, the op that the rest of the run waited for. It splits
 the time in which no op of the last stage runs among the stages, exactly, in integer fs.
 
-The stage that is late is not always the one that works: if reading sets the pace, a batch in the decoder also keeps the
-last stage waiting, but a faster decoder would only wait longer for the disk. The path contains only the disk.
+The stage that is working is not always the cause: if reading is the bottleneck, the last stage also waits while a batch is in the
+decoder, but a faster decoder would only wait longer for the disk. The critical path contains only the disk.
 """
 
 from __future__ import annotations
@@ -25,23 +25,25 @@ from hwsim.results.critical import last_predecessors, walk_back
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
-FULL: Final = 0.95  # a last stage that is busy for more of the time sets the pace itself
-ABOUT: Final = 1.1  # a stage with a larger possible rate, relative to the rate reached, does not explain it
+FULL: Final = 0.95  # busy share above which the last stage is the bottleneck
+ABOUT: Final = 1.1  # ratio of possible to actual rate above which a stage is not the bottleneck
 CHECKPOINTS: Final = "checkpoints"
 SAVING: Final = ("checkpoint", "checkpoint copy")
-OTHERS: Final = "the others"  # a program's last stage waits for another program's last stage
+OTHERS: Final = "the others"  # waits for the last stage of another program
 
 
 @dataclass(frozen=True, slots=True)
 class StageUse:
-    """A stage between two instants.
+    """The use of a stage between two instants.
 
     Args:
-        busy_fs: time in which it was busy.
-        rate: possible batches a second if only `ahead` limits it.
-        at_once: batches that its workers can process at the same time.
-        under_way: batches in flight at that rate, fewer than `at_once` if `ahead` allows no more.
-        alone: possible batches a second with these in flight, without any other stage.
+        name: name of the stage.
+        device: its device.
+        busy_fs: busy time (fs).
+        rate: maximum rate with the limit of `ahead` (batches/s).
+        at_once: number of workers.
+        under_way: batches in flight at that rate, fewer than `at_once` if `ahead` limits them.
+        alone: maximum rate with these batches in flight, without other stages (batches/s).
     """
 
     name: str
@@ -54,7 +56,7 @@ class StageUse:
 
 
 class Wait(NamedTuple):
-    """Idle time of the last stage due to an op of another stage; device "" for none in particular."""
+    """The idle time of the last stage caused by ops of one name; device "": no particular one."""
 
     name: str
     device: str
@@ -63,11 +65,15 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Some batches of a pipeline: from the end of the batch before them to the end of their last, at the last stage.
+    """A range of batches, from the end of the previous batch to the end of its last one, at the last stage.
 
     Args:
-        epoch: 0 for the whole run, else the number (from 1) of the epoch whose steady part this is.
-        waits: longest first; they add up to the idle time of the last stage.
+        epoch: number of the epoch (from 1) whose steady part this is; 0: the whole run.
+        batches: number of batches.
+        start_fs: begin (fs).
+        end_fs: end (fs).
+        stages: use of each stage.
+        waits: idle time of the last stage by cause, the longest first.
     """
 
     epoch: int
@@ -79,34 +85,35 @@ class Phase:
 
     @property
     def time_fs(self) -> int:
+        """Duration (fs)."""
         return self.end_fs - self.start_fs
 
     @property
     def idle_fs(self) -> int:
-        """Idle time of the last stage."""
+        """Idle time of the last stage (fs)."""
         return sum(wait.time_fs for wait in self.waits)
 
     @property
     def busy(self) -> float:
-        """Part of the time in which the last stage works."""
+        """Busy share of the last stage."""
         return 1 - self.idle_fs / self.time_fs if self.time_fs else 0.0
 
     @property
     def rate(self) -> float:
-        """Batches a second."""
+        """Batches per second."""
         return self.batches * FEMTO / self.time_fs if self.time_fs else 0.0
 
     @property
     def saving_fs(self) -> int:
-        """Time in which the last stage waits for checkpoints."""
+        """Time in which the last stage waits for checkpoints (fs)."""
         return sum(wait.time_fs for wait in self.waits if wait.name in SAVING)
 
     @property
     def slowest(self) -> tuple[StageUse, StageUse | None]:
-        """The stage that sets the pace, and the one that would if it were faster; `CHECKPOINTS` may be one.
+        """The bottleneck, and the stage that would be the next one; `CHECKPOINTS` may be one.
 
-        The last stage sets the pace if it hardly waits. Checkpoints do if it waits for them for most of its idle time.
-        Otherwise it is the earlier stage with the lowest possible rate.
+        The bottleneck is the last stage if it is busy for more than `FULL` of the time, or the checkpoints if it waits for them
+        for most of its idle time, or else the earlier stage with the lowest maximum rate.
         """
         last = self.stages[-1]
         others = sorted(self.stages[:-1], key=lambda stage: stage.rate)
@@ -125,10 +132,15 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class PipelineUse:
-    """A program's pipeline: the whole run, and the steady part of each epoch.
+    """The use of the pipeline of a program: in the whole run, and in the steady part of each epoch.
 
     Args:
-        batch: samples in a batch; samples: of the data that all programs read; both 0 if not given.
+        program: name of the program.
+        device: device of the last stage.
+        batch: samples per batch; 0: unknown.
+        whole: whole run.
+        epochs: steady part of each epoch.
+        samples: samples of the dataset of all programs; 0: unknown.
     """
 
     program: str
@@ -140,16 +152,21 @@ class PipelineUse:
 
     @property
     def settled(self) -> Phase:
-        """The steady part of the last epoch."""
+        """Steady part of the last epoch."""
         return (self.epochs or (self.whole,))[-1]
 
 
 @dataclass(frozen=True)
 class Buffered:
-    """Batches that are ready between two stages: `level` from each `time` (fs) on.
+    """The number of finished batches between two stages over time.
 
     Args:
-        room: most batches that may be ready.
+        program: name of the program.
+        before: stage that fills the buffer.
+        then: stage that empties it.
+        room: capacity of the buffer (batches).
+        time: times of changes (fs).
+        level: batches in the buffer from each time on.
     """
 
     program: str
@@ -161,7 +178,7 @@ class Buffered:
 
 
 def buffers(timeline: Timeline) -> tuple[Buffered, ...]:
-    """The buffers between the stages of every pipeline, in the order of the workload."""
+    """Return the buffers between the stages of all pipelines, in the order of the workload."""
     ops_of = _by_label(timeline)
     filled = []
     for line in timeline.flat.graph.lines:
@@ -170,21 +187,25 @@ def buffers(timeline: Timeline) -> tuple[Buffered, ...]:
             if len(left) != len(taken) or not len(left):
                 continue
             taken = _taken(timeline, left, taken, ops_of[then.last], then.at_once if then is not line.stages[-1] else 0)
-            at = np.concatenate([timeline.end[left], taken])
+            times = np.concatenate([timeline.end[left], taken])
             change = np.concatenate([np.ones(len(left), np.int64), -np.ones(len(taken), np.int64)])
-            order = np.argsort(at, kind="stable")
-            time, level = at[order], np.cumsum(change[order])
-            kept = np.flatnonzero(np.concatenate([(time[1:] != time[:-1]).astype(np.bool_), [True]]))  # the last of an instant
-            time, level = np.concatenate([np.zeros(1, at.dtype), time[kept]]), np.concatenate([[0], level[kept]])
+            order = np.argsort(times, kind="stable")
+            time, level = times[order], np.cumsum(change[order])
+            kept = np.flatnonzero(np.concatenate([(time[1:] != time[:-1]).astype(np.bool_), [True]]))  # last of an instant
+            time, level = np.concatenate([np.zeros(1, times.dtype), time[kept]]), np.concatenate([[0], level[kept]])
             filled.append(Buffered(line.program, before.name, then.name, before.ahead, time, level))
     return tuple(filled)
 
 
 def _taken(timeline: Timeline, left: Ints, first: Ints, last: Ints, at_once: int) -> Ints:
-    """Times at which batches leave a buffer: a free worker takes one even if there is no room yet for its result.
+    """Return the times at which batches leave a buffer (fs); a free worker takes one even if its output buffer is full.
 
     Args:
-        at_once: workers of the stage that takes them; 0 if it takes a batch as it begins.
+        timeline: timeline of the run.
+        left: last ops of the stage that fills the buffer.
+        first: first ops of the stage that empties it.
+        last: last ops of the stage that empties it.
+        at_once: workers of that stage; 0: it takes a batch when its op begins.
     """
     begins = timeline.start[first]
     last = _leaving(timeline, last)
@@ -196,7 +217,7 @@ def _taken(timeline: Timeline, left: Ints, first: Ints, last: Ints, at_once: int
 
 
 def _by_label(timeline: Timeline) -> dict[Label, Ints]:
-    """The ops of each label of the pipelines' ends and stages, in order."""
+    """Return the ops of each label, in order."""
     graph = timeline.flat.graph
     order = np.argsort(timeline.flat.label, kind="stable")
     bounds = np.searchsorted(timeline.flat.label[order], np.arange(len(graph.labels) + 1))
@@ -207,7 +228,7 @@ def _by_label(timeline: Timeline) -> dict[Label, Ints]:
 
 
 def pipelines(timeline: Timeline) -> tuple[PipelineUse, ...]:
-    """The use of each pipeline whose ops all ran, in the order of the workload."""
+    """Return the use of each simulated pipeline, in the order of the workload."""
     lines = [line for line in timeline.flat.graph.lines if sum(line.epochs)]
     if not lines:
         return ()
@@ -228,10 +249,10 @@ def _uses(timeline: Timeline, lines: Sequence[Line]) -> Iterator[PipelineUse]:
 
 
 def epoch_s(uses: Sequence[PipelineUse]) -> float:
-    """Seconds of a pass over the data at the rate of the steady part; of unknown data, over the batches of an epoch.
+    """Return the time of an epoch at the rate of the steady part (s); without a dataset, of the batches per epoch.
 
     Args:
-        uses: by program, of all that share the data.
+        uses: pipelines of all programs that share the dataset.
     """
     rates = [use.settled.rate for use in uses]
     if uses[0].samples and uses[0].batch:
@@ -255,7 +276,7 @@ def _of(
     begin = int(timeline.start[spans[0][0][0]])
 
     def phase(epoch: int, low: int, high: int) -> Phase:
-        """The phase of the batches low ... high - 1."""
+        """Return the phase of the batches low ... high - 1."""
         since, until = (int(ends[low - 1]) if low else begin), int(ends[high - 1])
         took = [
             ticks.total(timeline.end[last[low:high]] - timeline.start[first[low:high]]) / (high - low) / FEMTO
@@ -278,10 +299,10 @@ def _of(
 
 
 def _rate(stages: Sequence[LineStage], took: Sequence[float]) -> tuple[float, int]:
-    """Possible batches a second of the first of these stages, and the batches in flight at that rate.
+    """Return (maximum rate of the first of these stages (batches/s), batches in flight at that rate).
 
-    Between it and a later stage there are at most the batches that may be ready and those in the later stage. By Little's law
-    the rate is their number over the time that a batch takes there.
+    Between this stage and a later one there are at most the buffered batches and those in the later stage. By Little's law, the
+    rate is at most their number divided by the time that a batch spends there.
     """
     under_way = stages[0].at_once
     rate = under_way / took[0] if took[0] > 0 else float("inf")
@@ -295,24 +316,24 @@ def _rate(stages: Sequence[LineStage], took: Sequence[float]) -> tuple[float, in
 
 
 def _leaving(timeline: Timeline, ops: Ints) -> Ints:
-    """Ops without a cost if some have one: a rank's end of a collective may have the name of the collective's only phase."""
+    """Return the ops without a cost if others have one: the end of a collective may have the label of its only phase."""
     free = ops[timeline.flat.cost[ops] < 0]
     return free if 0 < len(free) < len(ops) else ops
 
 
 def _steady(low: int, count: int) -> tuple[int, int]:
-    """(first, last + 1) of the batches that neither fill nor drain the buffers: the middle half, if there are enough."""
+    """Return (first, last + 1) of the steady batches: the middle half of at least 8, else all."""
     return (low + count // 4, low + count - count // 4) if count >= 8 else (low, low + count)
 
 
 def _blamed(name: tuple[str, str, str], line: Line) -> tuple[str, str]:
-    """Name and device of an op; `OTHERS` if it is in another program's last stage."""
+    """Return name and device of an op, or `OTHERS` if it belongs to the last stage of another program."""
     called, device, last_of = name
     return (OTHERS, "") if last_of not in ("", line.program) else (called, device)
 
 
 def _covered(timeline: Timeline, groups: list[Ints]) -> tuple[Ints, Ints]:
-    """Starts and ends of the times in which at least one of these ops runs, in order and apart."""
+    """Return starts and ends of the disjoint times in which at least one of these ops runs, in order."""
     ops = np.concatenate(groups)
     start, end = timeline.start[ops], timeline.end[ops]
     kept = np.flatnonzero((end > start).astype(np.bool_))
@@ -325,12 +346,12 @@ def _covered(timeline: Timeline, groups: list[Ints]) -> tuple[Ints, Ints]:
 
 
 def _within(starts: Ints, ends: Ints, since: int, until: int) -> int:
-    """fs of these times between two instants."""
+    """Return the total of these times between two instants (fs)."""
     return ticks.total(np.maximum(np.minimum(ends, until) - np.maximum(starts, since), 0))
 
 
 class _Blame:
-    """The stage that every moment of a path belongs to."""
+    """The op of a critical path at every moment."""
 
     def __init__(self, timeline: Timeline, path: Ints, names: Sequence[tuple[str, str]]) -> None:
         self._ends = timeline.end[path]
@@ -343,7 +364,7 @@ class _Blame:
         self._until = [ticks.running_total(np.where(self._who == number, took, 0)) for number in range(len(self._names))]
 
     def of_gaps(self, starts: Ints, ends: Ints, since: int, until: int) -> tuple[Wait, ...]:
-        """The time between these spans (in order, apart) from `since` to `until`, by stage; longest first."""
+        """Return the time between disjoint, ordered spans from `since` to `until` by op, the longest first."""
         kept = np.flatnonzero(((ends > since) & (starts < until)).astype(np.bool_))
         gap_from = np.concatenate([ticks.matching([since], starts), np.minimum(ends[kept], until)])
         gap_to = np.concatenate([np.maximum(starts[kept], since), ticks.matching([until], starts)])
@@ -351,11 +372,12 @@ class _Blame:
         return tuple(sorted(waits, key=lambda wait: (-wait.time_fs, wait.name, wait.device)))
 
     def _totals(self, gap_from: Ints, gap_to: Ints) -> Iterator[tuple[tuple[str, str], int]]:
-        sides = [(at, np.minimum(np.searchsorted(self._ends, at, side="left"), len(self._ends) - 1)) for at in (gap_from, gap_to)]
+        last = len(self._ends) - 1
+        sides = [(time, np.minimum(np.searchsorted(self._ends, time, side="left"), last)) for time in (gap_from, gap_to)]
         for number, name in enumerate(self._names):
             until = self._until[number]
             low, high = (
-                until[piece] - np.where(self._who[piece] == number, np.maximum(self._ends[piece] - at, 0), 0)
-                for at, piece in sides
+                until[piece] - np.where(self._who[piece] == number, np.maximum(self._ends[piece] - time, 0), 0)
+                for time, piece in sides
             )
             yield name, ticks.total(high - low)

@@ -1,4 +1,4 @@
-"""Pipelines: lines of the summary and entries of the JSON document, with the waits of the last stage."""
+"""Pipelines in the summary, with the waits of the last stage, and their entries of the JSON document."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hwsim.families.pipeline.starving import CHECKPOINTS, Phase, PipelineUse
 from hwsim.formats import family, format_quantity, format_share
 from hwsim.views.kit.document import picked
 
-LEAST: Final = 0.0005  # least part of the time that is shown
-ALIKE: Final = 1e-3  # epochs and programs whose rates differ by less are shown as one
-MOST: Final = 4  # causes
-PROGRAMS: Final = 64  # in the JSON document
+LEAST: Final = 0.0005  # smallest share of the time that is shown
+ALIKE: Final = 1e-3  # relative difference of rates below which epochs are shown as one
+MOST: Final = 4  # maximum number of causes
+PROGRAMS: Final = 64  # maximum number of programs in the JSON document
 
 
 def rows(uses: Sequence[PipelineUse]) -> Iterator[tuple[str, str]]:
-    """(title, text) of the lines of the summary: one for every sort of epoch, programs with equal stages together."""
+    """Yield (title, text) of the summary: one line per kind of epoch, with programs of equal stages together."""
     for _, same in groupby(uses, lambda use: tuple((stage.name, len(use.epochs)) for stage in use.whole.stages)):
         programs = list(same)
         epochs = [[program.epochs[number] for program in programs] for number in range(len(programs[0].epochs))]
@@ -30,7 +30,7 @@ def rows(uses: Sequence[PipelineUse]) -> Iterator[tuple[str, str]]:
 
 
 def _alike() -> Any:
-    """A key that is equal for neighbours with nearly the same rate."""
+    """Return a key function that is equal for neighbours with nearly the same rate."""
     last = [-1.0]
 
     def key(phases: list[Phase]) -> float:
@@ -70,13 +70,13 @@ def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
 
 
 def _next(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> Iterator[tuple[str, str]]:
-    """The stage that sets the pace, and the rate if it were faster."""
+    """Yield the bottleneck, and the rate without it."""
     phase = phases[0]
     first, then = phase.slowest
     if then is None or first.rate == float("inf"):
         return
-    many = "each " if len(programs) > 1 else ""
-    fast = f"{many}{_number(first.rate)} batches/s"
+    prefix = "each " if len(programs) > 1 else ""
+    fast = f"{prefix}{_number(first.rate)} batches/s"
     faster = "without limit" if then.rate == float("inf") else f"{_number(then.rate)} batches/s"
     if first.name == CHECKPOINTS:
         yield "slowest stage", f"checkpoints ({fast}); next: {then.name}, {faster}"
@@ -97,7 +97,7 @@ def _number(rate: float) -> str:
 
 
 def as_dicts(uses: Sequence[PipelineUse]) -> list[dict[str, Any]]:
-    """Entries of the document: the whole run and the steady part of each epoch; at most the first `PROGRAMS` programs."""
+    """Return the entries of the JSON document: whole run and steady part of each epoch, for at most `PROGRAMS` programs."""
     return [
         {
             **picked(use, "program", "device", "batch"),

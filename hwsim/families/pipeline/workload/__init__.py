@@ -1,4 +1,4 @@
-"""`pipeline:` stages that run at the same time, with bounded buffers between them.
+"""Planner of `pipeline:`: stages that run concurrently, with bounded buffers between them.
 
 pipeline:
   batches: 1000
@@ -8,9 +8,9 @@ pipeline:
     - copy: {from: cpu, to: gpu, bytes: 38.5 MB}
     - busy: {name: train, device: gpu, time: 90 ms}
 
-A stage works on one batch after another, or on `at_once` of them. It starts a batch once the stage before has ended it, and
-once there is room. Between two stages lie at most `ahead` batches. A later stage that is held up itself holds as many more as
-it may have at once (see `writing`).
+A stage processes one batch at a time, or `at_once` of them. It begins a batch when the previous stage has ended it and the next
+buffer has space. A buffer contains at most `ahead` batches. A later stage that is blocked itself has up to `at_once` more (see
+`writing`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,16 @@ def add_pipeline(
     name: str = MAIN,
     start: float = 0.0,
 ) -> None:
-    """Append the pipelines' ops to the graph.  start: seconds before the first batch."""
+    """Append the ops of the pipelines to the graph.
+
+    Args:
+        tree: keys of the pipeline.
+        machine: machine.
+        builder: builder of the graph.
+        mistakes: list for mistakes.
+        name: name of the program.
+        start: time before the first batch (s).
+    """
     keys = decode(tree, PipelineKeys, mistakes)
     if keys is None:
         return
@@ -80,41 +89,41 @@ def add_pipeline(
 
 
 def _batches(keys: PipelineKeys, tree: Tree, programs: int, mistakes: Mistakes) -> int:
-    """Batches of one program in one epoch; a last one that is not full is dropped."""
+    """Return the batches per program and epoch; an incomplete last batch is dropped."""
     if keys.batches is not None:
         return keys.batches
     if keys.dataset is None or keys.batch is None:
         hint = "batches: 1000, or batch: 64 and dataset: {samples: 1281167, bytes: 110 kB}"
-        mistakes.add(tree.place, "how many batches there are is missing", hint)
+        mistakes.add(tree.place, "the number of batches is missing", hint)
         return 0
     batches = keys.dataset.samples // (keys.batch * max(1, programs))
     if not batches:
         mistakes.add(
-            tree.key_place("batch"), f"{keys.dataset.samples:,} samples are not one batch for each of {programs} programs"
+            tree.key_place("batch"), f"{keys.dataset.samples:,} samples are less than one batch for each of {programs} programs"
         )
     return batches
 
 
 def _every(keys: Checkpoint, batches: int, slowest: float, mistakes: Mistakes) -> int:
-    """Batches from one checkpoint to the next; 0 once the mistakes are noted."""
+    """Return the batches between checkpoints; 0 if mistakes were noted."""
     every = keys.every.value
     if every == "epoch":
         return batches
     if isinstance(every, int) and not isinstance(every, bool) and every > 0:
         return every
     if isinstance(every, int | float | bool) or every is None:
-        mistakes.add(keys.every.place, f"a checkpoint comes every so many batches, not every {keys.every.what()}", "such as 1000")
+        mistakes.add(keys.every.place, f"expected a positive number of batches, got {keys.every.what()}", "every: 1000")
         return 0
     if every == "auto":
-        message = "the best interval is known of a `train` with `failures`, not of a pipeline"
-        mistakes.add(keys.every.place, message, "such as 1000, 30 min or epoch")
+        message = "`every: auto` needs a `train:` with `failures`; a pipeline has no failure rates"
+        mistakes.add(keys.every.place, message, "every: 1000, 30 min or epoch")
         return 0
     seconds = decode_value(keys.every, Seconds, mistakes)
     return max(1, round(seconds / slowest)) if seconds and slowest > 0 else 1 if seconds is not None else 0
 
 
 def _saved(keys: Checkpoint, program: Program, stages: tuple[Stage, ...], mistakes: Mistakes) -> Saving | None:
-    """A checkpoint of a program; None once the mistakes are noted."""
+    """Return the checkpoint of a program, or None if mistakes were noted."""
     source = keys.source or stages[-1].ops[-1].at(0).device
     try:
         return saving(program.scope, keys.bytes, source, keys.target, request=keys.request, depth=keys.depth)

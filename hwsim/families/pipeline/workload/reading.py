@@ -1,4 +1,4 @@
-"""The stages of a pipeline, read and placed on the machine: what a batch costs in each, in each epoch."""
+"""Parser of the stages of a pipeline, with the cost of a batch in each stage and epoch."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean, substitute, tree_of
 from hwsim.workload.programs import Program, memory_of
 
-NOT_HERE: Final = ("after", "block", "queue", "reads", "updates", "writes")  # keys of an op that the pipeline itself decides
+NOT_HERE: Final = ("after", "block", "queue", "reads", "updates", "writes")  # keys of ops that the pipeline sets
 STAGE: Final = frozenset({"name", "ahead", "at_once", "handoff", "do", "train"})
 
 
 @dataclass(frozen=True, slots=True)
 class StageOp:
-    """One op of a stage, as each program places it: `placed[epoch]`; the last stands for all later epochs.
+    """An op of a stage of one program.
 
-    exchange: the collective that it is, which the programs do together.  step: the step of a training, likewise.
+    Args:
+        name: name of the op.
+        kind: kind of the op.
+        placed: its device and cost by epoch; the last entry applies to all later epochs.
+        exchange: collective of all programs; None: another op.
+        step: ops of a training step of all programs; None: another op.
     """
 
     name: str
@@ -43,17 +48,17 @@ class StageOp:
 
     @property
     def together(self) -> bool:
-        """Whether the programs wait for each other there."""
+        """Whether the programs wait for each other in this op."""
         return self.exchange is not None or self.step is not None
 
     def at(self, epoch: int) -> Placed:
-        """Its place and its cost in that epoch."""
+        """Return its device and cost in an epoch."""
         return self.placed[min(epoch, len(self.placed) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of one program.  handoff: seconds of the host after each batch."""
+    """A stage of one program; `handoff`: host time after each batch (s)."""
 
     name: str
     ops: tuple[StageOp, ...]
@@ -63,16 +68,16 @@ class Stage:
 
 
 def time_of(stage: Stage, rates: Mapping[str, float]) -> float:
-    """Seconds between the batches of a stage that is never kept waiting; collectives are left out."""
+    """Return the time per batch of a stage that never waits, without collectives (s)."""
     if (step := stage.ops[0].step) is not None:
         return pace(step, rates)
     placed = [op.at(0) for op in stage.ops]
-    took = math.fsum(each.cost.demand.alone(rates) if each.cost else each.time for each in placed)
+    took = math.fsum(op.cost.demand.alone(rates) if op.cost else op.time for op in placed)
     return max(took / stage.at_once, stage.handoff)
 
 
 def operations(tree: Tree) -> tuple[Tree, ...]:
-    """The ops that a stage is written as, each a mapping of one key."""
+    """Return the ops of a stage, each a mapping with one key."""
     if not tree.is_mapping or tree.get("train") is not None:
         return ()
     inner = tree.get("do")
@@ -84,7 +89,7 @@ def operations(tree: Tree) -> tuple[Tree, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the stages of all programs; what is wrong is noted."""
+    """A parser of the stages of all programs, which notes mistakes."""
 
     keys: PipelineKeys
     dataset: Tree | None
@@ -96,7 +101,7 @@ class Reader:
         return self.programs[0].scope.machine
 
     def stages(self, rank: int) -> tuple[Stage, ...]:
-        """The stages of one program."""
+        """Return the stages of one program."""
         return tuple(stage for tree in self.keys.stages if (stage := self._stage(tree, rank)) is not None)
 
     def _stage(self, tree: Tree, rank: int) -> Stage | None:
@@ -106,8 +111,8 @@ class Reader:
         if keys is None or len(kinds) != 1:
             if keys is not None or not tree.is_mapping:
                 got = tree.what() if not kinds else f"{' and '.join(kinds)} at once"
-                hint = "such as busy: {device: gpu, time: 90 ms}; several ops stand in `do`"
-                self.mistakes.add(tree.place, f"a stage is a mapping of one op, not {got}", hint)
+                hint = "busy: {device: gpu, time: 90 ms}; several ops go into `do`"
+                self.mistakes.add(tree.place, f"expected a stage with one op, got {got}", hint)
             return None
         ops = tuple(op for operation in operations(tree) for op in self._op(operation, rank))
         ops = ops if keys.train is None else tuple(self._step(keys, rank))
@@ -116,11 +121,13 @@ class Reader:
         return Stage(name, ops, keys.at_once, ahead, keys.handoff) if ops else None
 
     def _step(self, keys: StageKeys, rank: int) -> Iterator[StageOp]:
-        """A step of a training, the same for all programs: the first has its ops."""
+        """Yield the training step of all programs; only the first program has its ops."""
         if keys.train is None:
             return
         if keys.at_once > 1:
-            self.mistakes.add(keys.train.place, "a training takes one batch after another", "leave `at_once` out")
+            self.mistakes.add(
+                keys.train.place, "`at_once` has no effect on a training: it processes one batch at a time", "omit `at_once`"
+            )
         name, batch = keys.name or "train", (self.keys.batch or 0) * len(self.programs)
         graph = OpGraph((), ()) if rank else step_graph(keys.train, self.machine, self.mistakes, name=name, batch=batch)
         if graph is not None:
@@ -129,8 +136,8 @@ class Reader:
 
     def _op(self, tree: Tree, rank: int) -> Iterator[StageOp]:
         if not (tree.is_mapping and len(tree.items()) == 1):
-            hint = "such as busy: {device: gpu, time: 90 ms}"
-            self.mistakes.add(tree.place, f"an op of a stage is a mapping of one key, not {tree.what()}", hint)
+            hint = "busy: {device: gpu, time: 90 ms}"
+            self.mistakes.add(tree.place, f"expected an op with one key, got {tree.what()}", hint)
             return
         kind, inner = next(iter(tree.items()))
         if kind not in OPS:
@@ -142,28 +149,28 @@ class Reader:
         op = decode(filled, cls, self.mistakes)
         for key in NOT_HERE:
             if inner.get(key) is not None:
-                message = f"a stage has no '{key}': it follows the stage before, on a queue of its own"
+                message = f"a stage has no '{key}': it follows the previous stage, on its own queue"
                 self.mistakes.add(inner.key_place(key), message)
         if op is None:
             return
         if isinstance(op, ExchangeOp) and op.overlaps:
             at = inner.get("overlaps") or inner
-            self.mistakes.add(at.place, "in a pipeline no op has pieces that a collective could overlap", "leave `overlaps` out")
+            self.mistakes.add(at.place, "`overlaps` has no effect in a pipeline: its ops have no pieces", "omit `overlaps`")
         try:
-            placed = tuple(replace(each, cost=op.weighted(each.cost)) for each in self._placed(op, program))
+            placed = tuple(replace(entry, cost=op.weighted(entry.cost)) for entry in self._placed(op, program))
             yield StageOp(op.name or kind, kind, placed, op if isinstance(op, ExchangeOp) else None)
         except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
             self.mistakes.add(op.place, error.message, error.hint)
 
     def _placed(self, op: Op, program: Program) -> Iterator[Placed]:
-        """In the first epoch, and in those after it as far as they differ."""
+        """Yield device and cost in the first epoch, and in later epochs until they no longer change."""
         cold = doubted(op, program.scope)
         yield cold
         cache, data = self.keys.cache, self.keys.dataset
         if not isinstance(op, Read) or cache is None or data is None:
             return
         keeper = program.scope.one(cache.device) if cache.device else program.scope.thread
-        hosts = len({self.machine.home_of(each.scope.host) for each in self.programs})
+        hosts = len({self.machine.home_of(other.scope.host) for other in self.programs})
         held = cache_bytes(cache, self.machine, keeper)
 
         def again(rate: float, read: Read, scope: Scope) -> Placed:
@@ -180,12 +187,12 @@ class Reader:
 
     @staticmethod
     def _read_here(data: Dataset, hosts: int) -> float:
-        """Bytes that one host comes to read: its own part of what is not shuffled, all of what is."""
+        """Return the data that one host reads over the epochs (B): all if shuffled, else its part."""
         return data.samples * data.bytes / (1 if data.shuffle else hosts)
 
 
 def with_defaults(kind: str, tree: Tree, keys: PipelineKeys, dataset: Tree | None) -> Tree:
-    """A `read` with what the dataset says of it."""
+    """Return a `read` with the defaults of the dataset."""
     if kind != "read" or keys.dataset is None or dataset is None or not tree.is_mapping:
         return tree
     given: Mapping[str, Tree | None] = {
@@ -200,10 +207,10 @@ def with_defaults(kind: str, tree: Tree, keys: PipelineKeys, dataset: Tree | Non
 
 
 def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
-    """Bytes that the cache keeps.
+    """Return the capacity of the cache (B).
 
     Raises:
-        CannotPlace: the size of that memory is not given, or is less than the cache is to have.
+        CannotPlace: the size of the memory is unknown, or smaller than the cache.
     """
     if cache.bytes is not None:
         beside = () if cache.device or not keeper else machine.devices_of("cpu", machine.node_of(keeper))
@@ -212,17 +219,19 @@ def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
         stated = [size for size in sizes if size is not None]
         if stated and len(stated) == len(sizes) and cache.bytes > (room := math.fsum(stated)):
             held = f"{' and '.join(keepers)} {'has' if len(keepers) == 1 else 'have'} {format_quantity(room, 'B')}"
-            raise CannotPlace(f"the cache is to have {format_quantity(cache.bytes, 'B')}, and {held}", "less for the cache")
+            raise CannotPlace(
+                f"the cache has {format_quantity(cache.bytes, 'B')}, but {held}", f"bytes: {format_quantity(room, 'B')}"
+            )
         return cache.bytes
     size = memory_of(machine, keeper) if keeper else None
     if size is None:
         where = f"'{keeper}' has no memory of a known size" if keeper else "the machine has no cpu"
-        raise CannotPlace(f"{where} to cache in", "say how much: cache: {bytes: 64 GB}")
+        raise CannotPlace(f"{where} to cache in", "cache: {bytes: 64 GB}")
     return size
 
 
 def cached(op: Read, rate: float, cold: Placed, keeper: str, program: Program) -> Cost | None:
-    """Cost of a read: the memory of `keeper` serves the part `rate` and then the disk the rest."""
+    """Return the cost of a read with a hit rate: hits from the memory of `keeper`, then misses from the disk."""
     machine = program.scope.machine
     target = program.scope.one(op.target) if op.target else program.scope.thread
     access = op.asked()
@@ -236,7 +245,7 @@ def cached(op: Read, rate: float, cold: Placed, keeper: str, program: Program) -
 
 
 def _by_threads(moved: Cost, threads: float) -> Cost:
-    """The same copy by several cores, which work for it as long as they need and are free afterwards."""
+    """Return the cost of a copy by several cores, which are free when it ends."""
     demand = moved.demand
     if not demand.floor:
         return moved
@@ -252,11 +261,11 @@ def _by_threads(moved: Cost, threads: float) -> Cost:
 
 
 def _copied(seconds: float, threads: float) -> tuple[Input, ...]:
-    return ("by one core", precise(seconds, "s"), "what the cache has"), ("threads", f"{threads:g}", "the read's depth")
+    return ("by one core", precise(seconds, "s"), "cache hits"), ("threads", f"{threads:g}", "depth of the read")
 
 
 def _in_turn(missed: Cost, copied: Cost, media: str) -> Cost:
-    """Both by the same threads: their times alone add up, and what they draw."""
+    """Return the cost of misses and hits by the same threads in sequence."""
     amounts: dict[str, float] = {}
     for name, amount in (*missed.demand.amounts, *copied.demand.amounts):
         amounts[name] = amounts.get(name, 0.0) + amount
@@ -275,8 +284,8 @@ def _in_turn(missed: Cost, copied: Cost, media: str) -> Cost:
         else missed.demand.crowd,
     )
     inputs = (
-        ("missed", precise(missed.demand.floor, "s"), "what the cache has not, from the disk"),
-        ("cached", precise(copied.demand.floor, "s"), "what it has"),
+        ("missed", precise(missed.demand.floor, "s"), "cache misses, from the disk"),
+        ("cached", precise(copied.demand.floor, "s"), "cache hits"),
     )
     by = media if any(term.capacity == media for term in missed.why) else ""
     turn = (Term("reads", "missed + cached", inputs, floor, by),) if floor > 0 else ()

@@ -1,8 +1,8 @@
-"""Batches grouped into the bodies of the graph: as few and as short as the batches differ.
+"""Batches grouped into the fewest and shortest bodies of the graph.
 
-A pipeline whose batches are all alike is one body of one batch. Where they differ (a first epoch without a cache, a
-checkpoint after every thousandth) it is several blocks. An edge between blocks comes from the last iteration of the one to
-the first of the other, so a body that repeats then holds as many batches as an edge may reach back.
+A pipeline with identical batches is one body of one batch. With different batches (a first epoch without a cache, a checkpoint
+after every thousandth) it has several bodies. An edge between bodies connects the last iteration of one with the first of the
+other, so a repeated body then has as many batches as the longest edge spans.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 from hwsim.records import dataclass
 
-LONGEST: Final = 4096  # batches between checkpoints that are still one body
+LONGEST: Final = 4096  # maximum number of batches between checkpoints in one body
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Kind of a batch: the epoch whose costs it has, and whether a checkpoint follows."""
+    """A kind of batch: the epoch whose costs it has, and whether a checkpoint follows."""
 
     epoch: int = 0
     saves: bool = False
@@ -25,20 +25,20 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Batches in a row, and how often they come."""
+    """A sequence of batches, and the number of its repetitions."""
 
     batches: tuple[Kind, ...]
     times: int = 1
 
 
 def bodies(epochs: tuple[int, ...], batches: int, every: int, reach: int) -> tuple[Body, ...]:
-    """The batches of a pipeline in order.
+    """Return the batches of a pipeline in order.
 
     Args:
-        epochs: for each, the epoch whose costs it has.
-        batches: their number in each epoch.
-        every: batches per checkpoint, 0 for none.
-        reach: batches by which an edge reaches back.
+        epochs: for each epoch, the epoch whose costs it has.
+        batches: batches per epoch.
+        every: batches per checkpoint; 0: none.
+        reach: maximum number of batches that an edge spans.
 
     >>> bodies((0, 0), 10, 0, 3)
     (Body(batches=(Kind(epoch=0, saves=False),), times=20),)
@@ -69,7 +69,7 @@ def _alike(kind: Kind, count: int, reach: int) -> list[Body]:
 
 
 def _saving(epoch: int, done: int, count: int, every: int, reach: int) -> list[Body]:
-    """Batches of one epoch; each `every`th of all saves."""
+    """Return the batches of one epoch; a checkpoint follows every `every`-th batch of the run."""
     plain, saves = Kind(epoch), Kind(epoch, saves=True)
     head = min(count, -done % every)
     made: list[Body] = []

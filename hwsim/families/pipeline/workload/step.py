@@ -1,6 +1,6 @@
-"""One step of a training as a stage: the ops that `train:` makes for it, in the body of a batch.
+"""A training step as a stage of a pipeline: the ops of `train:` in the body of a batch.
 
-A step begins when the batches of all programs are there and ends with its last op: the next step begins after it.
+A step begins when the batches of all programs are ready, and ends with its last op; the next step begins after it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from hwsim.ticks import FEMTO
 
 
 def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int) -> OpGraph | None:
-    """The ops of one step; None once the mistakes are noted.
+    """Return the ops of one step, or None if mistakes were noted.
 
-    name: its program's name.
-    batch: samples that the pipeline brings for a step, 0 if not given.
+    Args:
+        tree: keys of the training.
+        machine: machine.
+        mistakes: list for mistakes.
+        name: name of its program.
+        batch: samples per step from the pipeline; 0: unknown.
     """
     from hwsim.families.training.workload import Asked, add_training
 
     if tree.get("steps") is not None:
-        mistakes.add(tree.key_place("steps"), "a stage trains for one step a batch", "leave `steps` out")
+        mistakes.add(tree.key_place("steps"), "`steps` has no effect in a stage: it trains one step per batch", "omit `steps`")
         return None
     for key in ("checkpoint", "failures"):
         if tree.get(key) is not None:
-            hint = (
-                "`checkpoint` stands next to `stages`" if key == "checkpoint" else "`failures` is of a `train` that is no stage"
-            )
+            hint = "write `checkpoint` next to `stages`" if key == "checkpoint" else "use a `train:` without a pipeline"
             mistakes.add(tree.key_place(key), f"a stage has no `{key}`", hint)
             return None
     stated = tree.get("global_batch")
     if batch and stated is not None and stated.value != batch:
-        hint = "leave `global_batch` out: it is `batch` times the programs of `each`"
-        mistakes.add(stated.place, f"the pipeline brings {batch} samples a step, not {stated.what()}", hint)
+        hint = "omit `global_batch`: it is `batch` times the number of programs of `each`"
+        mistakes.add(stated.place, f"expected the {batch} samples per step of the pipeline, got {stated.what()}", hint)
         return None
     if batch and stated is None and tree.is_mapping:
         tree = tree.put("global_batch", tree_of(batch, tree.place))
@@ -51,7 +53,7 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
 
 
 def pace(graph: OpGraph, rates: Mapping[str, float]) -> float:
-    """Seconds of a step, about: what its busiest queue takes alone."""
+    """Return an estimate of the step time: the time of its busiest queue without contention (s)."""
     alone = np.array([*(cost.demand.alone(rates) for cost in graph.costs), 0.0])
     busy = np.zeros(len(graph.queues) + 1)
     for block in graph.blocks:
@@ -60,15 +62,15 @@ def pace(graph: OpGraph, rates: Mapping[str, float]) -> float:
 
 
 def first_gpu(graph: OpGraph, machine: Machine) -> str:
-    """The first GPU, in the order of the machine, that it runs on; else any device of it."""
+    """Return the first GPU of a graph, in the order of the machine, or else its first device by name."""
     used = {label.device for label in graph.labels if label.device}
-    gpus = [each for each in machine.devices_of("gpu") if each in used]
+    gpus = [name for name in machine.devices_of("gpu") if name in used]
     return (gpus or sorted(used) or [""])[0]
 
 
 @dataclass(slots=True)
 class Embedding:
-    """A graph whose ops are written into the bodies of another one, again and again."""
+    """A graph whose ops are written repeatedly into the bodies of another graph."""
 
     graph: OpGraph
     builder: GraphBuilder
@@ -77,7 +79,7 @@ class Embedding:
     _queues: list[int] = field(default_factory=list)
     _pools: list[int] = field(default_factory=list)
     _held: bool = False
-    times: int = 1  # of the body that is being written
+    times: int = 1  # repetitions of the current body
 
     def __post_init__(self) -> None:
         builder, graph = self.builder, self.graph
@@ -87,7 +89,7 @@ class Embedding:
         self._pools = [*(builder.pool(pool.name, pool.servers) for pool in graph.pools), -1]
 
     def write(self, entry: OpRef) -> list[OpRef]:
-        """Its ops once, all after `entry`; those that nothing else of it waits for."""
+        """Write its ops once, after `entry`, and return those without successors."""
         refs: list[list[list[OpRef]]] = []  # block, iteration, position
         led: set[OpRef] = set()
         followed: set[OpRef] = set()
@@ -130,7 +132,7 @@ class Embedding:
             self.builder.training(replace(training, steps=steps, inside=inside, whole=0.0))
 
     def _hold(self, refs: list[list[list[OpRef]]]) -> None:
-        """Its buffers: what stays is taken once, what a step gives back in each."""
+        """Add its buffers: permanent ones once, temporary ones in each step."""
 
         def moved(mark: Mark) -> Mark:
             return Mark(*refs[mark.block][-1][mark.op])
@@ -157,6 +159,6 @@ class Embedding:
             if mode == LAST:
                 yield sources[-1][before], targets[0][then]
             elif mode == EVERY:
-                yield from ((each[before], targets[0][then]) for each in sources)
+                yield from ((source[before], targets[0][then]) for source in sources)
             else:
                 yield from ((source[before], target[then]) for source, target in zip(sources, targets, strict=True))

@@ -1,16 +1,15 @@
-"""The stages of a pipeline are written as ops, batch by batch, with the edges between them.
+"""Writer of the stages of a pipeline as ops, batch by batch, with the edges between them.
 
-A stage begins batch i when three things are done:
+A stage begins batch i when three conditions hold:
 
-- The stage before has ended it.
+- The previous stage has ended batch i.
 
-- It has ended batch i - at_once itself: its workers take the batches in turns.
+- The stage itself has ended batch i - at_once, because its workers take batches in turn.
 
-- There is room for it: the next stage has ended batch i - ahead - (its at_once), so that it may begin batch i - ahead.
+- The next buffer has space: the next stage has ended batch i - ahead - (its at_once), so that it can begin batch i - ahead.
 
-So at most `ahead` batches lie between two stages. A next stage that is held up itself holds as many more as it may have at
-once. The last stage takes none while a checkpoint keeps it: for batch i there is room once the checkpoint after batch
-i - ahead - 1 lets go.
+So a buffer contains at most `ahead` batches. A next stage that is blocked itself has up to its at_once more. The last stage takes
+no batch while it waits for a checkpoint: the buffer has space for batch i after the checkpoint that follows batch i - ahead - 1.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ Mark = tuple[str, int, int]  # "stage" or "gate", program, stage
 GATE: Final[Mark] = ("gate", 0, 0)
 
 ARRIVE: Final = "arrive"
-JOINS: Final = (ARRIVE, "insert", "wait", "step")  # kinds of ops at which a device does nothing
+JOINS: Final = (ARRIVE, "insert", "wait", "step")  # kinds of ops without work on a device
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An op of a stage with its label and queue in the graph."""
+    """An op of a stage with its name and queue in the graph."""
 
     op: StageOp
     name: str
@@ -52,9 +51,15 @@ class Written:
 
 @dataclass(slots=True)
 class Writer:
-    """Writes the pipelines of all programs together, body by body.
+    """A writer of the pipelines of all programs, body by body.
 
-    saved: the checkpoint that the first of them writes.  waits: its last stage waits for the write too.
+    Args:
+        builder: builder of the graph.
+        programs: programs, one per pipeline.
+        lines: stages of each program.
+        saved: checkpoint of the first program; None: none.
+        waits: whether its last stage waits for the write, too.
+        mistakes: list for mistakes.
     """
 
     builder: GraphBuilder
@@ -67,12 +72,12 @@ class Writer:
     _meetings: dict[tuple[int, int], Collective | None] = field(default_factory=dict)
     _steps_of: dict[tuple[int, int], Embedding] = field(default_factory=dict)
     _queues: dict[tuple[int, str], int] = field(default_factory=dict)
-    _marks: dict[Mark, list[OpRef | None]] = field(default_factory=dict)  # of the body being written, batch by batch
-    _before: dict[Mark, list[OpRef | None]] = field(default_factory=dict)  # of the batches before it, as many as count
-    _wanted: list[tuple[Mark, int, int, OpRef]] = field(default_factory=list)  # mark, batch of the body, lag, who waits
+    _marks: dict[Mark, list[OpRef | None]] = field(default_factory=dict)  # ops of the current body, by batch
+    _before: dict[Mark, list[OpRef | None]] = field(default_factory=dict)  # ops of the previous batches, up to `reach`
+    _wanted: list[tuple[Mark, int, int, OpRef]] = field(default_factory=list)  # (mark, batch of the body, lag, waiting op)
 
     def prepare(self) -> None:
-        """Labels, queues and what the programs do together."""
+        """Create labels, queues and collectives."""
         for rank, stages in enumerate(self.lines):
             names = [op.name for stage in stages for op in stage.ops]
             for number, stage in enumerate(stages):
@@ -92,13 +97,13 @@ class Writer:
 
     @property
     def reach(self) -> int:
-        """The most batches that an edge reaches back."""
+        """Maximum number of batches that an edge spans."""
         stages = self.lines[0]
         rooms = [stage.ahead + then.at_once for stage, then in pairwise(stages)]
         return max(1, *rooms, *(stage.at_once for stage in stages))
 
     def write(self, body: Body) -> list[OpRef]:
-        """One body; the first op of each program."""
+        """Write one body, and return the first op of each program."""
         first: list[OpRef] = []
         self._marks, self._wanted = {}, []
         for step in self._steps_of.values():
@@ -114,12 +119,12 @@ class Writer:
         return first
 
     def train(self, steps: int) -> None:
-        """Describe the trainings for the results: a step for each batch."""
+        """Describe the trainings for the results, with one step per batch."""
         for step in self._steps_of.values():
             step.train(steps)
 
     def line(self, rank: int, batch: int, epochs: Sequence[int], samples: int) -> Line:
-        """The stages of one program's pipeline, for the results."""
+        """Return the stages of the pipeline of one program, for the results."""
         stages = self.lines[rank]
         shown = []
         for number, stage in enumerate(stages):
@@ -137,7 +142,7 @@ class Writer:
     # ---- one batch
 
     def _stage(self, number: int, batch: int, kind: Kind) -> list[OpRef]:
-        """A stage of all programs; its first op in each."""
+        """Write a stage of all programs, and return its first op in each."""
         first: list[OpRef] = []
         before: dict[int, OpRef | None] = dict.fromkeys(range(len(self.programs)))
         for index in range(len(self._ops[0, number])):
@@ -170,7 +175,7 @@ class Writer:
         return refs, refs
 
     def _together(self, number: int, at: int) -> tuple[dict[int, OpRef], dict[int, OpRef]]:
-        """A collective or a step of a training: all arrive, the steps, all leave."""
+        """Write a collective or training step: arrival of all programs, its steps, departure of all programs."""
         arrived: dict[int, OpRef] = {}
         left: dict[int, OpRef] = {}
         for rank in range(len(self.programs)):
@@ -196,7 +201,7 @@ class Writer:
         return self.builder.op(label.name, kind=label.kind, device=label.device, program=label.program, queue=queue, after=after)
 
     def _follow(self, rank: int, number: int, batch: int, op: OpRef, before: OpRef | None) -> None:
-        """Let the op of a stage wait for the op before in the stage, else for what lets the batch into it."""
+        """Let an op wait for the previous op of the stage, or the first op for the conditions of the batch."""
         if before is not None:
             self.builder.edge(before, op)
             return
@@ -205,16 +210,16 @@ class Writer:
         if number:
             self._wanted.append((("stage", rank, number - 1), batch, 0, op))
         if len(stage.ops) > 1 or stage.at_once > 1 or stage.ops[0].together:
-            self._wanted.append((("stage", rank, number), batch, stage.at_once, op))  # else its queue is in order
+            self._wanted.append((("stage", rank, number), batch, stage.at_once, op))  # otherwise its queue keeps the order
         if number + 1 < len(stages):
             self._wanted.append((("stage", rank, number + 1), batch, stage.ahead + stages[number + 1].at_once, op))
-            if number + 2 == len(stages) and saves:  # who saves takes no batch out of the buffer
+            if number + 2 == len(stages) and saves:  # a stage that waits for a checkpoint takes no batch
                 self._wanted.append((GATE, batch, stage.ahead + 1, op))
         elif saves:
             self._wanted.append((GATE, batch, 1, op))
 
     def _hand_over(self, rank: int, stage: Stage, op: OpRef) -> OpRef:
-        """The host takes the batch over from a worker."""
+        """Write the op with which the host takes a batch from a worker."""
         program = self.programs[rank]
         cost = host_cost(program, stage.handoff, self.builder)
         label = self.builder.label(f"{stage.name} handed over", "busy", program.scope.host, program.name)
@@ -222,7 +227,7 @@ class Writer:
         return self.builder.indexed(label, cost, [op], time=0 if cost >= 0 else ticks.femtoseconds(stage.handoff), queue=queue)
 
     def _save(self, saving: Saving) -> OpRef:
-        """A checkpoint after the last stage; what the next batch of it waits for."""
+        """Write a checkpoint after the last stage, and return the op that its next batch waits for."""
         program, queue = self.programs[0].name, self._queue(0, WRITE, saving.write.device)
         trained = self._marks["stage", 0, len(self.lines[0]) - 1][-1]
         after = [trained] if trained is not None else []
@@ -244,7 +249,7 @@ class Writer:
         self._marks.setdefault(mark, []).append(op)
 
     def _tie(self, body: Body) -> None:
-        """The edges wanted in a body, from this batch, an earlier one of it, or one of the bodies before."""
+        """Write the edges of a body, from this batch, an earlier one, or one of the previous bodies."""
         size = len(body.batches)
         for mark, batch, lag, op in self._wanted:
             at = batch - lag
@@ -277,7 +282,7 @@ class Writer:
         return Label(written.name, written.op.kind, written.op.at(0).device, self.programs[rank].name)
 
     def _ends(self, rank: int, number: int, at: int) -> tuple[Label, Label]:
-        """Labels of the first and the last op of one op of a stage."""
+        """Return the labels of the first and the last graph op of one op of a stage."""
         written = self._ops[rank, number][at]
         label = self._label(rank, written)
         if written.op.exchange is not None:
@@ -296,7 +301,7 @@ class Writer:
         return tuple(self.builder.label_at(step.label) for gathering in meeting.gatherings for step in gathering.steps)
 
     def _meeting(self, number: int, at: int) -> Collective | None:
-        """The collective of all programs at an op of a stage; None once the mistakes are noted."""
+        """Return the collective of all programs at an op of a stage, or None if mistakes were noted."""
         label = self.builder.label
         ops, placed = [], []
         for rank, program in enumerate(self.programs):
