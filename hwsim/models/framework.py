@@ -144,7 +144,7 @@ SOFTWARE: Final[Mapping[str, Software]] = {
     "tensorflow-ngc": Software(moved=1.31, dispatch=24e-6, number=2e-9, step=2e-3, waits=1.4e-3, array=30e-6),
     # Python issues every op, 42 us each, as in the book's loop of additions (d2l 13.2); other constants are unknown.
     "mxnet-eager": Software(dispatch=42e-6, array=42e-6, eager=True),
-    # The book's notebooks: `moved` and the step of Keras are fitted to cells that `calibrate/published/cnn_d2l.py` does not score.
+    # The book's notebooks: `moved` and the Keras step are fitted to cells that `calibrate/published/cnn_d2l.py` does not score.
     "pytorch-eager": Software(moved=1.6, dispatch=50e-6, step=2e-3, array=60e-6, eager=True),
     "tensorflow-keras": Software(moved=1.2, dispatch=24e-6, number=2e-9, step=3e-3, array=30e-6, eager=True),
     "tensorflow-xla": Software(moved=0.83, dispatch=22e-6, number=1.75e-9, step=2e-3, waits=2.6e-3, array=30e-6),

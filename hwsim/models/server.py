@@ -61,7 +61,7 @@ class Promise:
 class Room:
     """The part of a GPU's memory that holds the KV cache."""
 
-    of: Literal["all", "free"] | None = field("base of `part`: the whole GPU memory, weights included; or the memory free "
+    of: Literal["all", "free"] | None = field("base of `part`: all: the whole GPU memory, weights included; free: the memory "
                                               "beside weights and reserves", default=None)  # fmt: skip
     part: Ratio | None = field("share of that memory that the server may use", default=None, exclusive_minimum=0.0, maximum=1.0)
     kept: Bytes | None = field("memory reserved for the CUDA context, libraries and CUDA graphs", default=None)
