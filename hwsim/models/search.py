@@ -192,13 +192,9 @@ class Search:
                 count, first = refused.get(key, (0, message))
                 refused[key] = count + 1, first
                 continue
-            if (
-                laid.summing == 1 and candidate.level > 0 and "sharding" not in self.fixed
-            ):  # a single replica has nothing to shard: equal to zero-0
+            if laid.summing == 1 and candidate.level > 0 and "sharding" not in self.fixed:  # nothing to shard: equal to zero-0
                 continue
-            if (
-                candidate.level == 3 and candidate.pp > 1 and "sharding" not in self.fixed
-            ):  # same exchanges as zero-1, but more memory
+            if candidate.level == 3 and candidate.pp > 1 and "sharding" not in self.fixed:  # exchanges of zero-1, more memory
                 continue
             need = largest(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
             candidates.append(Candidate(laid, need))
