@@ -117,7 +117,7 @@ def test_a_generation_without_a_file_is_as_its_vendor() -> None:
 
 
 def test_an_unknown_class_is_a_mistake() -> None:
-    with pytest.raises(SpecError, match=r"no class 'nvidia/hoper' of gpu"):
+    with pytest.raises(SpecError, match=r"unknown class 'nvidia/hoper' of gpu"):
         gpu(who="class: nvidia/hoper,")
 
 

@@ -128,7 +128,7 @@ def test_a_mistake_in_the_parts_is_said_with_its_place(text: str, message: str) 
         ("{between: [cpu0, gpu0], kind: pcie, gen: 7, lanes: 16}", "7 is not one of 1, 2, 3, 4, 5, 6"),
         ("{between: [cpu0], kind: pcie, gen: 3, lanes: 16}", "expected a list of 2, got"),
         ("{kind: pcie, gen: 3, lanes: 16}", "expected either `between` or `topology`"),
-        ("{topology: ring, kind: nvlink, gen: 2}", "'of' is missing"),
+        ("{topology: ring, kind: nvlink, gen: 2}", "`topology: ring` requires `of`"),
         ("{topology: star, of: gpu*, kind: nvlink, gen: 2}", "'hub' is missing"),
         ("{topology: hybrid-cube-mesh, of: gpu*, kind: nvlink, gen: 2}", "requires 8 members, got 4"),
         ("{between: [cpu, psw], kind: pcie, gen: 3, lanes: 16}", "cpu is several sockets: expected a device"),

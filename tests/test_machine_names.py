@@ -101,7 +101,7 @@ def test_one_wants_one(cluster: Machine) -> None:
     assert cluster.one("gpu1", "node3") == "node3.gpu1"
     with pytest.raises(UnknownName, match="48 parts"):
         cluster.one("gpu*")
-    with pytest.raises(UnknownName, match="missing"):
+    with pytest.raises(UnknownName, match="expected a name"):
         cluster.one([])
     with pytest.raises(UnknownName, match="12 parts"):
         cluster.one("nic")

@@ -1,8 +1,7 @@
 """Construction of a machine from the tree of a file.
 
 Each part is decoded once, regardless of its count: 1024 equal nodes are one layout and a number. The order of parts and links in
-    the
-file does not affect the result.
+the file does not affect the result.
 """
 
 from __future__ import annotations

@@ -9,15 +9,14 @@ Terms:
     host, core   host: an inner machine, or a device that forwards no traffic; core: all other devices (`hwsim.machine.hosts`)
     capacity     by number (`hwsim.machine.numbering`)
     code         integer of a pair; pairs with equal codes are equivalent: at equal places in equal hosts with equal wiring
-    class        `_PairClass`: the pairs with one code and handling, described by a shape and by capacities relative to their
-    hosts shape        `_Shape`: a cost without names; several classes can have one shape relative     (base, offset, direction):
-    a capacity number relative to a host of the pair, so that it holds for the entire class pattern      `_Pattern`: a class in
-    terms of a skeleton (`hwsim.machine.skeleton`), which serves pairs over other switches row          entry of the column of
-    capacities: one for each pair and capacity
+    class        `_PairClass`: the pairs with one code and handling; it has a shape, and capacities relative to the hosts
+    shape        `_Shape`: a cost without names; several classes can have one shape
+    relative     (base, offset, direction): a capacity number relative to a host of the pair, valid for all pairs of the class
+    pattern      `_Pattern`: a class in terms of a skeleton (`hwsim.machine.skeleton`), which serves pairs over other switches
+    row          entry of the column of capacities: one for each pair and capacity
 
 Example: four nodes, of which node0 and node1 are linked to switch sw0, node2 and node3 to sw1. Transfers within a switch have one
-    shape,
-transfers between the switches another. Both pairs between the switches also have one code, thus one class.
+shape, transfers between the switches another. Both pairs between the switches also have one code, thus one class.
 
     >>> from hwsim.machine import build
     >>> from hwsim.spec import Mistakes, tree_of

@@ -5,9 +5,8 @@
     gpu0 ... gpu3 behind a switch with nic0, nic1              gpu2 and gpu3 use nic1
 
 Only a GPU uses several NICs: GPU libraries open channels on all nearby NICs, while a program on a CPU uses one. Traffic of a GPU
-    uses
-only its own NICs at both ends, even if a route through another NIC of its node had fewer switches. Other NICs are used only if
-its own NICs have no route.
+uses only its own NICs at both ends, even if a route through another NIC of its node had fewer switches. Other NICs are used only
+if its own NICs have no route.
 
 Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet (a GPU uses the nearest NICs; GPUs with the same
 NICs start at different ones, and channels use them in turn).

@@ -6,8 +6,7 @@ logarithm. A key that a part states is never changed, even if it is 0 or 100 %. 
 nothing is filled in.
 
     launch: {stream: {value: 2.54 us, spread: 3 %, parts: 2, ref: "..."}}
-    l2: {latency: {value: 213 / $clock, spread: 9 %, parts: 3}}           expression of other numbers of the part: $clock, $sms,
-        $memory_bandwidth
+    l2: {latency: {value: 213 / $clock, spread: 9 %, parts: 3}}           expression of numbers such as $clock, $sms
     bandwidth: {value: [36 B * $clock * $sms, 2 TB/s], ...}               first one that can be evaluated
 
 A mapping can state `spread`, `parts` and `ref` for all of its numbers. A mapping or a number can have conditions: `needs: sms`

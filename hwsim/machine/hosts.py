@@ -12,8 +12,7 @@ The result contains exactly the devices that a search of the whole machine finds
 instead.
 
 Example: in a pod of four nodes with one NIC each at one switch, the route from node0.gpu to node1.gpu is node0.gpu, node0.nic |
-    switch |
-node1.nic, node1.gpu. All 12 pairs of nodes share both inner stretches, which are computed once.
+switch | node1.nic, node1.gpu. All 12 pairs of nodes share both inner stretches, which are computed once.
 """
 
 from __future__ import annotations

@@ -191,8 +191,7 @@ class Draws:
     """The costs of many transfers as columns, in the order of the given pairs.
 
     Two pairs of one shape have equal costs except for names: equal amounts (bit for bit) of capacities with equal rates, and
-        equal
-    latency, floor and share. Pairs of different shapes may also have equal costs.
+    equal latency, floor and share. Pairs of different shapes may also have equal costs.
 
     Args:
         shape: shape of each pair; shapes are numbered in the order of their first pairs.

@@ -1,8 +1,7 @@
 """Equivalent routes over different switches: the skeleton of a pair of hosts describes its routes without names.
 
 Problem: thousands of pairs of nodes have routes over different switches that cost the same. `hwsim.machine.bulk` computes one of
-    them
-and transfers the result to the others, if their skeletons are equal.
+them and transfers the result to the others, if their skeletons are equal.
 
 A route depends only on the order of equally distant switches by name, not on the names themselves. Suppose that the switches on
 the shortest routes of two pairs of hosts correspond, layer by layer and rank by rank in that order, with wires of the same
@@ -15,15 +14,14 @@ Terms:
     rank         index of a core device in its layer, in natural order of names
     position     `Position`: (layer, rank) of a core device
     skeleton     `Skeleton`: the layers of a pair of devices, and a key that is equal for pairs with equivalent routes
-    place        `Place`: a capacity in terms of a skeleton: of a core device, of a wire in the core, or of a wire between host
-    and core index        which of several capacities of a device, or of several parallel wires direction    of a wire: 0 from
-    source to target, 1 back, `BOTH` for the limit of both directions (out of a host: 0, into it: 1)
+    place        `Place`: a capacity in terms of a skeleton: of a core device, of a wire in the core, or of a wire to a host
+    ordinal      which of several capacities of a device, or of several parallel wires
+    direction    of a wire: 0 from source to target, 1 back, `BOTH` for the limit of both directions; of a host: 0 out, 1 in
 
 Example: node0 and node1 are linked to switch leaf0, node2 and node3 to leaf1, and both leaves to spine0. The pairs (node0, node2)
-    and
-(node3, node1) have the layers [leaf0], [spine0], [leaf1] and [leaf1], [spine0], [leaf0], thus equal keys. The wire spine0->leaf1
-of the first route has the place CoreWire(start=(1, 0), end=(2, 0), index=0, direction=0). In the second pair, that place is the
-wire spine0->leaf0.
+and (node3, node1) have the layers [leaf0], [spine0], [leaf1] and [leaf1], [spine0], [leaf0], thus equal keys. The wire
+spine0->leaf1 of the first route has the place CoreWire(start=(1, 0), end=(2, 0), ordinal=0, direction=0). In the second pair,
+that place is the wire spine0->leaf0.
 """
 
 from __future__ import annotations
@@ -56,18 +54,18 @@ class Skeleton(NamedTuple):
 
 
 class CoreDevice(NamedTuple):
-    """A place: capacity `index` of the core device at `position`."""
+    """A place: capacity `ordinal` of the core device at `position`."""
 
     position: Position
-    index: int
+    ordinal: int
 
 
 class CoreWire(NamedTuple):
-    """A place: a direction of wire `index` among those between two core devices; `start` is nearer to the source."""
+    """A place: a direction of wire `ordinal` among those between two core devices; `start` is nearer to the source."""
 
     start: Position
     end: Position
-    index: int
+    ordinal: int
     direction: int
 
 
@@ -78,14 +76,14 @@ class HostWire(NamedTuple):
         is_target: whether the host is that of the target.
         local: number of the device in its host.
         position: position of the core device.
-        index: index among the wires between the two devices.
+        ordinal: index among the wires between the two devices.
         direction: 0 out of the host, 1 into it, or BOTH.
     """
 
     is_target: bool
     local: int
     position: Position
-    index: int
+    ordinal: int
     direction: int
 
 
@@ -151,16 +149,16 @@ class Skeletons:
         """Return the number of the capacity at a place of an equivalent skeleton; the inverse of `place`."""
         table = self._numbering.table(self._layout)
         match place:
-            case CoreDevice(position=(layer, rank), index=index):
+            case CoreDevice(position=(layer, rank), ordinal=index):
                 part, member, _ = self._layout.at(layers[layer][rank])
                 part_index = self._layout.place(part)
                 return table.starts[part_index] + member * table.each[part_index] + index
-            case CoreWire(start=(layer, rank), end=(end_layer, end_rank), index=index, direction=direction):
+            case CoreWire(start=(layer, rank), end=(end_layer, end_rank), ordinal=index, direction=direction):
                 a, b = layers[layer][rank], layers[end_layer][end_rank]
                 wire = self._core_wires[a, b][index]
                 is_reversed = self._layout.wires.a[wire] != a
                 return table.wires + 3 * wire + (direction if direction == BOTH or not is_reversed else 1 - direction)
-            case HostWire(is_target=is_target, local=local, position=(layer, rank), index=index, direction=direction):
+            case HostWire(is_target=is_target, local=local, position=(layer, rank), ordinal=index, direction=direction):
                 wire = self._wires_between(hosts[is_target], local, layers[layer][rank])[index]
                 is_out = self._hosts.owner[self._layout.wires.a[wire]] >= 0
                 return table.wires + 3 * wire + (direction if direction == BOTH or is_out else 1 - direction)

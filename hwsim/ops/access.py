@@ -4,10 +4,9 @@
 
 The op runs on the queue `compute` of its device. Patterns:
 
-sequential, strided: prefetchers follow the accesses, and whole cache lines are transferred.
-random: the device has many cache misses in flight.
-dependent: each access needs the result of the one before it, as in pointer chasing; each core follows `chains` of them in
-    parallel.
+    sequential, strided   prefetchers follow the accesses, and whole cache lines are transferred
+    random                the device has many cache misses in flight
+    dependent             each access needs the result of the one before it; each core follows `chains` of them in parallel
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ The op runs on the queue `compute` of its device. The traffic is the minimum: ev
 as with perfect blocking for caches.
 
 Quantized layers: `dtype: fp8` computes in fp8. If the GPU has a model of casts, A is read in 16 bits and cast first, and C is
-    written in
-16 bits. `scales: block` selects kernels with one scale per block. `dtype: bf16, weights: int4` reads B in four bits and computes
-in bf16. `software: vllm` selects the kernels of that framework, if the GPU distinguishes them.
+written in 16 bits. `scales: block` selects kernels with one scale per block. `dtype: bf16, weights: int4` reads B in four bits
+and computes in bf16. `software: vllm` selects the kernels of that framework, if the GPU distinguishes them.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ start with log2 of the ranks, and the bytes of all-gather and all-to-all with ra
 Source: the shape: fitted; regimes as in SimGrid's SMPI (Degomme et al., IEEE TPDS 28(8), 2017).
 Error: docs/validation/collectives.md.
 Range: the machine, the number of ranks per node and the MPI implementation of the fit. The sizes at which a collective switches
-    its
-algorithm are known only where they were measured.
+its algorithm are known only where they were measured.
 """
 
 from __future__ import annotations

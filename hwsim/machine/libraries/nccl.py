@@ -13,9 +13,8 @@ n: ranks.  k: nodes.  S: bytes.  hop: time of a step between nodes; from NCCL's 
 bus: bandwidth of the rings on the machine's links, times the efficiency of the bottleneck link.
 
 Protocols: LL and LL128 send flags with the data, so that steps are short but only part of the rate is data (4 of 8 bytes, 120 of
-    128).
-Simple sends large chunks, with long steps. A step of LL is longer by `wide` if a message fills all channels. The S/n bytes that a
-rank keeps for itself also pass through its kernel (`kept`), which halves the rate of two GPUs.
+128). Simple sends large chunks, with long steps. A step of LL is longer by `wide` if a message fills all channels. The S/n bytes
+that a rank keeps for itself also pass through its kernel (`kept`), which halves the rate of two GPUs.
 
 The parts `nvlink3`, `nvlink4`, `nvlink5` and `pcie` contain the constants of a generation of links. A machine adds `start`, which
 depends on the software that calls NCCL, and the fraction of the link rate that long messages reach. With `choice: tables`, NCCL's

@@ -22,8 +22,7 @@ class Overheads:
     S: message size.  B: bandwidth of long messages.  h: `knee`, extra bytes that appear as the message grows.
 
     Source of the knee: fitted, 2.1 % average error, cross-validated over sizes, for an all-reduce among 8 H200 from 32 KiB to 16
-        GiB
-    (stas00/ml-engineering@744d01e18b79, network/README.md); a straight line fitted to the same data has 10.5 %.
+    GiB (stas00/ml-engineering@744d01e18b79, network/README.md); a straight line fitted to the same data has 10.5 %.
     """
 
     kind: ClassVar[str] = "overheads"

@@ -1,17 +1,14 @@
 """Custom all-reduce kernels of inference frameworks, which replace NCCL: each GPU reads the memory of its peers directly.
 
-    one-shot      start + (n - 2) peer + (n - 1) S / (one x bus)                     each rank reads all arrays of its peers
-    two-shot      start + (n - 2) peer + sync + 2 (n - 1)/n S / (two x bus)          each rank sums its part, then reads the other
-    sums
+    one-shot      start + (n - 2) peer + (n - 1) S / (one x bus)                     each rank reads the arrays of its peers
+    two-shot      start + (n - 2) peer + sync + 2 (n - 1)/n S / (two x bus)          each rank sums its part, then reads the sums
 
 n: ranks.  S: bytes.  The faster of the two is used for messages of up to `largest` bytes, one-shot only if a rank reads at most
-    `reads`
-bytes. NCCL handles longer messages, more ranks than `ranks`, and several nodes. The kernel starts from a CUDA graph, so that its
-time does not include a launch by the host.
+`reads` bytes. NCCL handles longer messages, more ranks than `ranks`, and several nodes. The kernel starts from a CUDA graph, so
+that its time does not include a launch by the host.
 
 Source: vllm-project/vllm csrc/custom_all_reduce.cuh; NVIDIA/TensorRT-LLM, customAllReduceKernels.cu; sgl-project/sglang.
-    Constants:
-fitted to half of the sizes in ai-dynamo/aiconfigurator@095f58a51c4c on nine machines.
+Constants: fitted to half of the sizes in ai-dynamo/aiconfigurator@095f58a51c4c on nine machines.
 Error: docs/validation/collectives.md.
 Range: one node; NVLink of generations 3 to 5, and two GPUs on PCIe. Versions differ: vLLM 0.14 to 0.24, TensorRT-LLM 1.0 to
 1.3, SGLang 0.5.
