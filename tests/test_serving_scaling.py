@@ -121,7 +121,7 @@ def test_the_run_waits_for_the_start_of_a_copy_and_not_for_requests(way: str) ->
     keys: dict[str, Any] = {"device": "gpu0..1", "arrivals": {"every": "50 ms"}, "requests": 4}
     run = served(way, **keys, scale={**RULES, "least": 0})
     waits = {str(share.cause): share.time_fs / 1e15 for share in run.limited_by}
-    assert waits["start of a copy"] == pytest.approx(0.7, abs=0.16)
+    assert waits["replica start"] == pytest.approx(0.7, abs=0.16)
     assert waits.get("arrivals", 0) < 0.06
     assert sum(spent for cause, spent in waits.items() if "waiting to start" in cause) < 0.01  # fits: the front end
     [longest, *_] = bounds_of(run.timeline, run.devices)

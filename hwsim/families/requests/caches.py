@@ -153,7 +153,7 @@ class CacheSimulation:
         self._counted = dict.fromkeys(
             ("accesses", "lines", "memory_reads", "write_backs", "transfers", "prefetched", "tlb_misses"), 0
         )
-        self._access = self._machinery()
+        self._access = self._access_function()
 
     @property
     def counters(self) -> dict[str, float]:
@@ -222,16 +222,16 @@ class CacheSimulation:
         while heap and heap[0][0] <= until:
             time, _, actor = heappop(heap)
             another = heap[0][0] if heap else math.inf  # continue with this core until another one is due
-            served, rows, core, window, flying, at = actor.served, actor.rows, actor.core, actor.window, actor.flying, actor.next
+            served, rows, core, window, flying = actor.served, actor.rows, actor.core, actor.window, actor.flying
             issued, start, finish = served.issued, served.start, served.finish
             address, size, write = served.address, served.size, served.write
-            begun, last = at, len(rows)
+            index, begun, last = actor.next, actor.next, len(rows)
             while True:
-                row = rows[at]
+                row = rows[index]
                 issued[row] = start[row] = time
                 finish[row] = ends = access(time, core, address[row], size[row], write[row])
-                at += 1
-                if at == last:
+                index += 1
+                if index == last:
                     break
                 upcoming = time + gap
                 if window == 1 or ends > time + quick:
@@ -242,14 +242,14 @@ class CacheSimulation:
                         actor.gate = gone
                     if actor.gate > upcoming:
                         upcoming = actor.gate
-                arrives = served.at[rows[at]]
+                arrives = served.at[rows[index]]
                 time = max(upcoming, arrives)
                 if time >= another or time > until:
                     heappush(heap, (time, self._order(), actor))
                     break
-            actor.next = at
-            served.left -= at - begun
-            counts["accesses"] += at - begun
+            actor.next = index
+            served.left -= index - begun
+            counts["accesses"] += index - begun
 
     def _transfer(self, core: int, other: int, coherence: Coherence | None) -> Seconds:
         """Return the time to transfer a line between two cores (s)."""
@@ -258,7 +258,7 @@ class CacheSimulation:
         near = coherence.cluster_cores is None or core // coherence.cluster_cores == other // coherence.cluster_cores
         return coherence.cluster if near or coherence.across is None else coherence.across
 
-    def _machinery(self) -> Callable[[float, int, int, int, bool], float]:
+    def _access_function(self) -> Callable[[float, int, int, int, bool], float]:
         """Return the function of one access; closures over local names make it fast."""
         sets, of, times, ways, victim = self._sets, self._of, self._times, self._ways, self._victim
         hits, events = self._hits, self._counted

@@ -181,8 +181,8 @@ def addresses(
         regular: use the banks in turn; otherwise at random.
     """
     draw = np.random.default_rng(seed)
-    every = dram.banks * dram.pseudo_channels
-    used = every if banks is None else max(1, min(banks, every))
+    bank_count = dram.banks * dram.pseudo_channels
+    used = bank_count if banks is None else max(1, min(banks, bank_count))
     channel, turn = np.arange(count) % dram.channels, np.arange(count) // dram.channels
     bank = turn % used if regular else draw.integers(0, used, count)
     rows, again = draw.integers(0, 1 << 16, count).tolist(), (draw.random(count) < row_hit).tolist()

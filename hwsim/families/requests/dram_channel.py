@@ -118,7 +118,7 @@ class Channel:
         best = min(best for best in self._best if best is not None)
         time, _, command, bank = best
         if time > self._refresh:
-            self._close_all()
+            self._refresh_all()
             return None
         lane = bank % self._lanes
         if command == _ACTIVATE:
@@ -196,7 +196,7 @@ class Channel:
         dram, stamps = self._dram, self._stamp
         acts = self._acts[lane]
         free = max(acts[0] + dram.tFAW, acts[3] + dram.tRRD_S, self._row_bus)
-        soonest = _first(self._act_later[lane], self._act_now[lane], free, stamps)
+        soonest = _next_command(self._act_later[lane], self._act_now[lane], free, stamps)
         best: _Best | None = None
         if soonest is not None:
             time, age, bank = soonest
@@ -206,7 +206,7 @@ class Channel:
             later, ready = self._col_later[group], self._col_now[group]
             if later or ready:
                 free = self._group_col[group] + self._ccd_l
-                soonest = _first(later, ready, max(bus, free), stamps)
+                soonest = _next_command(later, ready, max(bus, free), stamps)
                 if soonest is not None and (best is None or soonest < best):
                     best = (soonest[0], soonest[1], _COLUMN, soonest[2])
         return best
@@ -231,7 +231,7 @@ class Channel:
             self._plan(bank)
         self._best = [self._choose(lane) for lane in range(self._lanes)]
 
-    def _close_all(self) -> None:
+    def _refresh_all(self) -> None:
         """Refresh all banks, which closes all rows."""
         dram = self._dram
         back = self._refresh + dram.tRTP + dram.tRP + dram.tRFC
@@ -246,10 +246,10 @@ class Channel:
         missed = int((now - self._refresh) / self._dram.tREFI)
         self._refresh += missed * self._dram.tREFI
         self.refreshes += missed
-        self._close_all()
+        self._refresh_all()
 
 
-def _first(
+def _next_command(
     later: list[tuple[float, int, int, int]], ready: list[tuple[int, int, int]], free: float, stamps: list[int]
 ) -> tuple[float, int, int] | None:
     """Return (time, age, bank) of the next command once the bus is free: the oldest ready one, or the first to become ready."""

@@ -25,22 +25,22 @@ def latency_curve(name: str, make: Callable[[], Play], wanted: Requests, *, seed
         wanted: requests of an op, whose size and pattern are used.
         seed: seed of arrivals.
     """
-    alike = replace(wanted, count=REQUESTS, depth=None, pattern="random" if wanted.pattern == "dependent" else wanted.pattern)
+    requests = replace(wanted, count=REQUESTS, depth=None, pattern="random" if wanted.pattern == "dependent" else wanted.pattern)
     play = make()
-    flat_out = play.requests(alike, play.span, 0.0)
+    flat_out = play.requests(requests, play.span, 0.0)
     serve(play.simulation, flat_out)
-    most = len(flat_out) / flat_out.end
+    max_rate = len(flat_out) / flat_out.end
     points = []
-    for number, load in enumerate(LOADS):
+    for index, load in enumerate(LOADS):
         play = make()
-        served = play.requests(alike, play.span, 0.0)
-        served.at = poisson(load * most, len(served), seed + number)
+        served = play.requests(requests, play.span, 0.0)
+        served.at = poisson(load * max_rate, len(served), seed + index)
         serve(play.simulation, served)
         row = statistics(name, [served], {})
         points.append(
             LoadPoint(
                 load=load,
-                rate=load * most,
+                rate=load * max_rate,
                 mean_s=row.latency_mean_s,
                 p50_s=row.latency_p50_s,
                 p95_s=row.latency_p95_s,

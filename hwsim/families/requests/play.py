@@ -36,9 +36,9 @@ class Players:
         self._simulations = simulations
         self._active: dict[str, _Player] = {}
         device_of = {capacity.name: capacity.device for capacity in graph.capacities}
-        costs = (_beside(cost, device_of) if _plays(cost, simulations) else cost for cost in graph.costs)
+        costs = (_without_device(cost, device_of) if _is_simulated(cost, simulations) else cost for cost in graph.costs)
         self.graph = replace(graph, costs=tuple(costs))
-        self._refuse_many()
+        self._check_count()
 
     def server(self, driver: Host) -> Server:
         """Start one SimPy process per device; return the function that `hwsim.engine.simulate` calls for each op."""
@@ -72,7 +72,7 @@ class Players:
             rows.append(replace(row, took_s=took))
         return tuple(rows)
 
-    def _refuse_many(self) -> None:
+    def _check_count(self) -> None:
         """Check the number of requests.
 
         Raises:
@@ -92,11 +92,11 @@ class Players:
                 )
 
 
-def _plays(cost: Cost, simulations: Mapping[str, Play]) -> bool:
+def _is_simulated(cost: Cost, simulations: Mapping[str, Play]) -> bool:
     return cost.requests is not None and cost.requests.device in simulations
 
 
-def _beside(cost: Cost, device_of: Mapping[str, str]) -> Cost:
+def _without_device(cost: Cost, device_of: Mapping[str, str]) -> Cost:
     """Return a cost without the demands on its device."""
     device = cost.requests.device if cost.requests else ""
     latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and term.holder != device)
@@ -136,7 +136,7 @@ class _Player:
 
     def _play(self) -> Generator[simpy.Event, Any, None]:
         while True:
-            wait = self._ahead()
+            wait = self._advance()
             self._asleep = True
             try:
                 yield self._env.event() if wait is None else self._env.timeout(wait)
@@ -144,11 +144,11 @@ class _Player:
                 continue
             self._asleep = False
 
-    def _ahead(self) -> int | None:
+    def _advance(self) -> int | None:
         """Complete ops and advance to the next event of another process; return the time to wait (fs), None: for a new op."""
         time, simulation = int(self._env.now), self.simulation
         while True:
-            self._decide()
+            self._schedule_ends()
             for op in [op for op, end in self._ends.items() if end <= time]:
                 del self._ends[op]
                 self._driver.finish(op)
@@ -164,7 +164,7 @@ class _Player:
                 return math.ceil(soonest) - time
             simulation.advance(due)
 
-    def _decide(self) -> None:
+    def _schedule_ends(self) -> None:
         for op, served in list(self._running.items()):
             if not served.left:
                 del self._running[op]

@@ -131,7 +131,7 @@ class SsdSimulation:
         self._order = count().__next__
         self._chip_time, self._channel_time = [0.0] * chips, [0.0] * channels
         self._written = self._read = 0
-        self._run = self._machinery()
+        self._run = self._run_function()
 
     @property
     def counters(self) -> dict[str, float]:
@@ -159,7 +159,7 @@ class SsdSimulation:
     def advance(self, until: float) -> None:
         self._run(until)
 
-    def _machinery(self) -> Callable[[float], None]:
+    def _run_function(self) -> Callable[[float], None]:
         """Return the function of `advance`; closures over local names make it fast."""
         heap, order, queues, running, inside = self._heap, self._order, self._queue, self._running, self._inside
         channels, planes, link, overhead = self._channels, self._planes, self._link, self._overhead
@@ -180,27 +180,27 @@ class SsdSimulation:
                 return
             if going:
                 chip, size = going.popleft()
-                held = size / bandwidth
-                heappush(heap, (time + held, order(), _OUT, chip, _NOBODY))
+                busy_s = size / bandwidth
+                heappush(heap, (time + busy_s, order(), _OUT, chip, _NOBODY))
             else:
                 chip = wanting.popleft()
                 queue = queues[chip]
                 first = queue.popleft()
                 batch = [first]
                 if queue and planes > 1:
-                    _take_along(queue, batch, planes)
-                job, held, work = first[2], command, read
+                    _take_multi_plane(queue, batch, planes)
+                job, busy_s, work = first[2], command, read
                 if job == _WRITE:
                     work = program + max([page[7] for page in batch])
                     for page in batch:
-                        held += page[3] / bandwidth
+                        busy_s += page[3] / bandwidth
                 running[chip], inside[chip], began[chip] = batch, len(batch), time
-                heappush(heap, (time + held + work, order(), _DONE, chip, _NOBODY))
+                heappush(heap, (time + busy_s + work, order(), _DONE, chip, _NOBODY))
                 if wanting and not woken[channel]:
                     woken[channel] = True
-                    heappush(heap, (time + held, order(), _FREE, channel, _NOBODY))
-            free[channel] = time + held
-            channel_time[channel] += held
+                    heappush(heap, (time + busy_s, order(), _FREE, channel, _NOBODY))
+            free[channel] = time + busy_s
+            channel_time[channel] += busy_s
 
         def run(until: float) -> None:
             while heap and heap[0][0] <= until:
@@ -314,7 +314,7 @@ class SsdSimulation:
             heappush(self._heap, (finish, self._order(), _FINISH, 0, stream))
 
 
-def _take_along(queue: deque[_Page], batch: list[_Page], planes: int) -> None:
+def _take_multi_plane(queue: deque[_Page], batch: list[_Page], planes: int) -> None:
     """Move to `batch` the pages of a multi-plane command: same job, die and index in the block, on different planes."""
     _, _, job, _, die, plane, offset, _ = batch[0]
     taken, places = {plane}, []

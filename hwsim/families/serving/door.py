@@ -18,7 +18,7 @@ class Infer(Door):
     """The interface of `infer:` workloads to the rest of hwsim."""
 
     quantities: Mapping[str, Dimension] = {  # see `hwsim.families.serving.results.statistics`
-        **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in STATISTICS},
+        **{f"{measure}_{part}": TIME for measure in ("ttft", "tpot", "latency") for part in STATISTICS},
         "requests_per_s": RATE,
         "tokens_per_s": RATE,
         "goodput": RATE,

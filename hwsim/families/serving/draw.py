@@ -47,12 +47,12 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         for number, service in enumerate(result.serving):
             above = grid[rows * number].subgridspec(1, 2, width_ratios=[3, 2])
             left = figure.add_subplot(above[0])
-            _requests(left, service)
-            _distribution(figure.add_subplot(above[1]), service)
+            _plot_requests(left, service)
+            _plot_distribution(figure.add_subplot(above[1]), service)
             if count > 1:
                 left.set_title(service.name or result.workload)
-            _course(figure.add_subplot(grid[rows * number + 1]), service)
-            _spread(figure.add_subplot(grid[rows * number + 2]), service)
+            _plot_course(figure.add_subplot(grid[rows * number + 1]), service)
+            _plot_breakdowns(figure.add_subplot(grid[rows * number + 2]), service)
             for index, scaling in enumerate(service.scalings):
                 copies = figure.add_subplot(grid[rows * number + 3 + index])
                 steps(copies, scaling, (COLOURS[0], COLOURS[5]))
@@ -60,11 +60,11 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
                     copies.set_ylabel("decode replicas" if index else "prefill replicas")
                 legend_above(copies, list(copies.lines))
         more = f"{result.serving[0].requests:,} requests"
-        titled(figure, _finding(result.serving[0]), about(result.workload, result.machine, result.settings, more))
+        titled(figure, _title(result.serving[0]), about(result.workload, result.machine, result.settings, more))
     return (buffer.getvalue(),)
 
 
-def _finding(service: ServiceStatistics) -> str:
+def _title(service: ServiceStatistics) -> str:
     """Return the title: the 95th percentile of TTFT and latency."""
     latency = f"end-to-end latency {format_quantity(service.latency.p95, 's')}"
     if service.first_token is None:
@@ -72,16 +72,16 @@ def _finding(service: ServiceStatistics) -> str:
     return f"p95 TTFT {format_quantity(service.first_token.p95, 's')}, p95 {latency}"
 
 
-def _first(service: ServiceStatistics) -> tuple[str, list[float], float | None]:
+def _first_latency(service: ServiceStatistics) -> tuple[str, list[float], float | None]:
     """Return (name, seconds of every request, limit in the file) of TTFT, or of the latency of a model without output."""
     if service.first_token is None:
         return "end-to-end latency", [row.end_s - row.arrival_s for row in service.rows], service.goal.latency
     return "TTFT", [row.first_token_s - row.arrival_s for row in service.rows], service.goal.ttft
 
 
-def _requests(axes: Any, service: ServiceStatistics) -> None:
+def _plot_requests(axes: Any, service: ServiceStatistics) -> None:
     """Plot every request by arrival (pale), the moving median and 95th percentile (lines), and the limit."""
-    name, seconds, limit = _first(service)
+    name, seconds, limit = _first_latency(service)
     order = np.argsort([row.arrival_s for row in service.rows], kind="stable")
     arrivals = np.array([row.arrival_s for row in service.rows])[order]
     scale, unit = time_scale(float(np.median(seconds)))
@@ -115,9 +115,9 @@ def _requests(axes: Any, service: ServiceStatistics) -> None:
     push_apart(axes, line_names(axes, ends, 4))
 
 
-def _distribution(axes: Any, service: ServiceStatistics) -> None:
+def _plot_distribution(axes: Any, service: ServiceStatistics) -> None:
     """Plot the cumulative distribution of TTFT, or of the latency."""
-    name, seconds, _ = _first(service)
+    name, seconds, _ = _first_latency(service)
     ordered = np.sort(seconds)
     scale, unit = time_scale(float(np.median(ordered)))
     axes.plot(ordered / scale, 100.0 * np.arange(1, len(ordered) + 1) / len(ordered), color=COLOURS[0])
@@ -138,7 +138,7 @@ def _distribution(axes: Any, service: ServiceStatistics) -> None:
     open_axes(axes, "y")
 
 
-def _course(axes: Any, service: ServiceStatistics) -> None:
+def _plot_course(axes: Any, service: ServiceStatistics) -> None:
     """Plot queued and running requests, and the KV cache, over time."""
     times = [state.at_s for state in service.course]
     axes.step(times, [state.waiting for state in service.course], where="post", color=COLOURS[5], label="queued", linestyle="--")
@@ -157,7 +157,7 @@ def _course(axes: Any, service: ServiceStatistics) -> None:
     legend_above(axes, handles)
 
 
-def _spread(axes: Any, service: ServiceStatistics) -> None:
+def _plot_breakdowns(axes: Any, service: ServiceStatistics) -> None:
     """Plot the latency breakdown around each percentile."""
     measure = "ttft" if service.first_token is not None else "latency"
     shown = [where for where in service.where if where.measure == measure]

@@ -42,22 +42,22 @@ class OfModels(Facts):
         """Yield throughput and load, if the run is one service."""
         from hwsim.families.serving import summary
 
-        if _alone(result):
+        if _is_single_service(result):
             yield from summary.headline(found(result)[0])
 
     def bottleneck(self, result: Result) -> tuple[str, bool]:
         """Return the main use of the replicas' time and whether it is GPU work, if the run is one service."""
         from hwsim.families.serving import summary
 
-        return summary.bottleneck(found(result)[0]) if _alone(result) else ("", False)
+        return summary.bottleneck(found(result)[0]) if _is_single_service(result) else ("", False)
 
     def rows(self, result: Result) -> Iterator[Fact]:
         """Yield the rows of each model, and of its interval."""
         from hwsim.families.serving import summary
 
         for service in found(result):
-            yield from summary.lines(service, alone=_alone(result))
-        for fast, slow in zip(*_ends(result), strict=True):
+            yield from summary.lines(service, alone=_is_single_service(result))
+        for fast, slow in zip(*_interval_ends(result), strict=True):
             yield from summary.between(fast, slow)
 
     def table(self, result: Result) -> Iterator[str]:
@@ -72,7 +72,7 @@ class OfModels(Facts):
         from hwsim.families.serving import summary
 
         body = {"serving": [summary.as_dict(service, rows=rows) for service in found(result)]}
-        ends = [[summary.as_dict(service, rows=False) for service in end] for end in _ends(result)]
+        ends = [[summary.as_dict(service, rows=False) for service in end] for end in _interval_ends(result)]
         return body | ({"serving_at_ends": ends} if "infer" in result.told_ends else {})
 
     def explained(self, result: Result, place: Place) -> Iterator[str]:
@@ -140,11 +140,11 @@ class OfModels(Facts):
 
     def numbers(self, result: Result) -> dict[str, float]:
         """Return the numbers of the first model."""
-        return _numbers(found(result))
+        return _values(found(result))
 
     def at_ends(self, result: Result) -> list[dict[str, float]]:
         """Return the numbers of the first model at both ends of the interval of kernel times."""
-        return [_numbers(end) for end in _ends(result)] if "infer" in result.told_ends else []
+        return [_values(end) for end in _interval_ends(result)] if "infer" in result.told_ends else []
 
     def sure(self, result: Result) -> bool:
         """Whether any service has an interval from measured services."""
@@ -202,12 +202,12 @@ class OfModels(Facts):
         return {"name": served.words, "value": served.value, "unit": unit, "measure": served.name}
 
 
-def _ends(result: Result) -> Sequence[Sequence[ServiceStatistics]]:
+def _interval_ends(result: Result) -> Sequence[Sequence[ServiceStatistics]]:
     """Return the models at both ends of the interval of kernel times."""
     return [end.found for end in result.told_ends["infer"]] if "infer" in result.told_ends else [(), ()]
 
 
-def _numbers(services: Sequence[ServiceStatistics]) -> dict[str, float]:
+def _values(services: Sequence[ServiceStatistics]) -> dict[str, float]:
     """Return the values of the first model, with rates of the steady state."""
     return {
         name: value
@@ -220,7 +220,7 @@ def _numbers(services: Sequence[ServiceStatistics]) -> dict[str, float]:
     }
 
 
-def _alone(result: Result) -> bool:
+def _is_single_service(result: Result) -> bool:
     """Whether the run is one service and nothing else."""
     return len(found(result)) == 1 and not result.jobs
 

@@ -12,7 +12,7 @@ from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.formats import format_quantity, format_share
 from hwsim.views.kit.table import Column, aligned
 
-WORDS, LIMITS = ({part: said[at] for part, said in CALLED.items()} for at in (0, 1))
+WORDS, LIMITS = ({part: names[index] for part, names in CALLED.items()} for index in (0, 1))
 NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "end to end"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}
 MIDDLE: Final = 50

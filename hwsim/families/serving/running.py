@@ -71,10 +71,10 @@ class Serving(Open):
             if clocked or not service.is_alone(graph.costs, used_names):
                 actors.append(service.actor)
             elif len(self.services) == 1 and not graph.total:
-                made = service.graph(graph)
-                graph = replace(graph, blocks=made.blocks, labels=made.labels, costs=made.costs, queues=made.queues)
+                ops = service.graph(graph)
+                graph = replace(graph, blocks=ops.blocks, labels=ops.labels, costs=ops.costs, queues=ops.queues)
             else:
-                actors.append(_submitting(service.graph(graph)))
+                actors.append(_submit_actor(service.graph(graph)))
         return graph, actors
 
     def told(self) -> Served:
@@ -88,9 +88,9 @@ class Serving(Open):
         return Served(found)
 
 
-def _submitting(made: OpGraph) -> Actor:
+def _submit_actor(graph: OpGraph) -> Actor:
     def actor(driver: Host) -> Waits:
-        yield driver.submit(made)
+        yield driver.submit(graph)
 
     return actor
 

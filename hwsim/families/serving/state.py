@@ -16,20 +16,18 @@ def state_of(service: ServiceStatistics) -> State:
     """Return the steady state: latencies with sampling error, overload, and latency breakdowns."""
     start = f"{service.name}." if service.name else ""
     knowns = {}
-    for each in service.sampling:
-        part = f"p{each.percentile}" if each.percentile else "mean"
-        high = math.inf if each.high_s is None else each.high_s
-        knowns[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
+    for row in service.sampling:
+        part = f"p{row.percentile}" if row.percentile else "mean"
+        high = math.inf if row.high_s is None else row.high_s
+        knowns[f"{start}{row.measure}_{part}"] = Known(row.value_s, row.low_s, high), row.short
     grows, excess = "", 0.0
     if service.overloaded:
-        came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
-        grows = f"{came} requests/s arrive, {answered} requests/s complete"
+        arrivals, completions = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
+        grows = f"{arrivals} requests/s arrive, {completions} requests/s complete"
         excess = service.grows_per_s / max(service.answered_per_s, 1e-300)
-    where = {
-        f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0
-    }
+    where = {f"{start}{row.measure}_p{row.percentile}": limited_by(row) for row in service.where if row.parts and row.mean_s > 0}
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
     in_system = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.came_s > 0 else ""
-    halves = tuple((f"{start}{measure}", each.half) for measure, each in sure_of(service).items())
+    halves = tuple((f"{start}{measure}", interval.half) for measure, interval in sure_of(service).items())
     return State(service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves, excess=excess)

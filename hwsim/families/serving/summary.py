@@ -61,12 +61,12 @@ def load(service: ServiceStatistics) -> str:
     if service.warm_up:
         part = format_share(service.warm_up / (service.warm_up + service.requests))
         warm = f" after a warm-up of {service.warm_up:,} ({part})"
-    return f"{rate}{_count(service.requests)} in {_time(service.span_s)}{warm}"
+    return f"{rate}{_format_requests(service.requests)} in {_time(service.span_s)}{warm}"
 
 
 def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
     """Return the main use of the replicas' time, and whether it is GPU work."""
-    spent = _spent(service)
+    spent = _time_shares(service)
     if not spent:
         return "", False
     name, share = spent[0]
@@ -77,17 +77,17 @@ def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
 
 def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Fact]:
     """Yield the lines of the summary; `alone`: throughput and load are in the headline of the run."""
-    of = f"{service.name}: " if service.name else ""
+    prefix = f"{service.name}: " if service.name else ""
     if not alone:
-        yield from (fact._replace(text=of + fact.text) for fact in headline(service))
-    yield from (fact._replace(text=of + fact.text) for fact in _lines(service))
+        yield from (fact._replace(text=prefix + fact.text) for fact in headline(service))
+    yield from (fact._replace(text=prefix + fact.text) for fact in _lines(service))
 
 
 def _lines(service: ServiceStatistics) -> Iterator[Fact]:
-    yield Fact("replicas", f"{_replicas(service)}; batch size {service.batch_mean:.3g} on average")
-    for part, each in zip(("prefill: ", "decode: ") if service.prompt_copies else ("",), service.scalings, strict=False):
-        yield Fact("autoscaling", part + scaling.line(each))
-    yield Fact("GPU time", ", ".join(f"{name} {format_share(share)}" for name, share in _spent(service)))
+    yield Fact("replicas", f"{_format_replicas(service)}; batch size {service.batch_mean:.3g} on average")
+    for part, replicas in zip(("prefill: ", "decode: ") if service.prompt_copies else ("",), service.scalings, strict=False):
+        yield Fact("autoscaling", part + scaling.line(replicas))
+    yield Fact("GPU time", ", ".join(f"{name} {format_share(share)}" for name, share in _time_shares(service)))
     if service.goodput_per_s is not None:
         kept = [f"{NAMES[name]} <= {_time(limit)}" for name, limit in service.goal._asdict().items() if limit is not None]
         share = format_share(service.good / service.requests)
@@ -104,7 +104,7 @@ def _lines(service: ServiceStatistics) -> Iterator[Fact]:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
         yield Fact("prefix cache", f"{cached} of prompt tokens hit ({service.cached_tokens:,} tokens)")
     if service.adapters is not None:
-        yield Fact("adapters", _adapters(service.adapters, service.requests + service.warm_up))
+        yield Fact("adapters", _format_adapters(service.adapters, service.requests + service.warm_up))
     for tier in service.tiers:
         brought = (
             f"{tier.brought_tokens:,} tokens loaded ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
@@ -116,9 +116,9 @@ def _lines(service: ServiceStatistics) -> Iterator[Fact]:
         yield Fact("sampling error", text, verbose=True)
 
 
-def _replicas(service: ServiceStatistics) -> str:
+def _format_replicas(service: ServiceStatistics) -> str:
     """Return replicas and their GPUs: `4 x 2 GPUs`; separately for prefill and decode."""
-    counts = [scaling.count(each) for each in service.scalings]
+    counts = [scaling.count(part) for part in service.scalings]
     if service.prompt_copies > 0:
         counts = counts or [f"{service.prompt_copies}", f"{service.copies - service.prompt_copies}"]
         return f"prefill {counts[0]} x {_gpus(service.prompt_gpus)}, decode {counts[1]} x {_gpus(service.gpus_per_copy)}"
@@ -145,19 +145,19 @@ def table(service: ServiceStatistics) -> Iterator[str]:
         for name, percentile in (("mean", 0), *((f"p{number}", number) for number in PERCENTILES)):
             cells = [f"{_time(getattr(spread, name))}{'*' if (key, percentile) in short else ''}" for _, spread, key in rows]
             columns.append(Column(name, cells))
-        columns.append(Column("90 % interval", [_range(intervals[key]) if key in intervals else "-" for _, _, key in rows]))
+        columns.append(Column("90 % interval", [_interval(intervals[key]) if key in intervals else "-" for _, _, key in rows]))
         yield from aligned(columns)
         if short:
             few = "request is" if service.requests == 1 else "requests are"
             yield f"  * {service.requests:,} {few} too few for this number (sampling error)"
         if intervals:
-            yield from wrapped(f"90 % interval: {_evidence(intervals)}", 2)
+            yield from wrapped(f"90 % interval: {_interval_basis(intervals)}", 2)
     if texts := list(_slowest(service)):
         yield ""
         yield from texts
 
 
-def _evidence(sure: Mapping[str, Interval]) -> str:
+def _interval_basis(sure: Mapping[str, Interval]) -> str:
     """Return the basis of the intervals of latencies."""
     widest_basis = max(sure.values(), key=lambda interval: interval.rows)
     if widest_basis.case == "outside":
@@ -183,16 +183,16 @@ def _slowest(service: ServiceStatistics) -> Iterator[str]:
         yield from titled(f"p{SLOW} {SHORT[where.measure]} is", limited_by(where), LABEL)
 
 
-def _spent(service: ServiceStatistics) -> list[tuple[str, float]]:
+def _time_shares(service: ServiceStatistics) -> list[tuple[str, float]]:
     """Return (activity, share of the time of all replicas), longest first, idle time last."""
     total, scaled = service.copies * service.lasted_s, service.scalings
-    total = math.fsum(each.paid_s for each in scaled) if scaled else total
+    total = math.fsum(part.paid_s for part in scaled) if scaled else total
     if total <= 0:
         return []
     spent = [(DOING.get(name, name), seconds / total) for name, seconds in service.spent_s if seconds > LEAST * total]
     idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total
     if scaled:
-        starting = math.fsum(each.starting_s for each in scaled) / total
+        starting = math.fsum(part.starting_s for part in scaled) / total
         spent += [("starting", starting)] if starting > LEAST else []
         idle -= starting
     spent.sort(key=lambda pair: (-pair[1], pair[0]))
@@ -201,17 +201,17 @@ def _spent(service: ServiceStatistics) -> list[tuple[str, float]]:
 
 def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[Fact]:
     """Yield latencies at both ends of the interval of kernel times."""
-    of = f"{fast.name}: " if fast.name else ""
+    prefix = f"{fast.name}: " if fast.name else ""
     for name, key in (("TTFT", "first_token"), ("TPOT", "each_token"), ("end to end", "latency")):
         ends = getattr(fast, key), getattr(slow, key)
         if None not in ends:
             text = ", ".join(f"p{p} {_time(getattr(ends[0], f'p{p}'))}–{_time(getattr(ends[1], f'p{p}'))}" for p in (50, 95))
-            yield Fact("90 % interval", f"{of}{name} {text}")
+            yield Fact("90 % interval", f"{prefix}{name} {text}")
     if slow.overloaded and not fast.overloaded:
         yield Fact("", "at the slow end the service is overloaded")
 
 
-def _adapters(use: AdapterUse, requests: int) -> str:
+def _format_adapters(use: AdapterUse, requests: int) -> str:
     """Return loaded adapters, and requests that waited for a slot."""
     absent = f"{format_share(use.loads / max(1, use.taken))} of requests load theirs, {_time(use.load_s)} each"
     text = f"{use.adapters:,}, {use.places:,} slots per replica; {absent}"
@@ -221,11 +221,11 @@ def _adapters(use: AdapterUse, requests: int) -> str:
     return f"{text}; {format_share(use.waited / requests)} wait for a slot, {mean} on average, at most {longest}"
 
 
-def _count(requests: int) -> str:
+def _format_requests(requests: int) -> str:
     return "1 request" if requests == 1 else f"{requests:,} requests"
 
 
-def _range(sure: Interval) -> str:
+def _interval(sure: Interval) -> str:
     low, high = (percent(end - 1, "+.0f") for end in (sure.low, sure.high))
     return f"{low.removesuffix(' %')}/{high}"
 
@@ -244,15 +244,15 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
     spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
     return {
         **picked(service, *PLAIN, read_again_tokens="read_again"),
-        **({"copies": sum(each.most for each in service.scalings)} if service.scalings else {}),  # integers
+        **({"copies": sum(part.most for part in service.scalings)} if service.scalings else {}),  # integers
         **{
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()
         },
         "sampling": [picked(row, "measure", "percentile", "value_s", "low_s", "high_s", "short") for row in service.sampling],
         "interval": {
-            measure: {"low": each.low, "high": each.high, **picked(each, "level", "case", "rows", "units")}
-            for measure, each in sure_of(service).items()
+            measure: {"low": interval.low, "high": interval.high, **picked(interval, "level", "case", "rows", "units")}
+            for measure, interval in sure_of(service).items()
         },
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},
         "spent": {f"{name}_s": seconds for name, seconds in service.spent_s},
@@ -268,11 +268,11 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
         **({} if service.adapters is None else {"adapters": service.adapters._asdict()}),
         "tiers": [tier._asdict() for tier in service.tiers],
         "course": [moment._asdict() for moment in service.course],
-        **({"rows": [_row(row, service) for row in service.rows]} if rows else {}),
+        **({"rows": [_row_entry(row, service) for row in service.rows]} if rows else {}),
     }
 
 
-def _row(row: RequestRow, service: ServiceStatistics) -> dict[str, Any]:
+def _row_entry(row: RequestRow, service: ServiceStatistics) -> dict[str, Any]:
     """Return the entry of a request; its parts are integers (fs) and add up to its latency."""
     left_out = {PARTS[STARTING]} if service.scaling is None else set()
     left_out |= {PARTS[ADAPTER]} if service.adapters is None else set()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ROWS: Final = 30_000  # maximum runs with ops of their own
 END, COME, BEGIN, LOOK = range(4)
 NEVER: Final = 1 << 100
-START_OF_COPY: Final = "start of a copy"
+START_OF_COPY: Final = "replica start"
 FRONT_END: Final = "front end"
 
 
@@ -164,8 +164,8 @@ class Written:
                 self.ops.append(0, chain, ())
             for (label, queue, cost), size in self._loads.items():
                 self.ops.append(0, [IssuedOp(label, queue, cost, size)], ())
-        made = self.ops.graph()
-        return replace(made, capacities=like.capacities, pools=like.pools)
+        graph = self.ops.graph()
+        return replace(graph, capacities=like.capacities, pools=like.pools)
 
 
 @dataclass(slots=True)
@@ -215,11 +215,11 @@ class Alone:
             while due and due[0] < before:
                 instant, kind, number, turn = heapq.heappop(due)
                 if turn < 0:
-                    self._brought(number, self._loads[-1 - turn], instant)
+                    self._end_load(number, self._loads[-1 - turn], instant)
                     continue
                 if kind == LOOK:
                     self._planned = NEVER
-                    self._releases(instant)
+                    self._release_waiting(instant)
                     continue
                 if turn != turns[number]:
                     continue
@@ -228,39 +228,39 @@ class Alone:
                     arrival = source.time()
                     before = NEVER if arrival is None else arrival, COME
                 else:
-                    self._begins(number, instant)
+                    self._start_idle(number, instant)
             if arrival is None:
                 return instant
-            self._comes(arrival)
+            self._arrive(arrival)
 
-    def _comes(self, instant: int) -> None:
+    def _arrive(self, instant: int) -> None:
         number, request = self.source.take()
         sequence = Sequence.of(number, request, instant + self.settings.api)
         sequence.after = self._follows.pop(number, sequence.after)
-        self._catches_up(instant)
+        self._update_caches(instant)
         if self.scaled is None:
             number = self.router.choose(self.copies, sequence)
         elif (number := self.scaled.asks(sequence, instant)) < 0:
-            return self._looks(instant)
-        return self._stands(number, sequence, instant, instant)
+            return self._plan_release(instant)
+        return self._queue_request(number, sequence, instant, instant)
 
-    def _catches_up(self, instant: int) -> None:
+    def _update_caches(self, instant: int) -> None:
         if self.router.looks:
             for copy, under_way in zip(self.copies, self._runs, strict=True):
                 if under_way is not None:
                     copy.catches_up(under_way, instant)
 
-    def _stands(self, number: int, sequence: Sequence, instant: int, arrival: int, late: Late = ()) -> None:
+    def _queue_request(self, number: int, sequence: Sequence, instant: int, arrival: int, late: Late = ()) -> None:
         self.copies[number].add(sequence)
         self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
         if self._runs[number] is None:
             if self.written is not None and late:
                 self._late[sequence.number] = sum(spent for part, spent in late if part == STARTING)  # integers
-            self._awaits(number, instant)
+            self._plan_start(number, instant)
         else:
-            self._joins(number, sequence.at)
+            self._shorten_run(number, sequence.at)
 
-    def _looks(self, instant: int) -> None:
+    def _plan_release(self, instant: int) -> None:
         """Schedule the next attempt to send waiting requests to replicas."""
         assert self.scaled is not None
         next_fs = self.scaled.next(instant)
@@ -268,17 +268,17 @@ class Alone:
             self._planned = next_fs
             heapq.heappush(self._due, (next_fs, LOOK, 0, 0))
 
-    def _releases(self, instant: int) -> None:
+    def _release_waiting(self, instant: int) -> None:
         """Send waiting requests to replicas with capacity."""
         assert self.scaled is not None
-        self._catches_up(instant)
+        self._update_caches(instant)
         while (free := self.scaled.released(instant, self.settings.api)) is not None:
             sequence, number, arrival, late = free
-            self._stands(number, sequence, instant, arrival, late)
+            self._queue_request(number, sequence, instant, arrival, late)
         if self.scaled.line:
-            self._looks(instant)
+            self._plan_release(instant)
 
-    def _joins(self, number: int, at: int) -> None:
+    def _shorten_run(self, number: int, at: int) -> None:
         """Shorten the run of a replica if a request that is seen from this instant on can join it."""
         run = self._runs[number]
         if run is not None and run.count > 1:
@@ -287,7 +287,7 @@ class Alone:
             if run.count < before:
                 self._plan(number, END, run.end)
 
-    def _brings(self, copy: Copy, instant: int) -> None:
+    def _start_loads(self, copy: Copy, instant: int) -> None:
         """Start the loads of a replica, one after another."""
         for load in copy.loads:
             lane = self.lanes[copy.number]
@@ -298,18 +298,18 @@ class Alone:
             self._loads.append(load)
         copy.loads.clear()
 
-    def _brought(self, number: int, load: Load, instant: int) -> None:
+    def _end_load(self, number: int, load: Load, instant: int) -> None:
         copy, run = self.copies[number], self._runs[number]
         assert isinstance(copy, Copy)
         if run is not None:
             copy.catches_up(run, instant)
         copy.comes(load, instant)
         if run is None:
-            self._awaits(number, instant)
+            self._plan_start(number, instant)
         else:
-            self._joins(number, instant)
+            self._shorten_run(number, instant)
 
-    def _awaits(self, number: int, instant: int) -> None:
+    def _plan_start(self, number: int, instant: int) -> None:
         """Plan the start of an idle replica for the time at which it sees the head of its queue."""
         head = self.copies[number].head
         if head is not None:
@@ -319,7 +319,7 @@ class Alone:
         self._turns[number] += 1
         heapq.heappush(self._due, (at, kind, number, self._turns[number]))
 
-    def _begins(self, number: int, instant: int) -> None:
+    def _start_idle(self, number: int, instant: int) -> None:
         """Start an idle replica; its wait is recorded only if the request was queued at this instant."""
         first = self.copies[number].first_at(instant)
         if self.written is not None and first is not None:
@@ -331,7 +331,7 @@ class Alone:
         run = copy.next(instant)
         self._runs[number] = run
         if self.lanes and isinstance(copy, Copy) and copy.loads:
-            self._brings(copy, instant)
+            self._start_loads(copy, instant)
         if run is None:
             if (head := copy.head) is not None and head.at > instant:
                 self._plan(number, BEGIN, head.at)
@@ -354,8 +354,8 @@ class Alone:
             if asks is not None and op >= 0:
                 self._follows[asks[1]] = op, instant
         if self.scaled is not None and self.scaled.line:
-            self._releases(instant)
+            self._release_waiting(instant)
         if over and copy.is_idle:
-            self._awaits(number, instant)
+            self._plan_start(number, instant)
         else:
             self._next(number, instant)

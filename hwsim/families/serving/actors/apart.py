@@ -189,7 +189,7 @@ class Apart(Clocked):
 
     def actor(self, driver: Host) -> Waits:
         """Run the arrivals, and a process for each replica."""
-        self._label = driver.label(Label("hand over", "copy", self.gpus[0][0], self.name or "main"))
+        self._label = driver.label(Label("KV transfer", "copy", self.gpus[0][0], self.name or "main"))
         self._sending = [None] * len(self.readers)
         for copy in self.readers:
             gpu = self.gpus[copy.number][0]
@@ -207,9 +207,9 @@ class Apart(Clocked):
         if copy.line or not copy.reserves(sequence):
             copy.line.append(sequence)
             return
-        self._reads(driver, copy, sequence, sequence.at)
+        self._send_to_prefill(driver, copy, sequence, sequence.at)
 
-    def _reads(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
+    def _send_to_prefill(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
         """Send a request with reserved blocks to a prefill replica."""
         prompt = Sequence(sequence.number, sequence.prompt, 1, at, sequence.ids, sequence.span, sequence.prompt)
         prompt.after = sequence.after
@@ -245,28 +245,28 @@ class Apart(Clocked):
         copy = self.copies[number]
         if isinstance(copy, Reading):
             for sequence in over:
-                driver.env.process(self._hands(driver, copy, sequence, op))
+                driver.env.process(self._transfer(driver, copy, sequence, op))
         else:
             answerer = self.answerers[number - len(self.readers)]
             answerer.under_way = 0
-            self._leaves(number, len(over), int(driver.env.now))
+            self._count_completed(number, len(over), int(driver.env.now))
             super().ended(driver, number, over, op)
-            self._freed(driver, answerer, op)
+            self._reserve_waiting(driver, answerer, op)
 
-    def _leaves(self, number: int, count: int, instant: int) -> None:
+    def _count_completed(self, number: int, count: int, instant: int) -> None:
         """Tell the autoscaler about completed requests of a decode replica."""
         if self.scaled is not None:
             for _ in range(count):
                 self.scaled.ended(number - len(self.readers), instant)
 
-    def _freed(self, driver: Host, copy: Answering, op: int) -> None:
+    def _reserve_waiting(self, driver: Host, copy: Answering, op: int) -> None:
         """Reserve blocks for waiting requests, after blocks of a decode replica were freed."""
         while copy.line and copy.reserves(copy.line[0]):
             sequence = copy.line.popleft()
             sequence.after = op, int(driver.env.now)
-            self._reads(driver, copy, sequence, max(sequence.at, int(driver.env.now)))
+            self._send_to_prefill(driver, copy, sequence, max(sequence.at, int(driver.env.now)))
 
-    def _hands(self, driver: Host, reader: Reading, prompt: Sequence, op: int) -> Waits:
+    def _transfer(self, driver: Host, reader: Reading, prompt: Sequence, op: int) -> Waits:
         """Transfer the KV cache of a prompt to its decode replica."""
         copy, sequence = self._pairs.pop(prompt.number)
         key = reader.number, copy.number
@@ -290,9 +290,9 @@ class Apart(Clocked):
         if passes and sequence.output <= 1:
             copy.leaves(sequence)
             self.log.ends(instant, [sequence.number])
-            self._leaves(copy.number, 1, instant)
+            self._count_completed(copy.number, 1, instant)
             self.answered(driver, sequence.number, instant, hand_over)
-            self._freed(driver, copy, hand_over)
+            self._reserve_waiting(driver, copy, hand_over)
             if self.scaled is not None:
                 self.balancers[0].releases(driver)
             return

@@ -37,8 +37,8 @@ class Balancer:
         """Return the replica of a new request; -1 if the request waits for one."""
         number = self.scaled.asks(sequence, instant)
         if number < 0:
-            self._awaits_start(driver, sequence.after[0])
-            driver.env.process(self._looks(driver, self.scaled.next(instant) - instant))
+            self._issue_start(driver, sequence.after[0])
+            driver.env.process(self._release_later(driver, self.scaled.next(instant) - instant))
         return number
 
     def scales(self, driver: Host) -> Waits:
@@ -57,13 +57,13 @@ class Balancer:
                 sequence.after = self._start
             self.stands(driver, number, sequence, arrival, late)
 
-    def _awaits_start(self, driver: Host, after: int) -> None:
+    def _issue_start(self, driver: Host, after: int) -> None:
         """Issue an op for the start of the first replica if none is ready, so that the run waits for it."""
         instant, ready = int(driver.env.now), self.scaled.first(int(driver.env.now))
         if ready > max(instant, self._start[1]):
             _, op = driver.issue([IssuedOp(self.starting, -1, time=ready - instant)], (after,) if after >= 0 else ())
             self._start = op, ready
 
-    def _looks(self, driver: Host, wait: int) -> Waits:
+    def _release_later(self, driver: Host, wait: int) -> Waits:
         yield driver.env.timeout(wait)
         self.releases(driver)

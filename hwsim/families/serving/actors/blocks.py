@@ -125,10 +125,10 @@ class Windowed:
             lengths = np.arange(len(table), 2 * tokens + 1)
             if len(self.held) <= 2:  # a sum of two numbers is rounded once, as of `parts_held`
                 parts = [share * (np.minimum(most, lengths) if most else lengths) for share, most in self.held]
-                held = np.sum(parts, axis=0)
+                kept_tokens = np.sum(parts, axis=0)
             else:
-                held = np.array([parts_held(length, self.held) for length in lengths.tolist()])
-            self._table = table = np.concatenate([table, np.ceil(held / self.block).astype(np.int64)])
+                kept_tokens = np.array([parts_held(length, self.held) for length in lengths.tolist()])
+            self._table = table = np.concatenate([table, np.ceil(kept_tokens / self.block).astype(np.int64)])
         return table
 
     def add(self, tokens: int) -> None:
@@ -153,8 +153,8 @@ class Windowed:
         """Return the new blocks of all sequences in each iteration after the first."""
         now, counts = self._now()
         needs = self.needs(int(now.max(initial=0)) + iterations)
-        every = needs[np.add.outer(np.arange(1, iterations + 1), now)] @ counts
-        return list(np.diff(every).tolist())
+        totals = needs[np.add.outer(np.arange(1, iterations + 1), now)] @ counts
+        return list(np.diff(totals).tolist())
 
     def _now(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (lengths, number of sequences of each)."""

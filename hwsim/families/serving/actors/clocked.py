@@ -79,7 +79,7 @@ class Clocked:
     def actor(self, driver: Host) -> Waits:
         """Run the arrivals, and a process for each replica."""
         for number in range(len(self.copies)):
-            driver.env.process(self._serves(driver, number))
+            driver.env.process(self._run_replica(driver, number))
         label, self._clients, starting, self._front = labels_of(driver, self.name)
         for balancer in self.balancers:
             balancer.starting = starting
@@ -104,9 +104,9 @@ class Clocked:
         """Schedule the request that follows this answer, if there is one."""
         asks = self.source.ended(request, at)
         if asks is not None:
-            driver.env.process(self._asks(driver, *asks, op))
+            driver.env.process(self._issue_next(driver, *asks, op))
 
-    def _asks(self, driver: Host, at: int, request: int, after: int) -> Waits:
+    def _issue_next(self, driver: Host, at: int, request: int, after: int) -> Waits:
         came, op = driver.issue([IssuedOp(self._clients, -1, time=at - int(driver.env.now))], (after,))
         self._follows[request] = op
         yield came
@@ -149,11 +149,11 @@ class Clocked:
             return
         wait = at - int(driver.env.now)
         if wait > 0:
-            driver.env.process(self._later(driver, number, wait))
+            driver.env.process(self._wake_later(driver, number, wait))
         else:
             self._wake(number)
 
-    def _later(self, driver: Host, number: int, wait: int) -> Waits:
+    def _wake_later(self, driver: Host, number: int, wait: int) -> Waits:
         yield driver.env.timeout(wait)
         self._wake(number)
 
@@ -162,7 +162,7 @@ class Clocked:
         if idle is not None:
             idle.succeed()
 
-    def _serves(self, driver: Host, number: int) -> Waits:
+    def _run_replica(self, driver: Host, number: int) -> Waits:
         copy, pace, costs = self.copies[number], self.pace[number], self.costs[number]
         batches = [batch for batch, other in zip(self.copies, self.costs, strict=True) if other.gpus == costs.gpus]
         latest: tuple[int, ...] = ()
@@ -173,13 +173,13 @@ class Clocked:
             run = copy.next(instant)
             if self.lanes and isinstance(copy, Copy):
                 for load in copy.loads:
-                    driver.env.process(self._brings(driver, copy, load, (load.sequence.after[0], *latest)))
+                    driver.env.process(self._load_blocks(driver, copy, load, (load.sequence.after[0], *latest)))
                 copy.loads.clear()
             if run is None:
                 self.came[number] = -1
                 idle = self.idle[number] = driver.env.event()
                 if (head := copy.head) is not None and head.at > instant:
-                    driver.env.process(self._later(driver, number, head.at - instant))
+                    driver.env.process(self._wake_later(driver, number, head.at - instant))
                 yield idle
                 continue
             pace.set(run)
@@ -196,7 +196,7 @@ class Clocked:
             if copy.is_idle:
                 yield driver.env.timeout(0)
 
-    def _brings(self, driver: Host, copy: Copy, load: Load, after: tuple[int, ...]) -> Waits:
+    def _load_blocks(self, driver: Host, copy: Copy, load: Load, after: tuple[int, ...]) -> Waits:
         """Load the blocks of a request, after the loads of earlier requests."""
         lane = self.lanes[copy.number]
         while (busy := self._busy.get(copy.number)) is not None:

@@ -63,16 +63,16 @@ class Copy(Batch):
             self.door = self.seen if settings.ahead and not idle else seen
         self.seen = seen
         mixes = settings.prompts == "beside"
-        wanted = self._makes_room(instant) if mixes and self.answers else 0
+        wanted = self._preempt_for_decode(instant) if mixes and self.answers else 0
         parts: list[tuple[Sequence, int]] = []
         self._closed = False
         if self.partial or self.waiting or self.loaded:
-            parts = self._parts(instant, wanted)
+            parts = self._prefill_chunks(instant, wanted)
         elif self._refusal:
             self._refuse("")
         if not parts:
             if not mixes and self.answers:
-                self._makes_room(instant)
+                self._preempt_for_decode(instant)
             answers = self.answers
             if not answers:
                 return self._nothing(instant, before)
@@ -130,13 +130,13 @@ class Copy(Batch):
             most = most_within(self.growth.wanted, free, most)
         return most
 
-    def _makes_room(self, instant: int) -> int:
+    def _preempt_for_decode(self, instant: int) -> int:
         """Return the new blocks that decode needs now, after preemption of the last requests if blocks run out."""
         while (wanted := self.growth.wanted(1)) > self.pool.free:
             self._puts_off(self._last(), instant)
         return wanted
 
-    def _parts(self, instant: int, wanted: int) -> list[tuple[Sequence, int]]:
+    def _prefill_chunks(self, instant: int, wanted: int) -> list[tuple[Sequence, int]]:
         """Return the prefill chunks of the iteration, of running requests and then of new ones, and allocate their blocks."""
         settings, pool, need = self.settings, self.pool, self.growth.need
         left = settings.budget - (self.answers * settings.verified if settings.prompts == "beside" else 0)
@@ -168,10 +168,10 @@ class Copy(Batch):
             self._closed = True
             self._refuse("")
             return parts
-        self._joined(parts, left, longest, wanted, instant)
+        self._admit(parts, left, longest, wanted, instant)
         return parts
 
-    def _joined(self, parts: list[tuple[Sequence, int]], left: int, longest: int, wanted: int, instant: int) -> None:
+    def _admit(self, parts: list[tuple[Sequence, int]], left: int, longest: int, wanted: int, instant: int) -> None:
         settings, promised = self.settings, 0
         need, cache, door = self.growth.need, self.cache, self.door
         while (line := self.first_line(door)) and (sequence := line[0]).at <= door:
@@ -255,7 +255,7 @@ class Copy(Batch):
                 self._promises.writes(answers * count)
         if count > 1:
             if (self.waiting and self.waiting[-1].at > self.door) or (self.loaded and self.loaded[-1].at > self.door):
-                begin, first = self._came(run, end)
+                begin, first = self._record_slot_wait(run, end)
                 until = partial(run.until, first, begin)
             self.seen = run.start(count - 1) - 1
             if settings.look > 1:
@@ -294,7 +294,7 @@ class Copy(Batch):
             self.waiting.extendleft(reversed(back))
         return over
 
-    def _came(self, run: Run, end: int) -> tuple[int, int]:
+    def _record_slot_wait(self, run: Run, end: int) -> tuple[int, int]:
         """Record a run up to the iteration in which a request first waits for a batch slot; return (start, index) of the rest.
 
         A new request first waits for the running iteration, and then, once it is seen and all slots are taken, for a batch slot.
@@ -302,7 +302,7 @@ class Copy(Batch):
         settings = self.settings
         if self.answers + len(self.partial) < settings.sequences and settings.prompts != "alone":
             return run.begin, 0
-        first = min((at for at in self.after(self.door) if at < end), default=end)
+        first = min((instant for instant in self.after(self.door) if instant < end), default=end)
         number = run.sees(first, settings.ahead, settings.look)
         if number >= run.count:
             return run.begin, 0

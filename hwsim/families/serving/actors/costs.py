@@ -97,14 +97,14 @@ class Exchanges:
             phases = self._phases[priced] = tuple(
                 (send.times, phase)
                 for send in sends(model, priced, tp=parallel.tp, groups=parallel.groups, pp=parallel.pp, width=width)
-                for phase in self._priced(send)
+                for phase in self._collective_phases(send)
             )
         ops = self._sizes[rows] = [
             (IssuedOp(-1, -1, -1, self.slower * times * rows / priced, times * phase[1]), phase) for times, phase in phases
         ]
         return ops
 
-    def _priced(self, sent: Sent) -> tuple[Phase, ...]:
+    def _collective_phases(self, sent: Sent) -> tuple[Phase, ...]:
         """Return the phases of one collective."""
         software = self.plan.software
         framework = software.all_reduce if isinstance(software, Framework) and sent.operation == "all-reduce" else ""
@@ -120,33 +120,33 @@ class Exchanges:
             kernel, rates = timing.own_kernel(framework), self.machine.rates()
             phases_of_groups = [timing.timed(self.machine, kernel, sent.operation, group, sent.size).phases for group in groups]
             cached = self._known[key] = tuple(
-                _of_stages([phase.cost for phase in alike], stages, rates)
+                _average_phase([phase.cost for phase in alike], stages, rates)
                 for alike in zip_longest(*phases_of_groups, fillvalue=phases_of_groups[0][-1])
             )
         return cached
 
 
-def _of_stages(costs: Sequence[Cost], stages: int, rates: Mapping[str, float]) -> Phase:
+def _average_phase(costs: Sequence[Cost], stages: int, rates: Mapping[str, float]) -> Phase:
     """Return the average of the phases of all pipeline stages, as one phase that draws a share of each stage's amounts.
 
     A stage works on one batch at a time, so as many batches as stages can be in flight. Sends occur in all stages except one.
     The latency is a fixed time of the op.
     """
     first, part, demands = costs[0], 1.0 / len(costs), [cost.demand for cost in costs]
-    latency, body = part * math.fsum(of.latency for of in demands), part * math.fsum(of.body(rates) for of in demands)
+    latency, body = part * math.fsum(each.latency for each in demands), part * math.fsum(each.body(rates) for each in demands)
     demand, moved = replace(first.demand, latency=0.0), first.moved
     if stages > 1:
         amounts, holds, clocks = (
-            _summed((name, part * amount) for of in demands for name, amount in pairs(of))
+            _sum_by_name((name, part * amount) for each in demands for name, amount in pairs(each))
             for pairs in (attrgetter("amounts"), attrgetter("holds"), attrgetter("clocks"))
         )
-        holds = tuple(each for each in holds if each[0] not in dict(amounts))
+        holds = tuple(hold for hold in holds if hold[0] not in dict(amounts))
         demand = replace(demand, floor=body, amounts=amounts, holds=holds, clocks=clocks)
         moved = tuple((name, part * amount, unit) for cost in costs for name, amount, unit in cost.moved)
     return replace(first, choice=None, demand=demand, moved=moved), ticks.femtoseconds(latency), body
 
 
-def _summed(pairs: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+def _sum_by_name(pairs: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
     sums: dict[str, float] = {}
     for name, value in pairs:
         sums[name] = sums.get(name, 0.0) + value
@@ -193,19 +193,19 @@ class Costs:
         self.queue = self.known.queue(Queue(f"{name}:{called}" if name else called, first))
 
     def _named(self, run: Run) -> int:
-        name = "tokens"
+        name = "decode"
         if run.parts:
-            name = "batch" if not self._answers else "prompts and tokens" if run.answers else "prompts"
+            name = "batch" if not self._answers else "prefill and decode" if run.answers else "prefill"
         label = self._labels.get(name)
         return self._label(name) if label is None else label
 
     def exchanged(self, rows: int) -> list[Exchanged]:
         """Return the collectives of an iteration that exchanges `rows` tokens."""
-        made = self._exchanged[rows] = list[Exchanged]()
-        for each, (phase, _, body) in self.exchanges.of(rows):
-            op = each._replace(label=self._label("all-reduce"), queue=self.queue, cost=self._phase(phase))
-            made.append((op, body, ticks.femtoseconds(body * op.size)))
-        return made
+        collectives = self._exchanged[rows] = list[Exchanged]()
+        for bare_op, (phase, _, body) in self.exchanges.of(rows):
+            op = bare_op._replace(label=self._label("all-reduce"), queue=self.queue, cost=self._phase(phase))
+            collectives.append((op, body, ticks.femtoseconds(body * op.size)))
+        return collectives
 
     def ops(self, run: Run, under_way: int = 0) -> list[Piece]:
         """Return the chain of ops of a run: host time and kernels of all its iterations, then their collectives.
@@ -232,10 +232,10 @@ class Costs:
             if count == 1:
                 chain.append(op)
             elif (flowing := count * flowing) <= LONGEST:
-                size, rest = _of(flowing, body)
+                size, rest = _op_size(flowing, body)
                 chain.append((op[0], op[1], op[2], size, rest + count * op[4], -1))
             else:
-                chain += _repeated(op, body, flowing, count)
+                chain += _repeat_op(op, body, flowing, count)
         return chain
 
     def chain(self, label: int, cost: int, kernels: int, host: int) -> list[Piece]:
@@ -243,7 +243,7 @@ class Costs:
         if kernels <= LONGEST:
             return [(label, self.queue, cost, kernels / FEMTO, host, self._hosted)]
         if kernels > MOST_PIECES * LONGEST:
-            size, rest = _of(kernels, 1.0)
+            size, rest = _op_size(kernels, 1.0)
             return [(label, self.queue, cost, size, host + rest, self._hosted)]
         chain = [(label, self.queue, cost, LONGEST / FEMTO, host, self._hosted)]
         while kernels > LONGEST:
@@ -263,28 +263,28 @@ class Costs:
             self._phases[id(cost)] = self.known.cost(cost)
         return self._phases[id(cost)]
 
-    def _kernels(self, run: Run, stage: int = 0, many: int = 0) -> int:
+    def _kernels(self, run: Run, stage: int = 0, stage_count: int = 0) -> int:
         """Return the cost of one second of the run's kernels, on `many` stages from `stage` on; 0: on all stages."""
         answers, parts = run.answers, run.parts
-        drawn: tuple[int, ...]
+        key: tuple[int, ...]
         if not parts:  # amounts at the knot below: the same for all iterations of a run
-            drawn = stage, many, answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
+            key = stage, stage_count, answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
         else:  # one cost for iterations with similar token counts
             before = parts[0][0].read if len(parts) == 1 else sum([sequence.read for sequence, _ in parts])  # integers
-            drawn = stage, many, grid(run.tokens), grid(1 + before), len(parts)
+            key = stage, stage_count, grid(run.tokens), grid(1 + before), len(parts)
             if answers:
-                drawn += grid(answers), grid(run.context // answers)
-        cost = self._drawn.get(drawn)
+                key += grid(answers), grid(run.context // answers)
+        cost = self._drawn.get(key)
         if cost is None:
-            cost = self._drawn[drawn] = self._cost(self.pace.taken(run), stage, many or self._stages)
+            cost = self._drawn[key] = self._cost(self.pace.taken(run), stage, stage_count or self._stages)
         return cost
 
-    def _cost(self, taken: Taken, stage: int, many: int) -> int:
+    def _cost(self, taken: Taken, stage: int, count: int) -> int:
         seconds, stages = taken.seconds, self._stages
         parts = [rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved)]
-        if (key := (stage, many, *parts)) not in self._costs:
-            gpus = tuple(gpu for rank, gpu in enumerate(self.gpus) if (rank * stages // len(self.gpus) - stage) % stages < many)
-            self._costs[key] = self.known.cost(a_second(gpus, self.plan.gpu.memory.bandwidth, self._doubt, many, *parts))
+        if (key := (stage, count, *parts)) not in self._costs:
+            gpus = tuple(gpu for rank, gpu in enumerate(self.gpus) if (rank * stages // len(self.gpus) - stage) % stages < count)
+            self._costs[key] = self.known.cost(a_second(gpus, self.plan.gpu.memory.bandwidth, self._doubt, count, *parts))
         return self._costs[key]
 
     def _doubt(self, bound: str) -> Doubt:
@@ -361,15 +361,15 @@ def rounded(value: float) -> float:
     return math.ldexp(round(mantissa * (1 << BITS)), exponent - BITS)
 
 
-def _repeated(op: IssuedOp, body: float, flowing: int, count: int) -> Iterator[Piece]:
+def _repeat_op(op: IssuedOp, body: float, flowing: int, count: int) -> Iterator[Piece]:
     """Yield ops that together equal `count` ops like this one; `flowing` is their total transfer time (fs)."""
     pieces = min(-(-flowing // LONGEST), MOST_PIECES)
     for number in range(pieces):
-        size, rest = _of(flowing // pieces + (number < flowing % pieces), body)
+        size, rest = _op_size(flowing // pieces + (number < flowing % pieces), body)
         yield op._replace(size=size, time=rest + (0 if number else count * op.time))
 
 
-def _of(part: int, body: float) -> tuple[float, int]:
+def _op_size(part: int, body: float) -> tuple[float, int]:
     """Return (size, rest in fs) of an op with a transfer time of `part` fs; `body` is the time of size 1 (s)."""
     size = part / FEMTO / body if body > 0 else 0.0
     while (rest := part - ticks.femtoseconds(body * size)) < 0:

@@ -43,20 +43,21 @@ def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...],
     """Return the cost to copy `size` bytes to each target GPU from its counterpart among the sources."""
     amounts: dict[str, float] = {}
     holds: dict[str, float] = {}
-    every = [machine.transfer(sources[at * len(sources) // len(targets)], target, size) for at, target in enumerate(targets)]
-    for cost in every:
-        for kind, drawn in ((amounts, cost.demand.amounts), (holds, cost.demand.holds)):
-            for name, amount in drawn:
-                kind[name] = kind.get(name, 0.0) + amount
-    demands = [cost.demand for cost in every]
+    count = len(targets)
+    costs = [machine.transfer(sources[rank * len(sources) // count], target, size) for rank, target in enumerate(targets)]
+    for cost in costs:
+        for sums, pairs in ((amounts, cost.demand.amounts), (holds, cost.demand.holds)):
+            for name, amount in pairs:
+                sums[name] = sums.get(name, 0.0) + amount
+    demands = [cost.demand for cost in costs]
     demand = Demand(
-        latency=max(each.latency for each in demands),
+        latency=max(demand.latency for demand in demands),
         amounts=tuple(sorted(amounts.items())),
-        floor=max(each.floor for each in demands),
+        floor=max(demand.floor for demand in demands),
         holds=tuple(sorted((name, min(1.0, part)) for name, part in holds.items() if name not in amounts)),
         share=size,  # weight in contended capacities: that of all its transfers
     )
-    return Cost(demand, tuple(moved for cost in every for moved in cost.moved), every[0].why)
+    return Cost(demand, tuple(moved for cost in costs for moved in cost.moved), costs[0].why)
 
 
 @dataclass(slots=True)

@@ -195,14 +195,14 @@ class Pace:
 
     def around(self, rows: int, ended: int, total: int) -> int:
         """Return the kernel time of an iteration with prefill, without attention (fs); arguments as in `Iterations.around`."""
-        made = self._around[rows, ended, total] = ticks.femtoseconds(self.eager.around(rows, ended, total) * self.slower)
-        return made
+        time_fs = self._around[rows, ended, total] = ticks.femtoseconds(self.eager.around(rows, ended, total) * self.slower)
+        return time_fs
 
-    def prompt(self, tokens: int, before: int, many: int) -> int:
+    def prompt(self, tokens: int, before: int, count: int) -> int:
         """Return the attention time of one of `many` equal prefill chunks (fs)."""
-        taken = self.eager.read(((tokens, before),) * many)
-        made = self._prompts[tokens, before, many] = ticks.femtoseconds(taken.seconds / many * self.slower)
-        return made
+        taken = self.eager.read(((tokens, before),) * count)
+        time_fs = self._prompts[tokens, before, count] = ticks.femtoseconds(taken.seconds / count * self.slower)
+        return time_fs
 
     def sends(self, rows: int, *, mixed: bool) -> tuple[int, int]:
         """Return (time in fs, tokens) of the collectives of an iteration."""
@@ -268,7 +268,7 @@ def iterations_of(
     for made_of, table in tables:
         if made_of == key:
             return table
-    made = Iterations(
+    iterations = Iterations(
         model,
         KernelTimes(plan.gpu, framework),
         parallel.tp,
@@ -279,5 +279,5 @@ def iterations_of(
         ep=ep,
         cache=plan.keys.kv or "",
     )
-    tables[:] = [*tables[1 - MOST_TABLES :], (key, made)]
-    return made
+    tables[:] = [*tables[1 - MOST_TABLES :], (key, iterations)]
+    return iterations

@@ -140,7 +140,7 @@ class Pool:
             return False
         stale = self._line.pop(key, 0)
         if stale:
-            self._gives(stale)
+            self._append_free(stale)
         self._used[key] = [1, count]
         return True
 
@@ -148,7 +148,7 @@ class Pool:
         """Free blocks without a key, and release pieces in reverse order, so that the last one is evicted first."""
         if count:
             self.free += count
-            self._gives(count)
+            self._append_free(count)
         every, line, given = self._used, self._line, 0
         for key in reversed(keys):
             used = every[key]
@@ -162,7 +162,7 @@ class Pool:
             self._last = 0
             self.free += given
 
-    def _gives(self, count: int) -> None:
+    def _append_free(self, count: int) -> None:
         if self._last:
             self._line[self._last] += count
             return
@@ -205,7 +205,7 @@ class Cache:
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.late:
-            self.pool.leaves = self._leaves
+            self.pool.leaves = self._store_evicted
 
     def found(self, sequence: run.Sequence) -> Found:
         """Return the cache hits of a prompt; the block of its last token is recomputed in place even if it is cached."""
@@ -304,6 +304,6 @@ class Cache:
         self.pool.gives(sequence.own, sequence.keys)
         sequence.own, sequence.keys = 0, []
 
-    def _leaves(self, key: Key, count: int) -> None:
+    def _store_evicted(self, key: Key, count: int) -> None:
         if self.lower is not None and key[0] != OWN:
             self.lower.stores(key, count)

@@ -76,16 +76,16 @@ class Sequence:
         """
         span, tokens = self.span, tokens or self.prompt
         whole, blocks_per_piece = min(tokens // span, len(self.ids)) if span % block == 0 else 0, span // block
-        made = [((piece, blocks_per_piece), blocks_per_piece) for piece in self.ids[:whole]]
+        pieces = [((piece, blocks_per_piece), blocks_per_piece) for piece in self.ids[:whole]]
         before = whole * blocks_per_piece
         for number, piece in enumerate(self.ids[whole:], whole + 1):
             blocks = min(number * span, tokens) // block
             if blocks > before:
-                made.append(((piece, blocks - before), blocks - before))
+                pieces.append(((piece, blocks - before), blocks - before))
             before = blocks
             if number * span >= tokens:
                 break
-        return made
+        return pieces
 
 
 @dataclass(slots=True, eq=False)

@@ -128,22 +128,22 @@ class Scaled:
         self._areas.append(0)
         self._alive = [None] * len(self.copies)
         for number in range(first):
-            self._lives(number, self.start)
+            self._add_life(number, self.start)
 
     # ------------------------------------------------------------ requests
 
     def asks(self, sequence: Sequence, instant: int) -> int:
         """Return the replica of a new request; -1 if the request waits for one."""
-        self._happens(instant)
+        self._advance_to(instant)
         if self.scale.by == "arrivals":
             self._area += FEMTO
         else:
             self._counted += 1
-        number = OFF if self.line else self._free(sequence, instant)
+        number = OFF if self.line else self._ready_replica(sequence, instant)
         if number < 0:
             self.line.append(Held(sequence, instant, self._starting))
             if all(ready < 0 for ready in self.ready):
-                self._more(1, instant)
+                self._start_replicas(1, instant)
         return number
 
     def released(self, instant: int, api: int) -> tuple[Sequence, int, int, Late] | None:
@@ -156,17 +156,17 @@ class Scaled:
         if not self.line:
             return None
         self.until(instant)
-        number = self._free(self.line[0].sequence, instant)
+        number = self._ready_replica(self.line[0].sequence, instant)
         if number < 0:
             return None
-        self._happens(instant)
+        self._advance_to(instant)
         sequence, since, before = self.line.popleft()
         starting = self._starting - before
         self._waits.append(instant - since)
         sequence.at = instant + api
         return sequence, number, since, ((STARTING, starting), (SEATS, instant - since - starting))
 
-    def _free(self, sequence: Sequence, instant: int) -> int:
+    def _ready_replica(self, sequence: Sequence, instant: int) -> int:
         """Return a ready replica below its limit of requests; -1 if there is none."""
         limit, has = self.scale.limit, self.has
         open_to = [number for number, ready in enumerate(self.ready) if 0 <= ready <= instant and has[number] < limit]
@@ -179,17 +179,17 @@ class Scaled:
     def begins(self, instant: int) -> None:
         """Count a request that leaves the queue."""
         if self.scale.by == "waiting":
-            self._happens(instant)
+            self._advance_to(instant)
             self._counted -= 1
 
     def ended(self, number: int, instant: int) -> None:
         """Count a completed request of a replica."""
-        self._happens(instant)
+        self._advance_to(instant)
         if self.scale.by == "requests":
             self._counted -= 1
         self.has[number] -= 1
         if self.ready[number] < 0 and not self.has[number]:
-            self._leaves(number, instant)
+            self._turn_off(number, instant)
 
     # ------------------------------------------------------------ time
 
@@ -207,19 +207,19 @@ class Scaled:
     def until(self, instant: int) -> None:
         """Make the scaling decisions that are due up to and including an instant."""
         while self._look <= instant:
-            self._passes(self._look)
-            self._looks(self._look)
+            self._integrate_load(self._look)
+            self._decide(self._look)
             self._look += self.scale.every
             self._made += 1
             if self._made > LIMITS[LOOKS].most:  # the length of a run is not known in advance
                 refuse_beyond(LOOKS, self._made)
 
-    def _happens(self, instant: int) -> None:
+    def _advance_to(self, instant: int) -> None:
         """Advance to an instant, before an event other than a decision."""
         self.until(instant)
-        self._passes(instant)
+        self._integrate_load(instant)
 
-    def _passes(self, instant: int) -> None:
+    def _integrate_load(self, instant: int) -> None:
         self._area += self._counted * (instant - self._now)
         last = min(instant, max(self.ready))
         if last > self._now:
@@ -228,10 +228,10 @@ class Scaled:
 
     # ------------------------------------------------------------ replicas
 
-    def _looks(self, instant: int) -> None:
+    def _decide(self, instant: int) -> None:
         """Make a scaling decision: start or stop replicas."""
         scale, areas = self.scale, self._areas
-        wanted = self._for(self._area - areas[0], len(areas))
+        wanted = self._desired_count(self._area - areas[0], len(areas))
         if self.line:
             wanted = max(wanted, 1)  # with any load metric: the replica that they wait for is not stopped
         areas.append(self._area)
@@ -244,25 +244,25 @@ class Scaled:
             self._wanted.popleft()
         taking = sum(ready >= 0 for ready in self.ready)  # count
         if wanted > taking:
-            self._more(wanted - taking, instant)
+            self._start_replicas(wanted - taking, instant)
         elif (most := self._wanted[0][1]) < taking:
             for _, number in sorted((ready, number) for number, ready in enumerate(self.ready) if ready >= 0)[most - taking :]:
                 self._stop(number, instant)
 
-    def _for(self, area: int, looks: int) -> int:
+    def _desired_count(self, area: int, looks: int) -> int:
         """Return the desired number of replicas for the load metric integrated over some decision intervals."""
         scale = self.scale
         return min(scale.most, max(scale.least, math.ceil(area / (looks * scale.every) / scale.target)))
 
-    def _more(self, count: int, instant: int) -> None:
+    def _start_replicas(self, count: int, instant: int) -> None:
         """Start replicas on free GPUs, as many as there are."""
         off = [number for number, since in enumerate(self.since) if since < 0]
         for number in off[: min(count, self.scale.most - len(self.since) + len(off))]:
             self.since[number] = instant
             self.ready[number] = instant + self.scale.start
-            self._lives(number, instant)
+            self._add_life(number, instant)
 
-    def _lives(self, number: int, instant: int) -> None:
+    def _add_life(self, number: int, instant: int) -> None:
         life = self._alive[number] = Life(number, instant, self.ready[number])
         self.lives.append(life)
 
@@ -272,9 +272,9 @@ class Scaled:
         if (life := self._alive[number]) is not None:
             life.stopped = instant
         if not self.has[number]:
-            self._leaves(number, instant)
+            self._turn_off(number, instant)
 
-    def _leaves(self, number: int, instant: int) -> None:
+    def _turn_off(self, number: int, instant: int) -> None:
         self.since[number] = OFF
         if (life := self._alive[number]) is not None:
             life.off = instant

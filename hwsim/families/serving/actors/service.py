@@ -115,8 +115,8 @@ class Service:
 
     def _used(self) -> AdapterUse | None:
         """Return the use of adapter slots, summed over replicas; None if all adapters are on the GPUs."""
-        every = [copy.slots for copy in self.copies if isinstance(copy, Copy)]
-        slots = [slot for slot in every if slot is not None]
+        all_slots = [copy.slots for copy in self.copies if isinstance(copy, Copy)]
+        slots = [slot for slot in all_slots if slot is not None]
         if not slots:
             return None
         waits = [wait for slot in slots for wait in slot.waits]
@@ -221,9 +221,9 @@ class Service:
 
     def _below(self, span: float) -> tuple[TierUse, ...]:
         """Return the use of each lower tier during `span` seconds, summed over replicas."""
-        every = [copy.lower.tiers for copy in self.copies if isinstance(copy, Copy) and copy.lower is not None]
+        tiers_of_replicas = [copy.lower.tiers for copy in self.copies if isinstance(copy, Copy) and copy.lower is not None]
         block, uses = self.plan.settings.block, []
-        for level, tiers in enumerate(zip(*every, strict=True)):
+        for level, tiers in enumerate(zip(*tiers_of_replicas, strict=True)):
             writes = [lane.writing(level, tier.stored) / span for lane, tier in zip(self._lanes, tiers, strict=True)]
             size, most, stored, brought = (
                 sum(getattr(tier, name) for tier in tiers) * block  # integers

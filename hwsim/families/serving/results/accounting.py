@@ -149,12 +149,12 @@ class Meters:
                 else:
                     at, passed = (end, spent) if until is None else until(stay.seen)
                     seats, room = (at - start) * (self.refusal == "seats"), (at - start) * (self.refusal == "room")
-                    waited = self.waited if self.refusal else _sum(self.waited, passed)
+                    waited = self.waited if self.refusal else _add_spent(self.waited, passed)
                     self._starts(stay, at, waited, self.seats + seats, self.room + room)
         (a, b, c, d, e), (p, q, r, s, t) = self.spent, spent
         self.spent = a + p, b + q, c + r, d + s, e + t
         if self.refusal:
-            self.refused = _sum(self.refused, spent)
+            self.refused = _add_spent(self.refused, spent)
             if self.refusal == "room":
                 self.room += end - start
             else:
@@ -184,7 +184,7 @@ class Meters:
         """Record the start of a wait for a KV-cache load or an adapter slot."""
         self._waited(stay, time)
         stay.since = time
-        self.coming = [each for each in self.coming if each is not stay]
+        self.coming = [other for other in self.coming if other is not stay]
 
     def loaded(self, stay: Stay, time: int, part: int) -> None:
         """Record the end of such a wait, which is charged to `part`; the request is queued again."""
@@ -203,7 +203,7 @@ class Meters:
             seats, room = self.seats - stay.refused[0], self.room - stay.refused[1]
             parts[SEATS] += seats
             parts[ROOM] += room
-            passed = _charge(parts, stay.read, self.waited, OTHERS, ANSWERS)
+            passed = _charge_difference(parts, stay.read, self.waited, OTHERS, ANSWERS)
             parts[TURN] += time - stay.since - seats - room - passed
 
     def writes(self, stay: Stay, time: int) -> None:
@@ -249,14 +249,14 @@ class Meters:
     def _reads(self, stay: Stay, time: int) -> None:
         """Charge the time of the prefill."""
         parts = stay.parts
-        passed = _charge(parts, stay.read, self.spent, OTHERS, ANSWERS)
+        passed = _charge_difference(parts, stay.read, self.spent, OTHERS, ANSWERS)
         parts[OTHERS] -= stay.alone
         parts[READING] += stay.alone
         self._rest(parts, time, time - stay.since - passed)
 
     def _wrote(self, stay: Stay, time: int) -> None:
         """Charge the time of the decode."""
-        passed = _charge(stay.parts, stay.read, self.spent, OTHERS, WRITING)
+        passed = _charge_difference(stay.parts, stay.read, self.spent, OTHERS, WRITING)
         self._rest(stay.parts, time, time - stay.since - passed)
 
     def _rest(self, parts: list[int], time: int, rest: int) -> None:
@@ -267,12 +267,12 @@ class Meters:
             parts[TURN] += rest - out
 
 
-def _sum(reading: Spent, spent: Spent) -> Spent:
+def _add_spent(reading: Spent, spent: Spent) -> Spent:
     (a, b, c, d, e), (p, q, r, s, t) = reading, spent
     return a + p, b + q, c + r, d + s, e + t
 
 
-def _charge(parts: list[int], before: Spent, after: Spent, prompts: int, answers: int) -> int:
+def _charge_difference(parts: list[int], before: Spent, after: Spent, prompts: int, answers: int) -> int:
     """Add the difference of two readings of the meters to the parts; return its sum."""
     (a, b, c, d, e), (p, q, r, s, t) = after, before
     read, written, network, shared, host = a - p, b - q, c - r, d - s, e - t

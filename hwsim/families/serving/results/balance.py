@@ -54,21 +54,21 @@ def balance(log: Log, columns: Mapping[str, Column], risen: int = 0) -> Balance:
         columns: columns of the requests whose rows are kept.
         risen: time of the last replica start (fs); later than the last arrival if replicas still start then.
     """
-    from_first = _balance(log, columns, log.first_arrival)
+    from_first = _test_overload(log, columns, log.first_arrival)
     if risen <= log.first_arrival or from_first == Balance():
         return from_first
     lasted, after = log.last_arrival - log.first_arrival, log.last_arrival - risen
     if after < LEAST_AFTER * lasted or after / lasted * log.requests < LEAST_REQUESTS:
         return Balance(unsettled=True)
-    return _balance(log, columns, risen)
+    return _test_overload(log, columns, risen)
 
 
-def _balance(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
+def _test_overload(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
     """Return the result for arrivals from an instant on."""
     lasted = log.last_arrival - first
     if log.requests < LEAST_REQUESTS or lasted <= 0:
         return Balance()
-    came, present, line = _sampled(log, first) if log.sampled else _all(log, columns, first)
+    came, present, line = _sampled_counts(log, first) if log.sampled else _interval_counts(log, columns, first)
     if len(came) < LEAST_CELLS:
         return Balance()
     half = len(came) // 2
@@ -78,7 +78,7 @@ def _balance(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
     by_chance = CHANCE * math.sqrt(chance * new)
     if more <= by_chance:
         return Balance()
-    unexplained = max(more - filling(_times(columns, first, lasted), lasted / 2) * new, waiting)
+    unexplained = max(more - filling(_latencies(columns, first, lasted), lasted / 2) * new, waiting)
     if unexplained <= by_chance:
         return Balance(unsettled=True)
     return Balance(unexplained / (lasted * (len(came) - half) / len(came) / FEMTO))
@@ -98,16 +98,16 @@ def filling(times: Numbers, half: float) -> float:
     [0.81, 0.5, 0.25, 0.0]
     """
     mean = float(times.mean())
-    alike = _stay(np.linspace(0.0, 2.0 * mean, 201), half) if mean > half else 1.0
-    return min(_stay(times, half), alike)
+    alike = _growth_share(np.linspace(0.0, 2.0 * mean, 201), half) if mean > half else 1.0
+    return min(_growth_share(times, half), alike)
 
 
-def _stay(times: Numbers, half: float) -> float:
+def _growth_share(times: Numbers, half: float) -> float:
     """Return the growth during the second half, as a share of its arrivals, for these latencies."""
     return float(np.clip(times - half, 0.0, half).mean()) / half
 
 
-def _times(columns: Mapping[str, Column], first: int, lasted: int) -> Numbers:
+def _latencies(columns: Mapping[str, Column], first: int, lasted: int) -> Numbers:
     """Return the latencies of requests that arrived in the second quarter (fs), or of the sample of rows."""
     arrival, end = columns["arrival"], columns["end"]
     of_quarter = (arrival >= first + lasted // 4) & (arrival <= first + lasted // 2)
@@ -115,7 +115,7 @@ def _times(columns: Mapping[str, Column], first: int, lasted: int) -> Numbers:
     return stayed
 
 
-def _all(log: Log, columns: Mapping[str, Column], first: int) -> tuple[Numbers, Numbers, Numbers]:
+def _interval_counts(log: Log, columns: Mapping[str, Column], first: int) -> tuple[Numbers, Numbers, Numbers]:
     """Return (arrivals, requests in the system, queued requests) of each interval, the last two at its end."""
     arrival = columns["arrival"]
     lasted = log.last_arrival - first
@@ -127,8 +127,8 @@ def _all(log: Log, columns: Mapping[str, Column], first: int) -> tuple[Numbers, 
     return came, present, line
 
 
-def _sampled(log: Log, first: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the same as `_all` from the course, for a run whose rows are a sample."""
+def _sampled_counts(log: Log, first: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the same as `_interval_counts` from the course, for a run whose rows are a sample."""
     course = log.course
     cells = range(log.first_arrival >> course.bits, (log.last_arrival >> course.bits) + 1)
     came, begun, gone = (

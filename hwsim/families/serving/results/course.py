@@ -49,8 +49,8 @@ class Course:
         self.most = max(self.most, *blocks)
         while max(ends) >> self.bits >= CELLS:
             self._double()
-        origin, start = self._since(starts)
-        self._adds(origin, start, ticks.column([end - origin for end in ends]), ticks.column(blocks))
+        origin, start = self._relative_times(starts)
+        self._add_area(origin, start, ticks.column([end - origin for end in ends]), ticks.column(blocks))
 
     def grows(self, starts: Sequence[int], first: Column, slope: Column, many: Column, later: Sequence[int]) -> None:
         """Correct `takes` for runs that allocate blocks iteration by iteration.
@@ -67,15 +67,15 @@ class Course:
         number = kept + 1 - (np.cumsum(many) - many)[run]  # count
         more = ticks.multiply(slope[run], number * (number - 1) // 2)
         length = ticks.add(ticks.multiply(first[run], number), more)
-        origin, start = self._since(starts)
-        self._adds(origin, start[run], ticks.add(start[run], length), -blocks[kept])
+        origin, start = self._relative_times(starts)
+        self._add_area(origin, start[run], ticks.add(start[run], length), -blocks[kept])
 
-    def _since(self, times: Sequence[int]) -> tuple[int, Column]:
+    def _relative_times(self, times: Sequence[int]) -> tuple[int, Column]:
         """Return (start of the interval of the earliest time, all times relative to it)."""
         origin = min(times) >> self.bits << self.bits
         return origin, ticks.column([time - origin for time in times])
 
-    def _adds(self, origin: int, start: Column, end: Column, blocks: Column) -> None:
+    def _add_area(self, origin: int, start: Column, end: Column, blocks: Column) -> None:
         if not len(blocks):
             return
         amount = ticks.multiply(blocks, end - start)

@@ -266,7 +266,7 @@ class Log:
         if not self._runs:
             return
         starts, ends, taken, *rest = zip(*self._runs, strict=True)
-        first, slope, grown, more, answers, before, gap = (ticks.column(each) for each in rest)
+        first, slope, grown, more, answers, before, gap = (ticks.column(column) for column in rest)
         self.course.takes(starts, ends, taken)
         if self._later:
             self.course.grows(starts, first, slope, grown, self._later)
@@ -335,8 +335,8 @@ class Log:
         stays, self._ended = self._ended, []
         rows = zip(*map(attrgetter(*COLUMNS), stays), strict=True)
         columns = {name: ticks.column(row) for name, row in zip(COLUMNS, rows, strict=True)}
-        for first, every in (("", [stay.parts for stay in stays]), ("first_", [stay.to_first for stay in stays])):
-            for name, part in zip(PARTS, zip(*every, strict=True), strict=True):
+        for first, parts in (("", [stay.parts for stay in stays]), ("first_", [stay.to_first for stay in stays])):
+            for name, part in zip(PARTS, zip(*parts, strict=True), strict=True):
                 columns[first + name] = ticks.column(part)
         self.settles(columns)
 
@@ -391,8 +391,8 @@ class Log:
         """Return the columns of the rows, by number."""
         columns = {}
         for name in self._kept[0]:
-            every = [block[name] for block in self._kept]
-            columns[name] = np.concatenate([ticks.matching(block, *every) for block in every])
+            blocks = [block[name] for block in self._kept]
+            columns[name] = np.concatenate([ticks.matching(block, *blocks) for block in blocks])
         self._kept = [_sorted(columns)]
         return self._kept[0]
 

@@ -71,10 +71,10 @@ class Pile:
         order = np.argsort(places, kind="stable")
         distinct, firsts, counts = np.unique(places[order], return_index=True, return_counts=True)
         sums = [ticks.group_totals(part[order], firsts).tolist() for part in parts]
-        many = counts.tolist() if shared_by is None else ticks.group_totals(shared_by[order], firsts).tolist()
+        divisors = counts.tolist() if shared_by is None else ticks.group_totals(shared_by[order], firsts).tolist()
         for row, place in enumerate(distinct.tolist()):
             self.count[place] = self.count.get(place, 0) + int(counts[row])
-            self.many[place] = self.many.get(place, 0) + many[row]
+            self.many[place] = self.many.get(place, 0) + divisors[row]
             kept = self.parts.setdefault(place, [0] * len(parts))
             for number, column in enumerate(sums):
                 kept[number] += column[row]

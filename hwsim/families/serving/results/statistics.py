@@ -221,8 +221,8 @@ class ServiceStatistics:
     def values(self) -> Mapping[str, float]:
         """Return the quantities for `expect:` by name, in SI units; GPU-hours in hours."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
-        if every := self.scalings:
-            hours, copies = (math.fsum(each) for each in zip(*((each.gpu_hours, each.mean) for each in every), strict=True))
+        if scalings := self.scalings:
+            hours, copies = (math.fsum(row) for row in zip(*((each.gpu_hours, each.mean) for each in scalings), strict=True))
             values |= {"gpu_hours": hours, "copies_mean": copies}
         if (goodput := self.goodput_per_s) is not None:
             values |= {"goodput": goodput}
@@ -265,16 +265,16 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
     began = totals.first_arrival if totals.requests else log.first_arrival
     span = max(1, log.last_end - began)
     lasted = max(1, log.last_end - log.first_arrival)
-    spreads = {name: _binned(pile) for name, pile in totals.piles.items()} if log.sampled else _spreads(columns, log.cut)
+    spreads = {name: _pile_spread(pile) for name, pile in totals.piles.items()} if log.sampled else _spreads(columns, log.cut)
     stages_of = [part.stages for part in plan.parts for _ in part.copies]
     copy_of = [copy for copy, stages in enumerate(stages_of) for _ in range(stages)]  # by batch
     batches, blocks = len(plan.copies) * plan.stages, plan.blocks
-    held = None if blocks is None else blocks * plan.settings.block * plan.stages
-    course = _course(log.course, blocks, batches)
+    cache_tokens = None if blocks is None else blocks * plan.settings.block * plan.stages
+    course = _moments(log.course, blocks, batches)
     rows = _rows(columns, copy_of)
     came = log.last_arrival - began
     keeps = balance(log, columns, risen)
-    spent = _spent(log, [copy_of.count(copy) for copy in copy_of])
+    spent = _time_by_use(log, [copy_of.count(copy) for copy in copy_of])
     prompts, arrivals = plan.prompts, plan.keys.arrivals
     load = None if isinstance(arrivals, str) else arrivals
     return ServiceStatistics(
@@ -289,7 +289,7 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
         wait=spreads["wait"],
         first_token=spreads["ttft"] if totals.output_tokens else None,
         each_token=spreads["tpot"] if totals.piles["tpot"].count else None,
-        gap=_binned(log.gaps) if log.gaps.count else None,
+        gap=_pile_spread(log.gaps) if log.gaps.count else None,
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
         in_system_mean=totals.latencies / span,
@@ -297,14 +297,14 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
         queue_max=max((moment.waiting for moment in course), default=0) if log.sampled else _longest_queue(columns),
         put_off=log.put_off,
         read_again=log.read_again,
-        cache_tokens=held,
+        cache_tokens=cache_tokens,
         cache_bytes=plan.token_bytes * (blocks or 0) * plan.settings.block * plan.stages,
         cache_peak=log.course.most / blocks if blocks else 0.0,
         cache_mean=log.course.area / (blocks * batches * lasted) if blocks else 0.0,
         course=course,
         rows=rows,
         came_s=came / FEMTO,
-        where=tuple(_where(log, spreads)),
+        where=tuple(_breakdowns(log, spreads)),
         spent_s=spent,
         goal=Goal.of(plan.keys.slo),
         good=totals.good,
@@ -315,9 +315,9 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
         unsettled=keeps.unsettled,
         prompt_copies=0 if prompts is None else len(prompts.copies),
         prompt_gpus=0 if prompts is None else len(prompts.copies[0]),
-        sampling=tuple(_sampling(log)) if came > 0 else (),
+        sampling=tuple(_sampling_errors(log)) if came > 0 else (),
         kind=plan.kind,
-        case=_case(dict(spent), exchanged, plan),
+        case=_service_case(dict(spent), exchanged, plan),
         paced=load is not None and load.clients is None,
         cache_format=plan.cache_format,
         stated_per_s=None if load is None or plan.keys.sessions is not None else load.steady,
@@ -326,13 +326,13 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
     )
 
 
-def _case(spent: Mapping[str, float], exchanged: Case, plan: ServicePlan) -> Case:
+def _service_case(spent: Mapping[str, float], exchanged: Case, plan: ServicePlan) -> Case:
     """Return the case of the kernels, or of the collectives if they are more uncertain and take a relevant share of time."""
     of_network: Case = exchanged if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
     return max(of_network, *(part.case for part in plan.parts), key=CASES.index)
 
 
-def _sampling(log: Log) -> Iterator[Sampling]:
+def _sampling_errors(log: Log) -> Iterator[Sampling]:
     for measure, series in log.totals.series.items():
         if not series.count:
             continue
@@ -349,13 +349,13 @@ def _spreads(columns: Mapping[str, Column], cut: int) -> dict[str, Spread]:
     return {name: Spread.of(times / FEMTO) for name, times in times_of(counted).items()}
 
 
-def _binned(pile: Pile) -> Spread:
+def _pile_spread(pile: Pile) -> Spread:
     """Return the spread of a histogram, to 0.4 %."""
     p50, p95, p99 = (pile.at(part / 100) / FEMTO for part in PERCENTILES)
     return Spread(pile.total / max(1, pile.number) / FEMTO, p50, p95, p99, pile.most / FEMTO)
 
 
-def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
+def _breakdowns(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
     """Yield the latency breakdown around each percentile."""
     for measure in MEASURES:
         pile = log.totals.piles[measure]
@@ -371,7 +371,7 @@ def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
                 yield Where(measure, percentile, value, requests, sum(sums) / shared_by / FEMTO, tuple(named(times)))  # integers
 
 
-def _spent(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
+def _time_by_use(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
     """Return the time of all replicas by use (s), averaged over the batches of a pipeline; `stages`: of each batch's replica."""
     pairs = tuple(zip(log.meters, stages, strict=True))
     sums = [sum(meters.spent[kind] // many for meters, many in pairs) for kind in range(5)]  # integers
@@ -395,7 +395,7 @@ def _longest_queue(columns: Mapping[str, Column]) -> int:
     return max(accumulate((change for _, change in changes), initial=0))
 
 
-def _course(course: Course, blocks: int | None, copies: int) -> tuple[Moment, ...]:
+def _moments(course: Course, blocks: int | None, copies: int) -> tuple[Moment, ...]:
     """Return the state of all replicas at the end of each interval; the cache is its average."""
     cells = [cell for column in (course.came, course.began, course.ended) for cell in column]
     length, moments = 1 << course.bits, []

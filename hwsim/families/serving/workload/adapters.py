@@ -86,13 +86,13 @@ class Adapters:
         return self.rank * self.width * math.fsum((parts * into + out) * times for into, out, parts, times in self.maps)
 
     @cached_property
-    def _ends(self) -> list[float]:
+    def _cumulative_shares(self) -> list[float]:
         ends: list[float] = np.cumsum(self.shares).tolist()  # count
         return ends
 
     def of(self, number: int) -> int:
         """Return the index of a request's adapter."""
-        return 0 if self.draws is None else min(bisect_right(self._ends, self.draws.at(number)), self.count - 1)
+        return 0 if self.draws is None else min(bisect_right(self._cumulative_shares, self.draws.at(number)), self.count - 1)
 
     @cached_property
     def shares(self) -> np.ndarray:

@@ -37,12 +37,12 @@ ANYTHING: Final = 10**9  # tokens: sequence limit of a network that reads no tok
 
 def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str = "", start: float = 0.0) -> ServicePlan | None:
     """Return the plan of an `infer:`; None if it is not valid, which is noted in `mistakes`."""
-    read_keys = _known(tree, mistakes)
+    read_keys = _decode_keys(tree, mistakes)
     if read_keys is None:
         return None
     keys, model, software = read_keys
     if keys.split is None:
-        return _planned(tree, tree, machine, mistakes, keys, model, software, name, start)
+        return _plan_part(tree, tree, machine, mistakes, keys, model, software, name, start)
     split, written = keys.split, tree.get("split") or tree
     if keys.scale is not None:
         message = "`scale` and `split` exclude each other: prefill and decode have separate replicas, each with its own `scale`"
@@ -61,7 +61,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
             keys, device=part.device, parallel=part.parallel, server=part.server.over(keys.server), scale=part.scale
         )
         of_part = replace(of_part, speculate=None) if part is split.prefill else of_part
-        plans.append(_planned(tree, part_tree, machine, mistakes, of_part, model, software, name, start))
+        plans.append(_plan_part(tree, part_tree, machine, mistakes, of_part, model, software, name, start))
     prompts, answers = plans
     if prompts is None or answers is None:
         return None
@@ -85,7 +85,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     return replace(answers, prompts=prompts)
 
 
-def _planned(
+def _plan_part(
     tree: Tree,
     at: Tree,
     machine: Machine,
@@ -100,10 +100,10 @@ def _planned(
     try:
         names = machine.devices_of("gpu") if at.get("device") is None else machine.select(keys.device)
     except UnknownName as error:
-        mistakes.add(_place(at, "device"), error.message, error.hint)
+        mistakes.add(_place_of(at, "device"), error.message, error.hint)
         return None
-    gpu = _gpu(machine, names, _place(at, "device"), mistakes)
-    copies = _copies(keys, model, names, _place(at, "parallel"), mistakes)
+    gpu = _common_gpu(machine, names, _place_of(at, "device"), mistakes)
+    copies = _replicas(keys, model, names, _place_of(at, "parallel"), mistakes)
     if gpu is None or not copies:
         return None
     dtype = keys.dtype or ("bf16" if "bf16" in gpu.flop else "fp16")
@@ -128,7 +128,7 @@ def _planned(
                 message = "`slots`, which load adapters on demand, are not modelled with `batching: static`"
                 mistakes.add(keys.adapters.place, message, "leave out `slots`: all adapters are on the GPUs")
     elif keys.adapters is not None:
-        mistakes.add(_place(tree, "adapters"), "adapters need a model that writes tokens", "leave out `adapters`")
+        mistakes.add(_place_of(tree, "adapters"), "adapters need a model that writes tokens", "leave out `adapters`")
     if len(mistakes) > before:
         return None
     more, of_adapters = None if guesses is None else guesses.memory(keys, dtype), 0.0
@@ -136,7 +136,7 @@ def _planned(
         weights, cache = more or (0.0, 0.0)
         more = weights + adapters.size / keys.parallel.pp, cache
         of_adapters = adapters.size / keys.parallel.pp
-    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes, more, of_adapters)
+    memory, tokens = _gpu_memory(model, keys, dtype, gpu, copies, server, tree, mistakes, more, of_adapters)
     if tokens == 0:
         return None
     windowed = isinstance(model, Transformer) and model.cache == "window"
@@ -146,8 +146,8 @@ def _planned(
     if stages > 1:  # every stage has the server's work for a batch; `sequences` counts all batches
         sequences = max(1, settings.sequences // stages)
         settings = replace(settings, step=stages * settings.step, each=stages * settings.each, sequences=sequences)
-    drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
-    if drawn is None or not _room(drawn, None if tokens is None else tokens // stages, model, settings.block, tree, mistakes):
+    drawn = _draw_requests(keys, _max_sequence(model), answers, tree, mistakes)
+    if drawn is None or not _fits(drawn, None if tokens is None else tokens // stages, model, settings.block, tree, mistakes):
         return None
     token_bytes = 0.0
     if isinstance(model, Transformer) and answers:
@@ -185,11 +185,11 @@ def _planned(
         offload=offload,
         scale=scale,
         requests=drawn,
-        is_spread=keys.parallel.groups > 1 and _over_nics(machine, copies[0]),
+        is_spread=keys.parallel.groups > 1 and _crosses_nics(machine, copies[0]),
     )
 
 
-def _over_nics(machine: Machine, gpus: Sequence[str]) -> bool:
+def _crosses_nics(machine: Machine, gpus: Sequence[str]) -> bool:
     """Whether the route from the first GPU to the last passes a NIC."""
     try:
         ends = [link.target for link in machine.route(gpus[0], gpus[-1])]
@@ -200,18 +200,18 @@ def _over_nics(machine: Machine, gpus: Sequence[str]) -> bool:
 
 def check_service(tree: Tree, mistakes: Mistakes) -> None:
     """Add every mistake of an `infer:` that can be found without a machine."""
-    read_keys = _known(tree, mistakes)
+    read_keys = _decode_keys(tree, mistakes)
     if read_keys is not None:
         keys, model, _ = read_keys
-        _drawn(keys, _longest(model), isinstance(model, Transformer) and model.causal, tree, mistakes)
+        _draw_requests(keys, _max_sequence(model), isinstance(model, Transformer) and model.causal, tree, mistakes)
 
 
-def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework | Software] | None:
+def _decode_keys(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework | Software] | None:
     """Return keys, model and framework, which need no machine; None if they are not valid, which is noted in `mistakes`."""
     keys = decode(tree, InferKeys, mistakes)
-    if keys is None or not _sound(keys, tree, mistakes):
+    if keys is None or not _is_consistent(keys, tree, mistakes):
         return None
-    model, place = written_model(keys.model, mistakes), _place(tree, "framework")
+    model, place = written_model(keys.model, mistakes), _place_of(tree, "framework")
     if model is None:
         return None
     usual = USUAL if isinstance(model, Transformer) else USUAL_NETWORK
@@ -222,17 +222,17 @@ def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework 
         return None
 
 
-def _longest(model: Model) -> int:
+def _max_sequence(model: Model) -> int:
     """Return the maximum number of tokens of a prompt and its answer."""
     return model.sequence if isinstance(model, Transformer) else ANYTHING
 
 
-def _place(tree: Tree, key: str) -> Place:
+def _place_of(tree: Tree, key: str) -> Place:
     found = tree.get(key)
     return tree.place if found is None else found.place
 
 
-def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
+def _is_consistent(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     """Whether the keys are consistent; contradictions are noted in `mistakes`."""
     before = len(mistakes)
     if keys.speculate is not None and keys.batching == "static":
@@ -250,7 +250,7 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
             continue
         written = tree.get(key)
         for inner, message, hint in value.problems():
-            mistakes.add(written.key_place(inner) if written is not None and inner else _place(tree, key), message, hint)
+            mistakes.add(written.key_place(inner) if written is not None and inner else _place_of(tree, key), message, hint)
     for part in () if keys.split is None else (keys.split.prefill, keys.split.decode):
         if part.scale is not None:
             for _, message, hint in part.scale.problems():
@@ -263,7 +263,7 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     return len(mistakes) == before
 
 
-def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistakes) -> Gpu | None:
+def _common_gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistakes) -> Gpu | None:
     try:
         models = [machine.device(name).model for name in names]
     except UnknownName as error:
@@ -284,7 +284,9 @@ def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistake
     return first if isinstance(first, Gpu) else None
 
 
-def _copies(keys: InferKeys, model: Model, names: Sequence[str], place: Place, mistakes: Mistakes) -> tuple[tuple[str, ...], ...]:
+def _replicas(
+    keys: InferKeys, model: Model, names: Sequence[str], place: Place, mistakes: Mistakes
+) -> tuple[tuple[str, ...], ...]:
     """Return the GPUs of each replica; none if the parallel plan is not valid, which is noted in `mistakes`."""
     parallel, gpus = keys.parallel, len(names)
     tp, dp, gpu_count = parallel.tp, parallel.dp, parallel.gpus
@@ -315,7 +317,7 @@ def _copies(keys: InferKeys, model: Model, names: Sequence[str], place: Place, m
     return ()
 
 
-def _memory(
+def _gpu_memory(
     model: Model,
     keys: InferKeys,
     dtype: str,
@@ -356,7 +358,7 @@ def _memory(
         holds = f"{format_quantity(memory.weights, 'B')} of weights{adapted}, {format_quantity(memory.buffers, 'B')} of buffers"
         room = f"{percent(part, '.4g')} of {format_quantity(size, 'B')}"
         mistakes.add(
-            _place(tree, "model"),
+            _place_of(tree, "model"),
             f"{called} does not fit by {format_quantity(over, 'B')} on {copies[0][0]}: {holds}, in {room}",
             "fewer `slots` of `adapters`, or a larger tp"
             if of_adapters > 0.5 * memory.weights
@@ -366,7 +368,7 @@ def _memory(
     return memory, tokens
 
 
-def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: Mistakes) -> Requests | None:
+def _draw_requests(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: Mistakes) -> Requests | None:
     """Return the requests. A constant length above the model's maximum is a mistake; random lengths are truncated."""
     traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
     prompt, output = least(keys.prompt), least(keys.output) if answers else 0
@@ -375,7 +377,7 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
         lengths = f"{prompt:,} tokens" if not output else f"{prompt:,} + {output:,} tokens"
         key = "prompt" if prompt > 1 or tree.get("prompt") is not None else "output"
         message = f"{'at least ' if drawn else ''}{lengths} exceed the model's `sequence`: expected at most {longest:,}"
-        mistakes.add(_place(tree, key), message, "shorter requests, or a model with a longer `sequence`")
+        mistakes.add(_place_of(tree, key), message, "shorter requests, or a model with a longer `sequence`")
         return None
     try:
         return draw(keys, longest, answers=answers)
@@ -383,11 +385,11 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
         mistakes.extend(error.mistakes)
         return None
     except ticks.TooLong as error:
-        mistakes.add(_place(tree, "arrivals"), f"the last request arrives after {error.seconds:.4g} s, too late", error.hint)
+        mistakes.add(_place_of(tree, "arrivals"), f"the last request arrives after {error.seconds:.4g} s, too late", error.hint)
         return None
 
 
-def _room(requests: Requests, tokens: int | None, model: Model, block: int, tree: Tree, mistakes: Mistakes) -> bool:
+def _fits(requests: Requests, tokens: int | None, model: Model, block: int, tree: Tree, mistakes: Mistakes) -> bool:
     """Whether the longest request fits in an empty KV cache."""
     if tokens is None or not isinstance(model, Transformer) or not model.causal or not requests:
         return True
@@ -396,7 +398,7 @@ def _room(requests: Requests, tokens: int | None, model: Model, block: int, tree
     if math.ceil(model.cached(prompt + output) / block) <= blocks:
         return True
     mistakes.add(
-        _place(tree, "prompt"),
+        _place_of(tree, "prompt"),
         f"a request of {prompt:,} + {output:,} tokens does not fit into the KV cache of {blocks * block:,} tokens",
         "a larger tp or `memory`, or shorter requests",
     )

@@ -94,13 +94,13 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
     """
     arrivals = keys.arrivals
     if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
-        return _traced(arrivals.trace, arrivals.place, longest, keys.requests, answers=answers)
+        return _trace_requests(arrivals.trace, arrivals.place, longest, keys.requests, answers=answers)
     count = keys.requests or USUAL
     refuse_beyond("requests", count)
     clients = arrivals.clients if isinstance(arrivals, ArrivalKeys) else None
     if keys.sessions is not None:
         rows, cut = _conversations(keys, keys.sessions, longest, count)
-        return _listed(rows, cut, clients)
+        return _collect(rows, cut, clients)
     lengths = _Lengths.of(keys, longest, answers=answers)
     cut, most = 0, (0, 0)
     for first in range(0, count, BLOCK):
@@ -109,17 +109,17 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
         longest_row = int(np.argmax(prompt + output))
         most = max(most, (int(prompt[longest_row]), int(output[longest_row])), key=sum)
     if clients is None:
-        next(islice(_times(arrivals, keys.seed), count - 1, None))  # raises TooLong if the last request is too late
+        next(islice(_arrival_times(arrivals, keys.seed), count - 1, None))  # raises TooLong if the last request is too late
 
     def make() -> Iterator[Request]:
-        times = _times(arrivals, keys.seed)
+        times = _arrival_times(arrivals, keys.seed)
         for first in range(0, count, BLOCK):
             yield from lengths.requests(first, list(islice(times, min(BLOCK, count - first))))
 
     return Requests(make, count, most, cut, clients)
 
 
-def _times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
+def _arrival_times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
     """Yield the arrival time of each request (fs); with clients, the think time before it."""
     if isinstance(keys, str):
         while True:
@@ -152,20 +152,20 @@ class _Lengths:
 
     def at(self, first: int, count: int) -> tuple[Tokens, Tokens, int]:
         """Return (prompt tokens, output tokens, number truncated) of `count` requests."""
-        prompt, output = self._drawn(first, count)
+        prompt, output = self._draw(first, count)
         if self.shared is not None:
             prompt = prompt + np.array([self.shared.early(first + index) for index in range(count)], np.int64)
         short = np.minimum(prompt, self.longest - (output > 0))
         less = np.minimum(output, self.longest - short)
         return short, less, int(((short < prompt) | (less < output)).sum())  # count
 
-    def _drawn(self, first: int, count: int) -> tuple[Tokens, Tokens]:
+    def _draw(self, first: int, count: int) -> tuple[Tokens, Tokens]:
         if self.shared is not None and self.shared.prompt is not None:
             draws = np.array([self.prompt.at(self.shared.source(first + index)) for index in range(count)], np.float64)
         else:
             draws = self.prompt.many(first, count)
-        output = _whole(self.output.many(first, count)) if self.output is not None else np.zeros(count, np.int64)
-        return _whole(draws), output
+        output = _token_counts(self.output.many(first, count)) if self.output is not None else np.zeros(count, np.int64)
+        return _token_counts(draws), output
 
     def requests(self, first: int, times: Sequence[int]) -> Iterator[Request]:
         """Yield requests with these arrival times."""
@@ -180,7 +180,7 @@ class _Lengths:
             yield Request(arrival, prompt, output, ids[: prompt // PIECE], PIECE)
 
 
-def _whole(draws: NDArray[np.float64]) -> Tokens:
+def _token_counts(draws: NDArray[np.float64]) -> Tokens:
     return np.maximum(1.0, np.rint(np.minimum(draws, TOO_LONG))).astype(np.int64)
 
 
@@ -189,7 +189,7 @@ def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: 
     prompts = Draws(stream(keys.seed, "prompt"), distribution_of(keys.prompt))
     outputs = Draws(stream(keys.seed, "output"), distribution_of(keys.output))
     shared = None if keys.shared is None else Beginnings.of(keys.shared, keys.seed)
-    thinks, times = thinking(sessions, keys.seed), _times(keys.arrivals, keys.seed)
+    thinks, times = thinking(sessions, keys.seed), _arrival_times(keys.arrivals, keys.seed)
     rows: list[Request] = []
     cut = session = 0
     while len(rows) < count:
@@ -212,12 +212,12 @@ def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: 
     return rows, cut
 
 
-def _listed(rows: list[Request], cut: int = 0, clients: int | None = None) -> Requests:
+def _collect(rows: list[Request], cut: int = 0, clients: int | None = None) -> Requests:
     most = max(rows, key=lambda row: row.prompt + row.output)
     return Requests(lambda: iter(rows), len(rows), (most.prompt, most.output), cut, clients)
 
 
-def _traced(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> Requests:
+def _trace_requests(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> Requests:
     """Return the requests of a trace. Measured requests are not truncated: one that is too long raises SpecError."""
     trace = read_trace(name, place, tokens=True, most=count)
     output = trace.output if answers else np.zeros_like(trace.output)
@@ -229,7 +229,7 @@ def _traced(name: str, place: Place, longest: int, count: int | None, *, answers
         more = f"; {len(long) - 1:,} more lines are too long" if len(long) > 1 else ""
         raise SpecError.of(place, message + more, "remove these lines, or use a model with a longer `sequence`")
     rows = enumerate(zip(trace.arrival.tolist(), trace.prompt.tolist(), output.tolist(), strict=True))
-    return _listed([Request(*row, tuple(trace.prefix(number)), trace.block or 1) for number, row in rows])
+    return _collect([Request(*row, tuple(trace.prefix(number)), trace.block or 1) for number, row in rows])
 
 
 def least(tokens: int | CountDraw) -> int:

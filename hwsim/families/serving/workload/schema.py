@@ -48,7 +48,7 @@ class SloKeys:
 class InferKeys:
     """A model that serves requests: the model, its GPUs, the requests and their arrivals, and the settings of the server."""
 
-    model: Tree = field("model: a name in the library, a file, or the dimensions themselves", example="llama-3-8b")
+    model: Tree = field("name of a model in the library, a file, or the dimensions of a model", example="llama-3-8b")
     device: tuple[str, ...] = field("GPUs that serve the model (default: all)", default=(), one_or_many=True, example="gpu0..3")
     parallel: SplitKeys = field("parallel plan of the model over the GPUs", default=SplitKeys(), example="{tp: 2, dp: rest}")
     dtype: Dtype | None = field(

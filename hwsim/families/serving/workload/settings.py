@@ -58,10 +58,10 @@ class Settings:
 
 def server_of(framework: ServerKeys, infer: InferKeys, size: float | None, generation: str | None) -> ServerKeys:
     """Return all server keys: from `infer:`, else from the framework for GPUs of this size, else of a plain server."""
-    return infer.server.over(_old(infer)).over(framework.over(PLAIN).on(size, generation))
+    return infer.server.over(_keys_outside_server(infer)).over(framework.over(PLAIN).on(size, generation))
 
 
-def _old(infer: InferKeys) -> ServerKeys:
+def _keys_outside_server(infer: InferKeys) -> ServerKeys:
     """Return the server keys set by `batch`, `memory` and `batching`."""
     keys = ServerKeys(sequences=infer.batch)
     if infer.memory is not None:

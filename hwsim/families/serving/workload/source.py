@@ -22,7 +22,7 @@ class Source:
         for _ in range(1 if self._clients is None else self._clients):
             if self._row is None:  # fewer requests than clients
                 break
-            self._begins(start, self._due)
+            self._schedule(start, self._due)
 
     def time(self) -> int | None:
         """Return the arrival time of the next request (fs); None if no arrival is known yet."""
@@ -37,7 +37,7 @@ class Source:
         heap = min((heap for heap in (self._due, self._asked) if heap), key=lambda heap: heap[0][:2])
         _, number, request = heapq.heappop(heap)
         if self._clients is None and request.after < 0:
-            self._begins(self._start, self._due)
+            self._schedule(self._start, self._due)
         return number, request
 
     def ended(self, number: int, end_fs: int) -> tuple[int, int] | None:
@@ -46,9 +46,9 @@ class Source:
         if turn is not None:
             heapq.heappush(self._asked, (end_fs + turn[1].arrival, *turn))
             return end_fs + turn[1].arrival, turn[0]
-        return None if self._clients is None else self._begins(end_fs, self._asked)
+        return None if self._clients is None else self._schedule(end_fs, self._asked)
 
-    def _begins(self, since: int, heap: list[tuple[int, int, Request]]) -> tuple[int, int] | None:
+    def _schedule(self, since: int, heap: list[tuple[int, int, Request]]) -> tuple[int, int] | None:
         """Schedule the next request or conversation, relative to an instant."""
         if self._row is None:
             return None
