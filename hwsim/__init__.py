@@ -1,4 +1,4 @@
-"""hwsim: how long will this workload take on that machine, what holds it back, and what would help?::
+"""hwsim predicts how long a workload takes on a machine, what the bottleneck is, and what would make it faster::
 
     import hwsim
 
@@ -6,10 +6,10 @@
 
 Functions have the names of the commands: simulate, sweep, study, find, compare, sensitivity, explain, latency, roofline,
 collectives, topology, plan, estimate, explore, check, show, new, schema, export, record, calibrate; import_run is `hwsim
-import`. A file is given by its path, by a name of the library, or as its text; every mistake in the files comes as one
-`SpecError` with file, line and column. Answers have text (`str`), numbers (`to_json()`, `to_pandas()`), and where there is
-something to draw `plot()`.
-Names are imported on first use, so that `import hwsim` costs nothing.
+import`. The argument for a file is its path, a name of the library, or its text. A single `SpecError` lists all mistakes in the
+files with file, line and column. Results have text (`str`), numbers (`to_json()`, `to_pandas()`) and, if they include a figure,
+`plot()`.
+Names are imported on first use, so that `import hwsim` is fast.
 """
 
 from __future__ import annotations

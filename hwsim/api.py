@@ -1,7 +1,7 @@
-"""The functions of `import hwsim`: read both files, lower, simulate, check.
+"""Python interface: read both files, lower the workload, simulate, and check the result.
 
-`hwsim.prepare` reads both files and lowers the workload on the machine; `hwsim.playing` simulates it; here the result is
-collected, checked, and compared with the `expect:` of the workload.
+`hwsim.prepare` reads both files and lowers the workload on the machine, and `hwsim.playing` simulates it. This module collects
+the result, checks it, and compares it with the `expect:` of the workload.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hwsim.workload import Workload
 from hwsim.workload.events import late
 from hwsim.workload.lower import Folding, Writing
 
-if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
+if TYPE_CHECKING:  # reports and rare features are imported on first use
     import pandas as pd
 
     from hwsim.costs.bill import Paying
@@ -47,12 +47,12 @@ __all__ = [
     "prepare", "simulate", "simulated",
 ]  # fmt: skip
 
-FEW: Final = 100  # ops, up to which two more runs take no time worth a word
+FEW: Final = 100  # ops up to which two more runs take negligible time
 FigureName = Literal["failures", "gantt", "interval", "latency", "memory", "queues", "services", "serving"]
 
 
 class ExpectationFailed(Exception):
-    """An expectation of the workload is violated; `run` is the complete result."""
+    """An error for a violated expectation of the workload; `run` is the complete result."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -61,7 +61,7 @@ class ExpectationFailed(Exception):
 
 
 class OutOfMemory(ExpectationFailed):
-    """A device has too little memory; `run` is the result with enough of it."""
+    """An error for a device with too little memory; `run` is the result with sufficient memory."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -69,7 +69,7 @@ class OutOfMemory(ExpectationFailed):
 
 
 class Run(Shown, Result):
-    """A result with the reports at hand.
+    """A result of a simulation, with methods for reports, figures and tables.
 
     >>> copy = {"copy": {"from": "cpu", "to": "gpu0", "bytes": "160 MB"}}
     >>> run = simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "program": [copy]})
@@ -81,19 +81,19 @@ class Run(Shown, Result):
 
     @property
     def limited_by(self) -> tuple[Share, ...]:
-        """Causes along the critical path, with times that add up to the makespan."""
+        """Causes along the critical path, with times whose sum is the makespan."""
         from hwsim.results.critical import limited_by
 
         return limited_by(self.simulated)
 
     def to_json(self, *, ops: bool = False) -> dict[str, Any]:
-        """The document `hwsim: result/1`; with a row per op if asked for."""
+        """Return the document `hwsim: result/1`; with `ops`, including a row per op."""
         from hwsim.views.summary.document import as_dict
 
         return as_dict(self, ops=ops)
 
     def trace(self, path: str | Path) -> Path:
-        """Write the timeline for Perfetto; packed if the name ends in .gz."""
+        """Write the timeline for Perfetto, compressed if the name ends in .gz; return the path."""
         from hwsim.views.kit.writing import write
         from hwsim.views.trace.write import render
 
@@ -109,16 +109,18 @@ class Run(Shown, Result):
     def plot(self, figure: str | Path, path: None = None) -> Picture | Path: ...
 
     def plot(self, figure: str | Path = "gantt", path: str | Path | None = None) -> Picture | Path:
-        """Write a figure of `hwsim.views.FIGURES` (.png, .svg or .pdf), or give it to a notebook.
+        """Write a figure of `hwsim.views.FIGURES` (.png, .svg or .pdf), or return it for a notebook.
 
         Args:
-            figure: gantt, latency, memory, queues, services or serving; a file alone gets the gantt.
+            figure: gantt, latency, memory, queues, services or serving; if it is the only argument, it may be the path of a
+                Gantt chart.
+            path: path of the file.
 
         Returns:
-            The file; without a path a picture, which a notebook shows.
+            The path; without a path a picture, which a notebook shows.
 
         Raises:
-            ValueError: no such figure, or another suffix.
+            ValueError: unknown figure or suffix.
         """
         from hwsim.views import FIGURES
 
@@ -126,34 +128,34 @@ class Run(Shown, Result):
             figure, path = "gantt", figure
         render = FIGURES.get(str(figure))
         if render is None:
-            raise ValueError(f"there is no figure '{figure}'; there are {', '.join(sorted(FIGURES))}")
+            raise ValueError(f"there is no figure '{figure}': expected one of {', '.join(sorted(FIGURES))}")
         return drawn(partial(render, self), path)
 
     def explain(self, *, op: str | None = None, what_if: bool | None = None, progress: Progress | None = None) -> Explanation:
-        """Say why the run takes as long as it does, and what would help; arguments as of `hwsim.explain`."""
+        """Explain the duration of the run, and what would reduce it; arguments as in `hwsim.explain`."""
         from hwsim.views.explain.explanation import explain
 
         return explain(self, op=op, again=what_if, progress=progress)
 
     def to_pandas(self, table: str = "ops") -> pd.DataFrame:
-        """The ops as a table, or another list of rows of `to_json()`: "capacities", "limited_by", "each", "memory", ...
+        """Return a table of the ops, or of another list in `to_json()`: "capacities", "limited_by", "each", "memory", ...
 
         Raises:
-            ValueError: no such list.
-            ModuleNotFoundError: pandas is not installed; the message says what to do.
+            ValueError: unknown list.
+            ModuleNotFoundError: pandas is not installed.
         """
         return Result.to_pandas(self) if table == "ops" else Shown.to_pandas(self, table)
 
     def animate(self, scene: str, path: str | Path) -> Path:
-        """Write an animation of `hwsim.views.SCENES`, an .svg.
+        """Write an animation of `hwsim.views.SCENES` as .svg; return the path.
 
         Raises:
-            ValueError: no such scene, the run has nothing of it, or another suffix.
+            ValueError: unknown scene or suffix, or the run has no data for the scene.
         """
         from hwsim.views import SCENES
 
         if scene not in SCENES:
-            raise ValueError(f"there is no animation '{scene}'; there are {', '.join(SCENES)}")
+            raise ValueError(f"there is no animation '{scene}': expected one of {', '.join(SCENES)}")
         from hwsim.views.animate.draw import render
         from hwsim.views.kit.figure import suffix_of
         from hwsim.views.kit.writing import write
@@ -161,14 +163,14 @@ class Run(Shown, Result):
         return write(path, render(self, scene, suffix_of(path)))
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for a browser: the answer, what limits it, what it rests on, and the timeline; nothing else is needed."""
+        """Write a self-contained HTML page with result, bottleneck, sources and timeline; return the path."""
         from hwsim.views.kit.writing import write
         from hwsim.views.report.of_run import render
 
         return write(path, render(self))
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The text that `hwsim simulate` prints; verbose: as with -v."""
+        """Return the text that `hwsim simulate` prints; `verbose`: as with -v."""
         from hwsim.views.summary.say import summary
 
         return summary(self, verbose=verbose)
@@ -199,26 +201,25 @@ def simulate(
     """Simulate a workload on a machine.
 
     Args:
-        machine, workload: a path, a name of the library, the text of a file, or a loaded value; a workload may also be an
-            op graph, or the path of one (graph.npz).
-        set: paths and values to change in the files, `{"machine.gpu.count": 8}`.
-        expect: check the `expect:` of the workload ("auto": if it names this machine and nothing is set).
+        machine, workload: path, name of the library, text of a file, or loaded value; a workload may also be an op graph, or the
+            path of one (graph.npz).
+        set: values to change in the files, by path: `{"machine.gpu.count": 8}`.
+        expect: whether to check the `expect:` of the workload; "auto": if it names this machine and `set` is empty.
         requests: parts to simulate request by request, in addition to those with `fidelity: requests`.
-        latency: also find the latency of their requests at any load (for `Run.plot("latency", ...)`).
-        progress: called from time to time with the ops done and the ops known.
-        fold: show one of identical ranks: if they are many ("auto"), always, or never. With "auto" few are all shown, whether all
-            were simulated or one for the others.
-        interval: how sure the time is, along the critical path (True; of few ops with two more runs at its ends), with two more
-            runs of any number of ops ("runs"), or not.
-        paying: prices, a way to pay and a site, for what it costs (`hwsim.Paying`).
-        engine: "simpy": op by op as SimPy processes, which is slow and gives the same times ("auto": the fastest).
+        latency: whether to compute the latency of their requests at any load (for `Run.plot("latency", ...)`).
+        progress: callback with the numbers of completed and of known ops.
+        fold: whether results show one rank of each class of identical ranks: always, never, or if there are many ranks ("auto").
+        engine: "auto": fastest engine; "simpy": SimPy processes, which are slow and have the same times.
+        interval: whether to compute a 90 % interval of the time: True: along the critical path, for few ops with two more runs at
+            its limits; "runs": with two more runs for any number of ops; False: none.
+        paying: prices, pricing option and site, for the cost of the run (`hwsim.Paying`).
 
     Raises:
-        SpecError: all mistakes of both files; a part that cannot be simulated request by request.
+        SpecError: mistakes of both files, or a part that cannot be simulated request by request.
         Deadlock: ops wait for each other.
-        OutOfMemory: a device does not have the memory that the values of the run take.
-        ExpectationFailed: an expectation that was checked is violated.
-        BrokenInvariant: the result contradicts itself (a defect of hwsim).
+        OutOfMemory: the values of the run exceed the memory of a device.
+        ExpectationFailed: a checked expectation is violated.
+        BrokenInvariant: the result is inconsistent (a defect of hwsim).
     """
     writing: Writing = "never" if requests else "unseen" if fold == "auto" else fold
     lowered = prepare(machine, workload, set=set, fold=writing)
@@ -238,7 +239,7 @@ def simulate(
         refuse_part_of_day(lowered.wanted, run.warnings)
     if interval == "runs":
         run = _at_ends(run, lowered, manner)
-    check(run, graph_file(workload))  # before a verdict: a result that contradicts itself has none
+    check(run, graph_file(workload))  # before the verdicts, which need a consistent result
     if not run.fits:
         raise OutOfMemory(run)
     if not run.met:
@@ -247,7 +248,7 @@ def simulate(
 
 
 def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, **options: Any) -> Run:
-    """As `simulate`, without a verdict: the run, even if it does not fit its memory."""
+    """Simulate like `simulate`, but return the run without checks of memory and expectations."""
     try:
         return simulate(machine, workload, expect=False, **options)
     except ExpectationFailed as failed:
@@ -255,7 +256,7 @@ def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, 
 
 
 def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto"], **more: Any) -> Run:
-    """The result of a run, with the verdicts on what its files expect; more: as of a result."""
+    """The result of a run with verdicts on its expectations; `more`: further fields of the result."""
     timeline = played.timeline
     used, alike = usage(timeline), timeline.flat.graph.alike
     if alike is not None and alike.unseen:
@@ -270,11 +271,11 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
     written = read(timeline, lowered.files[1] if lowered.files else None)
     for told in (*played.acted.values(), *written.values()):
         values |= told.expected()
-    for each in played.opened.values():
-        used = tuple(each.usage(used, timeline.makespan_fs))
-    passed = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
-    felt = not_felt(lowered.workload, lowered.machine, timeline.flat.graph, lowered.doors.values(), over=True)
-    warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), felt, passed)
+    for opened in played.opened.values():
+        used = tuple(opened.usage(used, timeline.makespan_fs))
+    ended = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
+    unfelt = not_felt(lowered.workload, lowered.machine, timeline.flat.graph, lowered.doors.values(), over=True)
+    warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), unfelt, ended)
     memory = _memory(lowered, timeline, played.acted)
     return Run(
         machine=lowered.machine_name, workload=lowered.workload_name, simulated=timeline, usage=used,
@@ -287,7 +288,7 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
 
 
 def _unfolded(lowered: Lowered, manner: Manner, folded: Timeline) -> Callable[[], Timeline] | None:
-    """A function that makes the timeline of all ranks, once; None where views show the ranks that were simulated."""
+    """A cached function that returns the timeline of all ranks; None if views show only the simulated ranks."""
     if lowered.graph.alike is None or not lowered.graph.alike.unseen:
         return None
     return cache(partial(_of_all_ranks, lowered, replace(manner, latency=False, progress=None), folded))
@@ -297,7 +298,7 @@ def _of_all_ranks(lowered: Lowered, manner: Manner, folded: Timeline) -> Timelin
     """The timeline of all ranks.
 
     Raises:
-        BrokenInvariant: it contradicts the folded one, from which the numbers are (a defect of hwsim).
+        BrokenInvariant: it differs from the folded timeline (a defect of hwsim).
     """
     from hwsim.results.differences import replicas_differ
     from hwsim.results.invariants import refuse
@@ -308,21 +309,21 @@ def _of_all_ranks(lowered: Lowered, manner: Manner, folded: Timeline) -> Timelin
 
 
 def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) -> Callable[[Timeline, Interval], Interval] | None:
-    """A search for the ends by further runs; None if they are not wanted, or the graph alone is not the run."""
+    """A function that computes the limits of the interval by further runs; None if not requested, or if families add ops."""
     timeline = played.timeline
-    # what happens at a stated time is not in proportion to the path
-    few = interval is True and max(len(timeline), lowered.graph.shown) <= FEW * (100 if lowered.changes else 1)
+    # changes at stated times do not scale with the path
+    is_small = interval is True and max(len(timeline), lowered.graph.shown) <= FEW * (100 if lowered.changes else 1)
     acts = any(door.issues or lowered.changes for door in lowered.doors.values())
-    if acts or len(timeline.played) or not (few or interval == "runs"):
+    if acts or len(timeline.played) or not (is_small or interval == "runs"):
         return None
     return partial(_by_runs, lowered.changes)
 
 
 def _moved(lowered: Lowered, manner: Manner, fold: Writing) -> Sequence[MovedRun]:
-    """The run with each number of the machine that its ops do not follow at both ends of its range.
+    """Runs with each uncertain number of the machine that no op includes, at both limits of its range.
 
     Raises:
-        SpecError: there is none.
+        SpecError: the run fails at a limit.
     """
     still, runs = replace(manner, latency=False, progress=None), []
     for number in lowered.unsure:
@@ -330,30 +331,30 @@ def _moved(lowered: Lowered, manner: Manner, fold: Writing) -> Sequence[MovedRun
             others = [prepare(end, lowered.workload or lowered.graph, fold=fold) for end in number.ends]
             runs.append((number, [_collected(other, play(other, still), expect=False) for other in others]))
         except SpecError as error:
-            message = f"no answer carries how unsure this number is ({number.origin!s}): moved, {error.mistakes[0].message}"
-            raise SpecError.of(number.place, message, "leave out its `spread` or its source") from error
+            message = f"no result includes the uncertainty of this number ({number.origin!s}): {error.mistakes[0].message}"
+            raise SpecError.of(number.place, message, "omit its `spread` or its source") from error
     return runs
 
 
 def _by_runs(changes: Sequence[Change], timeline: Timeline, interval: Interval) -> Interval:
-    from hwsim.engine.ends import by_runs  # of who asks how sure it is
+    from hwsim.engine.ends import by_runs
 
     return by_runs(timeline, interval, changes=changes)
 
 
 def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:
-    """The run with what its services come to if all they do is as fast, and as slow, as the ends of the interval have it."""
+    """The run with the results of its services at both limits of the interval of their times."""
 
     def ends(half: float) -> list[Played]:
         still = replace(manner, latency=False, progress=None)
         return [play(lowered, replace(still, slower=slower)) for slower in (math.exp(-half), math.exp(half))]
 
-    found = {}
+    ends_of = {}
     for key in lowered.doors.keys() & run.told.keys():
         fast, slow = (end.acted.get(key) for end in ends(run.told[key].half(run)))
         if fast is not None and slow is not None:
-            found[key] = fast, slow
-    return replace(run, told_ends=found)
+            ends_of[key] = fast, slow
+    return replace(run, told_ends=ends_of)
 
 
 def _again(lowered: Lowered, **options: Any) -> Again | None:
@@ -365,13 +366,12 @@ def _again(lowered: Lowered, **options: Any) -> Again | None:
 
 
 def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mapping[str, str]) -> Run:
-    """The run with further settings."""
     return simulated(*files, set=settings, **options)
 
 
 def _memory(lowered: Lowered, timeline: Timeline, told: Mapping[str, Told]) -> tuple[DeviceMemory, ...]:
     held = [value for key, plan in lowered.doors.items() for value in plan.holds(told.get(key))] if lowered.jobs else []
-    # a service alone was checked
+    # the memory of a single service was already checked
     if not lowered.graph.buffers and not held:
         return ()
     from hwsim.results.memory import memory, memory_sizes
@@ -380,7 +380,7 @@ def _memory(lowered: Lowered, timeline: Timeline, told: Mapping[str, Told]) -> t
 
 
 def _names_of(lowered: Lowered) -> NamesOf | None:
-    """A function for the names of the ops of a rank that another rank represents."""
+    """A function from a represented rank to the names of its ops."""
     workload, alike = lowered.workload, lowered.graph.alike
     if workload is None or alike is None:
         return None

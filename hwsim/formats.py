@@ -1,4 +1,4 @@
-"""Texts of quantities: numbers with prefix and unit, shares, per cent, and names in natural order.
+"""Formatting of quantities: numbers with prefix and unit, percentages, durations, counts, and names in natural order.
 
 >>> format_quantity(0.015, "s"), format_quantity(16e9, "B/s"), format_quantity(65536, "B")
 ('15.0 ms', '16 GB/s', '65.5 kB')
@@ -24,10 +24,10 @@ _NUMBERED: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[ .,:<>-])")  # gpu0.compu
 
 
 def format_quantity(value: float, unit: str, digits: int = 3) -> str:
-    """A value in SI units, written with `digits` significant digits and a fitting prefix.
+    """Return a value in SI units with `digits` significant digits and a suitable prefix.
 
     `unit` is the symbol without prefix ("s", "B", "B/s", "FLOP/s", "1/s", "%", "1", "USD/h", ...).
-    Times keep their trailing zeros (they are results); above two minutes they turn to min, h, day.
+    Times keep their trailing zeros; above two minutes their unit is min, h or day.
 
     >>> format_quantity(1.2e12, "FLOP"), format_quantity(0.5, "%"), format_quantity(9000, "s")
     ('1.2 TFLOP', '50 %', '2.50 h')
@@ -58,7 +58,7 @@ def format_quantity(value: float, unit: str, digits: int = 3) -> str:
 
 
 def prefixed(value: float) -> str:
-    """A number of things, with a prefix.
+    """Return a number with three significant digits and a prefix.
 
     >>> prefixed(116_000), prefixed(906), prefixed(15e12)
     ('116 k', '906', '15 T')
@@ -70,7 +70,7 @@ def prefixed(value: float) -> str:
 
 
 def format_between(low: float, high: float, unit: str, digits: int = 3) -> tuple[str, str]:
-    """Both ends of a range; long times are in one unit.
+    """Return both limits of a range; long times have a common unit.
 
     >>> format_between(44.0 * 3600, 2.51 * DAY, "s"), format_between(950.0, 1200.0, "W")
     (('1.83 day', '2.51 day'), ('950 W', '1.2 kW'))
@@ -84,7 +84,7 @@ def format_between(low: float, high: float, unit: str, digits: int = 3) -> tuple
 
 
 def lasting(seconds: float, digits: int = 4) -> str:
-    """A long time in words, as one says how long a training takes.
+    """Return a duration in words, such as that of a training.
 
     >>> lasting(5640), lasting(45.2), lasting(754), lasting(30.5 * 3600), lasting(53.21 * DAY), lasting(1442.6 * DAY, 3)
     ('1 h 34 min', '45.2 s', '12 min 34 s', '30 h 30 min', '53.21 days', '1,443 days')
@@ -99,7 +99,7 @@ def lasting(seconds: float, digits: int = 4) -> str:
 
 
 def format_share(fraction: float) -> str:
-    """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
+    """Return a fraction in per cent with two significant digits; only a full fraction is 100 %.
 
     >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00001), format_share(5e3)
     ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %', '500,000 %')
@@ -114,7 +114,7 @@ def format_share(fraction: float) -> str:
 
 
 def format_change(fraction: float) -> str:
-    """A change in per cent with its sign; two significant digits, whole per cent from 10 % on.
+    """Return a change in per cent with sign: two significant digits, whole numbers from 10 % on.
 
     >>> format_change(1.1), format_change(0.057), format_change(-0.346), format_change(12.345), format_change(0.0004)
     ('+110 %', '+5.7 %', '-35 %', '+1,234 %', '+0.0 %')
@@ -124,9 +124,10 @@ def format_change(fraction: float) -> str:
 
 
 def percent(fraction: float, form: str = "") -> str:
-    """A fraction in per cent with one digit after the point; only the whole is "100 %", only nothing is "0.0 %".
+    """Return a fraction in per cent with one decimal; only 1 is "100 %", and only 0 is "0.0 %".
 
-    form: format of the number instead, as Python writes it, without a word for what is nearly all or nearly nothing.
+    Args:
+        form: Python format of the number, without these special cases.
 
     >>> percent(0.1234), percent(1), percent(0.9999), percent(0.0001), percent(1.5)
     ('12.3 %', '100 %', '99.9 %', '<0.1 %', '150.0 %')
@@ -147,9 +148,9 @@ def percent(fraction: float, form: str = "") -> str:
     return f"{min(100 * fraction, 99.9) if fraction < 1 else 100 * fraction:.1f} %"
 
 
-@lru_cache(maxsize=4096)  # a machine has thousands of equal links
+@lru_cache(maxsize=4096)  # for thousands of equal links
 def format_count(value: float, digits: int = 3) -> str:
-    """A number of things in the mean, without an exponent.
+    """Return an average count without an exponent.
 
     >>> format_count(60_812.3), format_count(999.6), format_count(12.345), format_count(0.0), format_count(1234.56, 4)
     ('60,800', '1,000', '12.3', '0', '1,235')
@@ -159,7 +160,7 @@ def format_count(value: float, digits: int = 3) -> str:
 
 
 def counted(value: float) -> str:
-    """A number of things: whole numbers in full, others with three digits, from ten million on with a prefix.
+    """Return a count: whole numbers in full, others with three digits, and from ten million on with a prefix.
 
     >>> counted(1536), counted(46_721.3), counted(5.84), counted(115e6), counted(0.4321)
     ('1,536', '46,700', '5.84', '115 M', '0.432')
@@ -170,7 +171,7 @@ def counted(value: float) -> str:
 
 
 def many(count: int, what: str) -> str:
-    """A whole number of things with their name.
+    """Return a whole number with a noun in singular or plural.
 
     >>> many(1, "step"), many(2000, "step")
     ('1 step', '2,000 steps')
@@ -178,9 +179,9 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-@lru_cache(maxsize=4096, typed=True)  # rates and constants of a part are in the derivation of each of its ops
+@lru_cache(maxsize=4096, typed=True)  # derivations repeat the rates and constants of a part
 def precise(value: float, unit: str, digits: int = 6) -> str:
-    """A number of a derivation, with the digits it takes to do the arithmetic again.
+    """Return a number of a derivation with enough digits to repeat the calculation.
 
     >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1"), precise(9e-11, "%")
     ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6', '0.000000009 %')
@@ -196,16 +197,16 @@ def precise(value: float, unit: str, digits: int = 6) -> str:
 
 
 def natural(name: str) -> tuple[tuple[str | int, ...], str]:
-    """Sorting key that counts: gpu9 before gpu10.
+    """Return a natural sorting key: gpu9 before gpu10.
 
     >>> sorted(["gpu10", "gpu9", "cpu"], key=natural)
     ['cpu', 'gpu9', 'gpu10']
     """
-    return tuple(int(part) if at % 2 else part for at, part in enumerate(_RUN_OF_DIGITS.split(name))), name
+    return tuple(int(part) if index % 2 else part for index, part in enumerate(_RUN_OF_DIGITS.split(name))), name
 
 
 def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
-    """value / 10**power with `digits` significant digits, by moving the point in the text."""
+    """Format value / 10**power with `digits` significant digits, by moving the decimal point in the text."""
     mantissa, _, exponent = f"{abs(value):.{digits - 1}e}".partition("e")
     figures, point = mantissa.replace(".", ""), int(exponent) - power + 1
     if -3 <= point <= 7:
@@ -223,7 +224,7 @@ def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def family(name: str) -> str:
-    """A name with * for the numbers of its devices.
+    """Return a name with * for the numbers of its devices.
 
     >>> family("slots:psw->gpu3"), family("node12.gpu0.compute"), family("pcie4.0")
     ('slots:psw->gpu*', 'node*.gpu*.compute', 'pcie*.0')

@@ -1,4 +1,4 @@
-"""Play a lowered workload: in the engine alone, with families that act meanwhile, and request by request where that is wanted."""
+"""Simulation of a lowered workload, with families that act during the run, and request by request for selected parts."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
 
-if TYPE_CHECKING:  # what few runs have is imported when it is asked for
+if TYPE_CHECKING:  # rare features are imported on first use
     from hwsim.doors import Open, Told
     from hwsim.results.requests import LatencyCurve, RequestStatistics
 
-Progress = Callable[[int, int], None]  # ops done, ops known
+Progress = Callable[[int, int], None]  # (completed ops, known ops)
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """The way in which a workload is simulated; the words are the arguments of `hwsim.simulate`.
+    """A set of options of a simulation, with the meaning of the arguments of `hwsim.simulate`.
 
-    slower: factor on the time of all that services do, 1 as their kernels and steps are.
+    Args:
+        slower: factor on all times of services.
     """
 
     requests: tuple[str, ...] = ()
@@ -44,8 +45,11 @@ class Played:
     """A simulated workload.
 
     Args:
-        opened, acted: families that acted while it went on, and what came of them, by key.
-        requests: statistics of every part that was simulated request by request; curves: latency against load.
+        timeline: start and end of every op.
+        opened: families that acted during the run, by key.
+        acted: their results, by key.
+        requests: statistics of every part that was simulated request by request.
+        curves: latency against load of these parts.
     """
 
     timeline: Timeline
@@ -59,32 +63,32 @@ def play(lowered: Lowered, manner: Manner) -> Played:
     """Simulate a workload.
 
     Raises:
-        SpecError: a time that is too long, a part that cannot be simulated request by request,
-            an op of a service that its device cannot compute, or devices of it that nothing links.
+        SpecError: a time is too long, a part cannot be simulated request by request, a device does not support an op of a
+            service, or devices of a service are not connected.
         Deadlock: ops wait for each other.
     """
     try:
-        opened = {key: each.begin(lowered.machine, manner.slower) for key, each in lowered.doors.items()}
+        opened = {key: plan.begin(lowered.machine, manner.slower) for key, plan in lowered.doors.items()}
         played = _simulated(lowered, manner, opened)
-        return replace(played, opened=opened, acted={key: each.told() for key, each in opened.items()})
+        return replace(played, opened=opened, acted={key: family.told() for key, family in opened.items()})
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
-    except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs
+    except (CannotCompute, NoRoute) as error:  # services create ops during the run
         raise SpecError.of(None, error.message, error.hint) from error
 
 
 def _simulated(lowered: Lowered, manner: Manner, opened: Mapping[str, Open]) -> Played:
-    """The timeline, with the actors that react to it; parts request by request if any are to be."""
-    alone = lowered.machine.by_requests()
+    """The timeline with the actors of families; selected parts are simulated request by request."""
+    parts = lowered.machine.by_requests()
     graph = lowered.graph
     actors: list[engines.Actor] = []
-    happens = bool(lowered.changes or alone or manner.requests)
-    for key, each in opened.items():
-        clocked = happens or any(plan.clocks for other, plan in lowered.doors.items() if other != key)
-        graph, more = each.enter(graph, clocked=clocked)
+    is_clocked = bool(lowered.changes or parts or manner.requests)
+    for key, family in opened.items():
+        clocked = is_clocked or any(plan.clocks for other, plan in lowered.doors.items() if other != key)
+        graph, more = family.enter(graph, clocked=clocked)
         actors += more
     simulate = partial(engines.simulate, actors=actors, changes=lowered.changes, progress=manner.progress, which=manner.engine)
-    if alone or manner.requests:
+    if parts or manner.requests:
         played: Played = requests().play(lowered, manner, graph, simulate)
         return played
     return Played(simulate(graph))

@@ -1,7 +1,7 @@
-"""From two files to an op graph on a machine: everything before the simulation.
+"""Preparation of a simulation: from two files to an op graph on a machine.
 
-Order: read the files; apply `set`; follow `use:` and put parameters in; build the machine, read the workload, lower it on the
-machine. The mistakes of both files come together in one `SpecError`.
+Steps: parse the files, apply `set`, merge `use:` and substitute parameters, build the machine, decode the workload, and lower it
+on the machine. A single `SpecError` lists the mistakes of both files.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from hwsim.graph.disturbance import Disturbance
 
 Source = sources.Source
-MANY: Final = 1_000_000  # ops up to which no limit is looked at
-GRAPHS: Final = (".npz",)  # ends of the names of op graphs
-MOST_BUILT: Final = 4  # machines that runs share
+MANY: Final = 1_000_000  # ops up to which limits are not checked
+GRAPHS: Final = (".npz",)  # endings of op graph files
+MOST_BUILT: Final = 4  # memoized machines
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A workload on a machine, ready to be simulated."""
+    """A workload that is lowered on a machine, ready for simulation."""
 
     machine: Machine
     machine_name: str
@@ -54,16 +54,16 @@ class Lowered:
     changes: Sequence[Change] = ()
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
     events: tuple[Disturbance, ...] = ()
-    doors: Mapping[str, Planned] = field(default_factory=dict)  # families that act while the run goes on, by key
-    workload: Workload | None = None  # None: an op graph was given
-    files: tuple[Tree, Tree] | None = None  # machine and workload as they were run; None: one was given as a value
-    unsure: Sequence[Moved] = ()  # numbers of the machine that no op follows, but the whole run
+    doors: Mapping[str, Planned] = field(default_factory=dict)  # families that act during the run, by key
+    workload: Workload | None = None  # None: op graph
+    files: tuple[Tree, Tree] | None = None  # trees of machine and workload; None: one is a loaded value
+    unsure: Sequence[Moved] = ()  # uncertain numbers that no single op includes
 
 
 def graph_file(workload: object) -> str:
-    """The file of an op graph that is given as a workload; "" for any other workload."""
-    given = str(workload) if isinstance(workload, str | Path) else ""
-    return given if given.endswith(GRAPHS) else ""
+    """Return the path of a workload that is an op graph file; "" for any other workload."""
+    path = str(workload) if isinstance(workload, str | Path) else ""
+    return path if path.endswith(GRAPHS) else ""
 
 
 def prepare(
@@ -73,7 +73,7 @@ def prepare(
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     fold: Writing = "auto",
 ) -> Lowered:
-    """Everything before the simulation; arguments and errors as of `simulate`, "unseen" of `fold` as of `lower`."""
+    """Prepare a simulation; arguments and errors as in `simulate`, and `fold="unseen"` as in `lower`."""
     mistakes = Mistakes()
     if set is not None and not isinstance(set, Mapping):
         raise TypeError(f"`set` must be a dict of paths to values, got {type(set).__name__}")
@@ -82,7 +82,7 @@ def prepare(
         from hwsim.graph.files import load_graph
 
         if settings:
-            raise SpecError.of(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")
+            raise SpecError.of(None, f"`set` is not supported for {given}: an op graph is fixed", "use the workload file")
         workload = load_graph(given)
     machine_tree = None if isinstance(machine, Machine) else tree_from("machine", machine, mistakes)
     workload_tree = None if isinstance(workload, Workload | OpGraph) else tree_from("workload", workload, mistakes)
@@ -90,7 +90,7 @@ def prepare(
     changing: list[Warning] = []
     if settings:
         if machine_tree is None or workload_tree is None:
-            raise TypeError("`set` changes what files say; a machine or workload already loaded cannot be changed")
+            raise TypeError("`set` needs a file or text: a loaded machine or workload cannot be changed")
         machine_tree, workload_tree = changed(machine_tree, workload_tree, settings, mistakes, changing)
     built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
     loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
@@ -112,18 +112,18 @@ def prepare(
         built = replace(built, unsure=())
     idle = unheeded(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
-    folding = "never" if any(each.answers for each in families) else fold
+    folding = "never" if any(family.answers for family in families) else fold
 
-    def on(machine: Machine) -> tuple[OpGraph, Mapping[str, Planned]]:
+    def lower_on(machine: Machine) -> tuple[OpGraph, Mapping[str, Planned]]:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, machine, mistakes, fold=folding, disturbed=disturbed)
         return graph, _planned(written, machine, mistakes, graph, disturbed) if written else {}
 
     try:
         try:
-            graph, planned = on(built)
+            graph, planned = lower_on(built)
         except Unfollowed:
             built = replace(built, unsure=())
-            graph, planned = on(built)
+            graph, planned = lower_on(built)
         mistakes.raise_if_any()
     except ticks.TooLong as error:
         raise SpecError([*mistakes, too_long(error, workload_tree)]) from error
@@ -131,7 +131,7 @@ def prepare(
         names = names_of_machine(built, machine, machine_tree)
         raise SpecError(_pointing(error.mistakes, loaded, names if machine_tree else None)) from error
     if graph.shown > MANY:
-        from hwsim.spec.limits import refuse_beyond  # few runs come near a limit
+        from hwsim.spec.limits import refuse_beyond  # rarely needed
 
         refuse_beyond("ops", graph.shown)
     return Lowered(
@@ -150,7 +150,7 @@ def prepare(
             _unused(workload_tree),
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
-            *(each.suspicions for each in planned.values()),
+            *(plan.suspicions for plan in planned.values()),
             not_felt(written, built, graph, planned.values(), over=False),
         ),
         changes=_of_classes(disturbed, graph),
@@ -164,7 +164,7 @@ def prepare(
 
 
 def with_all_ranks(lowered: Lowered) -> Lowered:
-    """The same with the ops of all ranks."""
+    """Return the lowered workload with the ops of all ranks."""
     assert lowered.workload is not None  # an op graph is not folded
     mistakes = Mistakes()
     disturbed = changes(lowered.workload.events, lowered.machine, mistakes)
@@ -174,37 +174,37 @@ def with_all_ranks(lowered: Lowered) -> Lowered:
 
 
 def _unused(tree: Tree | None) -> Iterator[Warning]:
-    """A warning of each parameter of a workload that nothing in it mentions."""
+    """A warning for each unused parameter of a workload."""
     for name, place in unused(tree) if tree is not None else ():
-        yield Warning("no-effect", f"`let: {name}` has no effect: nothing in the workload mentions ${name}", place)
+        yield Warning("no-effect", f"`let: {name}` has no effect: the workload does not use ${name}", place)
 
 
 def _planned(
     workload: Workload, machine: Machine, mistakes: Mistakes, graph: OpGraph, disturbed: Sequence[Change]
 ) -> dict[str, Planned]:
-    """What acts while the run goes on, of the workload and of its jobs."""
+    """Plans of the families that act during the run, of the workload and its jobs."""
     acting = [key for key in workload.families if door(key).answers]
     plans = {}
     for key in acting:
-        issued = any(door(other).issues for other in acting if other != key)  # by others, on any capacity
+        issued = any(door(other).issues for other in acting if other != key)  # by other families, on any capacity
         drawn = _drawn(graph) | (machine.capacities.keys() if issued else set())
         plans[key] = door(key).plan(workload, machine, mistakes, Beside(drawn, disturbed))
     return {key: plan for key, plan in plans.items() if plan is not None}
 
 
 def _drawn(graph: OpGraph) -> set[str]:
-    """The capacities that the ops of a graph draw from or wait for."""
+    """Capacities that the ops of a graph use."""
     return {name for cost in graph.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds, *cost.demand.clocks)}
 
 
 def not_felt(work: Workload | None, on: Machine, graph: OpGraph, doors: Collection[Planned], *, over: bool) -> Iterator[Warning]:
-    """Warnings of events that nothing feels: once the run is over if ops are issued while it goes on, before it if none are."""
-    if work and work.events and over == any(each.issues for each in doors):
-        yield from unfelt(work.events, on, _drawn(graph).union(*(each.drawn for each in doors)))
+    """Yield warnings for events without effect, before the run or, if ops are issued during the run, after it (`over`)."""
+    if work and work.events and over == any(plan.issues for plan in doors):
+        yield from unfelt(work.events, on, _drawn(graph).union(*(plan.drawn for plan in doors)))
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
-    """Warnings about the sum of all single requests to a device."""
+    """Warnings about the total of all requests to a device."""
     if not any(cost.requests for cost in graph.costs):
         return ()
     from hwsim.workload.totals import totals
@@ -213,14 +213,14 @@ def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
 
 
 def too_long(error: ticks.TooLong, tree: Tree | None) -> Mistake:
-    """The mistake of a time that is too long, at the op that takes it."""
+    """Return a mistake for a time that is too long, at the place of its op."""
     return Mistake(None if tree is None else place_of_op(tree, error.op), error.message, error.hint)
 
 
 def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: frozenset[str] | None) -> tuple[Mistake, ...]:
-    """The mistakes of a workload on a machine; the first without a hint names the machine that the workload is written for.
+    """The mistakes of a workload on a machine; the first one without a hint receives the workload's intended machine as hint.
 
-    There is no such hint if the workload alone has mistakes.
+    There is no such hint if the workload itself has mistakes.
 
     Args:
         called: names of the machine; None if unknown.
@@ -233,13 +233,13 @@ def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: f
     meant = loaded.expect.text("machine") if loaded.expect is not None and loaded.expect.is_mapping else None
     hint = f"the workload is written for {meant}" if meant and meant not in called else ""
     if not hint and "hwsim simulate" in loaded.notes:
-        hint = f"the workload says: {loaded.notes}"
+        hint = f"notes of the workload: {loaded.notes}"
     bare = next((number for number, mistake in enumerate(mistakes) if mistake.hint is None), None)
     return tuple(replace(mistake, hint=hint) if hint and number == bare else mistake for number, mistake in enumerate(mistakes))
 
 
 def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> Sequence[Change]:
-    """The changes of capacities in a graph; in a folded graph, of the first capacity of each class."""
+    """The changes of a graph's capacities; in a folded graph, only those of the first capacity of each class."""
     if graph.alike is None:
         return disturbed
     listed = {capacity.name for capacity in graph.capacities}
@@ -247,10 +247,10 @@ def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> Sequence[Change]
 
 
 def load_machine(source: Source) -> Machine:
-    """A machine by path or name.
+    """Return a machine by path or name.
 
     Raises:
-        SpecError: its mistakes.
+        SpecError: mistakes of the file.
     """
     mistakes = Mistakes()
     machine = _built(tree_from("machine", source, mistakes), mistakes)
@@ -260,7 +260,7 @@ def load_machine(source: Source) -> Machine:
 
 
 def load_workload(source: Source) -> Workload:
-    """A workload by path or name, as `load_machine`."""
+    """Return a workload by path or name; raise SpecError with its mistakes."""
     mistakes = Mistakes()
     workload = _loaded(tree_from("workload", source, mistakes), mistakes)
     if workload is None or len(mistakes):
@@ -269,10 +269,10 @@ def load_workload(source: Source) -> Workload:
 
 
 def loads(text: str) -> Machine | Workload:
-    """The machine or workload that a text is, by its first line.
+    """Return the machine or workload of a text, as its first line states.
 
     Raises:
-        SpecError: its mistakes.
+        SpecError: mistakes of the text.
     """
     tree = read(text if "\n" in text else text + "\n")
     return load_machine(tree) if tree.text("hwsim") == "machine/1" else load_workload(tree)
@@ -285,12 +285,12 @@ def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
     for source, built in (shared or {}).values():
         if same(source, tree):
             return built
-    before, made = len(mistakes), build(tree, mistakes)
-    if made is not None and len(mistakes) == before and shared is not None:
+    mistake_count, machine = len(mistakes), build(tree, mistakes)
+    if machine is not None and len(mistakes) == mistake_count and shared is not None:
         while len(shared) >= MOST_BUILT:
             del shared[next(iter(shared))]
-        shared[id(tree)] = tree, made
-    return made
+        shared[id(tree)] = tree, machine
+    return machine
 
 
 def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
@@ -298,16 +298,16 @@ def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
 
 
 def refuse_foreign(graph: OpGraph, machine: Machine, mistakes: Mistakes) -> None:
-    """An op graph says what its ops take of one machine; on another its numbers would mean something else."""
+    """Add a mistake if an op graph was created for another machine, on which its numbers are not valid."""
     known = {doubt.key for cost in graph.costs for term in cost.why for doubt in term.doubts}
     for number in machine.unsure:
         if number.doubt.key not in known:
-            message = f"the op graph does not say how far it follows a number that is unsure ({number.origin!s})"
-            mistakes.add(number.place, message, "lower the workload again, or leave its doubt out")
+            message = f"the op graph does not include the uncertainty of this number ({number.origin!s})"
+            mistakes.add(number.place, message, "lower the workload again, or omit the uncertainty")
     for capacity in graph.capacities:
         on_machine = machine.capacities.get(capacity.name)
         if on_machine is None:
-            mistakes.add(None, f"the op graph draws on '{capacity.name}', which the machine {machine.name} does not have")
+            mistakes.add(None, f"the op graph uses '{capacity.name}', which the machine {machine.name} does not have")
         elif on_machine.rate != capacity.rate:
-            message = f"in the op graph '{capacity.name}' has rate {capacity.rate:g}, on the machine {on_machine.rate:g}"
-            mistakes.add(None, message, "it was made for another machine: lower the workload again")
+            message = f"'{capacity.name}' has rate {capacity.rate:g} in the op graph, but {on_machine.rate:g} on the machine"
+            mistakes.add(None, message, "the op graph is for another machine: lower the workload again")

@@ -1,10 +1,10 @@
-"""Exact arithmetic on femtoseconds and bytes, single and in columns; times that are too long are refused.
+"""Exact arithmetic on femtoseconds and bytes, for single values and columns; times beyond a limit raise an error.
 
-A column is int64 if all its values fit, else Python integers (dtype object). Equal values have equal dtypes, so the dtype
-decides speed and nothing else. Nothing here wraps, and a time is rounded once, when it is made of seconds.
+A column has dtype int64 if all values fit, else Python integers (dtype object). Equal values have equal dtypes, so the dtype
+affects only speed. There is no overflow, and a time is rounded only once, when it is converted from seconds.
 
-Rule: other modules index, compare, sort and subtract columns, and take their largest and smallest values; no such operation
-leaves an int64 while every time is -1 or more. They make, add up, multiply and accumulate columns only through this module.
+Rule: other modules may index, compare, sort and subtract columns, and compute their maximum and minimum, because these operations
+do not exceed int64 as long as every time is at least -1. They create, add, multiply and accumulate columns only with this module.
 """
 
 from __future__ import annotations
@@ -16,34 +16,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEMTO: Final = 10**15  # fs in a second
-LONGEST: Final = 10**24  # fs: the longest time that is accepted
+LONGEST: Final = 10**24  # longest accepted time, fs
 LONGEST_TEXT: Final = "1e9 s (31.7 years)"
-SPARSE: Final = 16  # values for each row of a column, beyond which sorting them is faster than counting
-LARGEST: Final = 2**63 - 1  # the largest value of an int64: 2.56 h in fs, 9.22 EB
+SPARSE: Final = 16  # range of values per row above which sorting is faster than counting
+LARGEST: Final = 2**63 - 1  # maximum of an int64: 2.56 h in fs, 9.22 EB
 
-_LONGEST: Final = float(LONGEST)  # a float is compared with a float three times as fast as with an integer
+_LONGEST: Final = float(LONGEST)  # comparing floats is three times as fast as comparing with an integer
 
-Column: TypeAlias = NDArray[Any]  # of int64 or of Python integers
+Column: TypeAlias = NDArray[Any]  # int64 or Python integers
 
 
 class TooLong(ValueError):
-    """A time above `LONGEST`, or not a number.
-
-    op: the name of the op that takes it, if known.
-    """
+    """An error for a time above `LONGEST` or not a number; `op` is the name of its op, if known."""
 
     def __init__(self, seconds: float, op: str = "") -> None:
         self.seconds, self.op = seconds, op
         self.message = f"'{op}' takes {seconds:.4g} s, which is too long" if op else f"a time of {seconds:.4g} s is too long"
-        self.hint = f"times go up to {LONGEST_TEXT}"
-        super().__init__(seconds, op)  # SimPy makes an error of a process anew, from its arguments
+        self.hint = f"the longest time is {LONGEST_TEXT}"
+        super().__init__(seconds, op)  # SimPy copies an exception from its arguments
 
     def __str__(self) -> str:
         return f"{self.message}: {self.hint}"
 
 
 def femtoseconds(seconds: float) -> int:
-    """Femtoseconds in a time, rounded to the nearest.
+    """Return a time in femtoseconds, rounded to the nearest integer.
 
     >>> femtoseconds(3 * 3600.0)
     10800000000000000000
@@ -58,19 +55,19 @@ def femtoseconds(seconds: float) -> int:
 
 
 def rounded(times: NDArray[np.float64]) -> Column:
-    """A column of times that are whole numbers of femtoseconds already, none negative.
+    """Return a column of times (fs) that are already whole and not negative.
 
     Raises:
         TooLong: more than `LONGEST`, infinite or not a number.
     """
-    most = float(times.max(initial=0.0))
-    if not most <= _LONGEST:
-        raise TooLong(most / FEMTO)
-    return times.astype(np.int64) if most < 2.0**63 else column([int(time_) for time_ in times.tolist()])
+    longest = float(times.max(initial=0.0))
+    if not longest <= _LONGEST:
+        raise TooLong(longest / FEMTO)
+    return times.astype(np.int64) if longest < 2.0**63 else column([int(time_) for time_ in times.tolist()])
 
 
 def column(values: Iterable[int] | NDArray[Any]) -> Column:
-    """A column of integers.
+    """Return a column of integers.
 
     >>> column([1, 2]).dtype, column([1, 2**63]).dtype
     (dtype('int64'), dtype('O'))
@@ -79,7 +76,7 @@ def column(values: Iterable[int] | NDArray[Any]) -> Column:
         if values.dtype.kind == "i":
             return values.astype(np.int64, copy=False)
         if values.dtype != object:
-            raise TypeError(f"a column holds integers, not {values.dtype}")
+            raise TypeError(f"expected integers, got {values.dtype}")
         values = values.tolist()
     rows = values if isinstance(values, Sequence) else list(values)
     try:
@@ -89,23 +86,23 @@ def column(values: Iterable[int] | NDArray[Any]) -> Column:
 
 
 def widened(values: Column) -> Column:
-    """The same values as Python integers."""
+    """Return the column with Python integers."""
     return values if values.dtype == object else values.astype(object)
 
 
 def matching(values: Iterable[int] | NDArray[Any], *columns: Column) -> Column:
-    """A column that can be compared and joined with these: of Python integers if one of them is."""
-    made = column(values)
-    return widened(made) if any(each.dtype == object for each in columns) else made
+    """Return a column with a dtype that matches these columns: Python integers if one of them has Python integers."""
+    result = column(values)
+    return widened(result) if any(other.dtype == object for other in columns) else result
 
 
 def alike(one: Column, other: Column) -> tuple[Column, Column]:
-    """Both columns with one dtype."""
+    """Return both columns with a common dtype."""
     return (one, other) if one.dtype == other.dtype else (widened(one), widened(other))
 
 
 def distinct(values: Column) -> Column:
-    """The different values of a column, ascending: `np.unique` without its import of masked arrays, a tenth of a small run."""
+    """Return the distinct values of a column in ascending order, like `np.unique`, but without its slow import."""
     ordered = np.sort(values)
     kept = np.ones(len(ordered), np.bool_)
     kept[1:] = ordered[1:] != ordered[:-1]
@@ -113,7 +110,7 @@ def distinct(values: Column) -> Column:
 
 
 def numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
-    """The different values of a column, ascending, and the place of each row's value among them.
+    """Return the distinct values of a column in ascending order, and the index of each row's value among them.
 
     >>> [column.tolist() for column in numbered(np.array([7, -2, 7]))]
     [[-2, 7], [1, 0, 1]]
@@ -123,40 +120,40 @@ def numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.si
     if span > SPARSE * len(codes) + SPARSE * SPARSE:
         return np.unique(codes, return_inverse=True)
     values = np.flatnonzero(np.bincount(codes - low, minlength=span))
-    place = np.empty(span, np.int64)
-    place[values] = np.arange(len(values))
-    return values + low, place[codes - low]
+    index = np.empty(span, np.int64)
+    index[values] = np.arange(len(values))
+    return values + low, index[codes - low]
 
 
 def counted(codes: NDArray[np.int64]) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.signedinteger[Any]]]:
-    """The different values of a column, none negative, ascending, and the number of rows with each.
+    """Return the distinct values of a column without negative values, in ascending order, and the number of rows with each.
 
     >>> [column.tolist() for column in counted(np.array([7, 2, 7]))]
     [[2, 7], [1, 2]]
     """
     if int(codes.max(initial=-1)) + 1 > SPARSE * len(codes) + SPARSE * SPARSE:
         return np.unique(codes, return_counts=True)
-    many = np.bincount(codes)
-    values = np.flatnonzero(many)
-    return values, many[values]
+    counts = np.bincount(codes)
+    values = np.flatnonzero(counts)
+    return values, counts[values]
 
 
 def order(numbers: NDArray[Any]) -> NDArray[np.signedinteger[Any]]:
-    """Places of small numbers, none negative, in ascending order; equal ones stay as they are.
+    """Return the stable sorting order of a column without negative numbers.
 
-    Stable and by digits of 16 bits, which is as fast for any order: `np.argsort` is so for no wider numbers.
+    It is a radix sort by digits of 16 bits, whose speed is independent of the order, unlike `np.argsort` for wider numbers.
 
     >>> order(np.array([70_000, 2, 1, 2])).tolist()
     [2, 1, 3, 0]
     """
-    places = np.argsort(numbers.astype(np.uint16), kind="stable")
+    rows = np.argsort(numbers.astype(np.uint16), kind="stable")
     for shift in range(16, int(numbers.max(initial=0)).bit_length(), 16):
-        places = places[np.argsort((numbers[places] >> shift).astype(np.uint16), kind="stable")]
-    return places
+        rows = rows[np.argsort((numbers[rows] >> shift).astype(np.uint16), kind="stable")]
+    return rows
 
 
 def magnitude(values: Column | int) -> int:
-    """The largest absolute value; 0 of an empty column."""
+    """Return the maximum absolute value; 0 for an empty column."""
     if isinstance(values, int):
         return abs(values)
     if not len(values):
@@ -165,7 +162,7 @@ def magnitude(values: Column | int) -> int:
 
 
 def add(one: Column, other: Column | int) -> Column:
-    """The sum of two columns, row by row, or of a column and a number."""
+    """Return the sum of two columns by row, or of a column and a number."""
     narrow = one.dtype != object and (isinstance(other, int) or other.dtype != object)
     if narrow and _bound(one) + _bound(other) <= LARGEST:
         return one + other
@@ -173,7 +170,7 @@ def add(one: Column, other: Column | int) -> Column:
 
 
 def multiply(one: Column, other: Column | int) -> Column:
-    """The product of two columns, row by row, or of a column and a number."""
+    """Return the product of two columns by row, or of a column and a number."""
     narrow = one.dtype != object and (isinstance(other, int) or other.dtype != object)
     if narrow and max(_bound(one), 1) * max(_bound(other), 1) <= LARGEST:
         return one * other
@@ -181,7 +178,7 @@ def multiply(one: Column, other: Column | int) -> Column:
 
 
 def total(values: Column) -> int:
-    """The sum of a column.
+    """Return the sum of a column.
 
     >>> total(column([2**62] * 3)) == 3 * 2**62
     True
@@ -195,17 +192,14 @@ def total(values: Column) -> int:
 
 
 def running_total(values: Column) -> Column:
-    """The sum of the first 1, 2, ... values."""
+    """Return the cumulative sums."""
     if values.dtype != object and _fits(values):
         return np.cumsum(values)
     return column(np.cumsum(widened(values)))
 
 
 def group_totals(values: Column, firsts: NDArray[Any]) -> Column:
-    """The sum of each group of rows.
-
-    firsts: the row each group begins with, ascending.
-    """
+    """Return the sum of each group of rows; `firsts`: first row of each group, ascending."""
     if not len(firsts):
         return np.empty(0, np.int64)
     if values.dtype != object and _fits(values):
@@ -213,33 +207,33 @@ def group_totals(values: Column, firsts: NDArray[Any]) -> Column:
     return column(np.add.reduceat(widened(values), firsts))
 
 
-def totals(values: Column, number: NDArray[Any], many: int) -> list[int]:
-    """The sum of the values of each number below `many`."""
-    sums = np.zeros(many, np.int64 if values.dtype != object and _fits(values) else object)
+def totals(values: Column, number: NDArray[Any], count: int) -> list[int]:
+    """Return the sum of the values with each number below `count`."""
+    sums = np.zeros(count, np.int64 if values.dtype != object and _fits(values) else object)
     np.add.at(sums, number, values if sums.dtype != object else widened(values))
     return [int(sum_) for sum_ in sums.tolist()]
 
 
 def covered(start: Column, end: Column) -> int:
-    """Femtoseconds during which at least one interval is open; all columns have one dtype."""
+    """Return the time (fs) during which at least one interval is open; both columns have the same dtype."""
     if not len(start):
         return 0
-    if (end[:-1] <= start[1:]).all():  # one after another, as the ops of a queue
+    if (end[:-1] <= start[1:]).all():  # without overlap, like the ops of a queue
         return total(end - start)
     order = np.argsort(start, kind="stable")
     start, end = start[order], end[order]
     reached = np.maximum.accumulate(end)
-    fresh = np.maximum(start[1:], reached[:-1])
-    return int(end[0] - start[0]) + total(np.maximum(end[1:] - fresh, 0))
+    uncovered = np.maximum(start[1:], reached[:-1])
+    return int(end[0] - start[0]) + total(np.maximum(end[1:] - uncovered, 0))
 
 
 def _fits(values: Column) -> bool:
-    """Whether it is sure that no partial sum of an int64 column leaves an int64."""
+    """Whether all partial sums of an int64 column are known to fit in an int64."""
     return _bound(values) * len(values) <= LARGEST
 
 
 def _bound(values: Column | int) -> int:
-    """A number that no absolute value of an int64 column exceeds; less than twice the largest. One pass if none is negative."""
+    """An upper bound of the absolute values of an int64 column, less than twice the maximum; one pass if none is negative."""
     if isinstance(values, int):
         return abs(values)
     bits = int(np.bitwise_or.reduce(values))

@@ -1,8 +1,8 @@
-"""Quantities with their units: '16 GB/s' -> 16e9, in SI inside, checked by dimension.
+"""Parser of quantities with units: '16 GB/s' -> 16e9 in SI units, with checks of dimensions.
 
-`k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi` powers of 1024 (IEC 80000-13), `b` is a bit and
-`B` a byte; case counts. Values are floats in s, B, FLOP, USD, J, m, kg and their quotients. A year has 365 days, a month a
-twelfth of it (730 h, as clouds bill).
+`k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi` powers of 1024 (IEC 80000-13); `b` is a bit and `B` a byte. Units are case
+sensitive. Values are floats in s, B, FLOP, USD, J, m, kg and their quotients. A year has 365 days, and a month is a twelfth of a
+year (730 h, as in cloud prices).
 
 >>> parse_as("400 Gb/s", BANDWIDTH)
 50000000000.0
@@ -24,9 +24,12 @@ Exponents = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """Dimension of a number: powers of s, B, FLOP, T (transfers), USD, J, m and kg.
+    """A physical dimension: powers of s, B, FLOP, T (transfers), USD, J, m and kg.
 
-    `name` (with its article) and `example` are for messages; `unit` is the SI unit's symbol.
+    Args:
+        name: name with article, for messages.
+        unit: symbol of the SI unit.
+        example: example, for messages.
     """
 
     exponents: Exponents
@@ -41,12 +44,12 @@ class Dimension:
         return _dimension(tuple(a - b for a, b in zip(self.exponents, other.exponents, strict=True)))
 
     def fits(self, other: Dimension) -> bool:
-        """Whether values of both can be added: a frequency is a rate, a ratio is a number."""
+        """Return whether values of both dimensions can be added: a frequency is a rate, a ratio is a number."""
         return self.exponents == other.exponents
 
     @property
     def plain(self) -> bool:
-        """Whether a number without a unit is one of these."""
+        """Whether the dimension has no unit."""
         return not any(self.exponents)
 
 
@@ -74,9 +77,9 @@ RATIO: Final = _named("a ratio", "%", "95 %")
 COUNT: Final = _named("a number", "1", "8")
 
 _CANONICAL: Final = {
-    each.exponents: each
-    for each in (TIME, SIZE, BANDWIDTH, FLOP, SPEED, RATE, TRANSFERS, POWER, ENERGY, MONEY, PRICE, LENGTH, MASS, GRID, TARIFF,
-                 COUNT)
+    dimension.exponents: dimension
+    for dimension in (TIME, SIZE, BANDWIDTH, FLOP, SPEED, RATE, TRANSFERS, POWER, ENERGY, MONEY, PRICE, LENGTH, MASS, GRID,
+                      TARIFF, COUNT)
 }  # fmt: skip
 
 Seconds = Annotated[float, TIME]
@@ -95,14 +98,14 @@ Ratio = Annotated[float, RATIO]
 DAY: Final = 86_400.0  # seconds
 YEAR: Final = 365 * DAY
 MONTH: Final = YEAR / 12
-BYTES: Final[Mapping[str, float]] = {  # bytes of one element in memory, by number format; tf32 is stored as fp32
+BYTES: Final[Mapping[str, float]] = {  # bytes per element in memory, by number format; tf32 is stored as fp32
     "fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5,
     "int64": 8.0, "int32": 4.0, "int16": 2.0, "int8": 1.0, "int4": 0.5, "bool": 1.0, "complex64": 8.0, "complex128": 16.0,
 }  # fmt: skip
 
 
 def _dimension(exponents: Exponents) -> Dimension:
-    """The one dimension that stands for these powers, named or not."""
+    """The canonical dimension of these powers."""
     if exponents in _CANONICAL:
         return _CANONICAL[exponents]
     powers = [(base, power) for base, power in zip(_BASES, exponents, strict=True) if power]
@@ -112,7 +115,7 @@ def _dimension(exponents: Exponents) -> Dimension:
 
 
 class UnitError(ValueError):
-    """A text that is not the quantity it should be; `hint` says what may have been meant."""
+    """An error for a text that is not the expected quantity, with a hint."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -122,7 +125,7 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number (in SI units) and what it measures; a frequency is held as a rate, a ratio as a number.
+    """A number in SI units with its dimension; a frequency becomes a rate, and a ratio a number.
 
     >>> (parse("160 MB") / parse("16 GB/s")).dimension is TIME
     True
@@ -137,7 +140,7 @@ class Quantity:
             object.__setattr__(self, "dimension", canonical)
 
     def _same(self, other: object) -> float:
-        """The other's value, once it is known to measure the same."""
+        """The value of another quantity of the same dimension."""
         there = other if isinstance(other, Quantity) else Quantity(_number(other), COUNT)
         if there.dimension.exponents != self.dimension.exponents:
             raise UnitError(f"{self} and {there} cannot be added or compared: {self.dimension.name} and {there.dimension.name}")
@@ -237,7 +240,7 @@ _TEXT: Final = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?
 
 @lru_cache(maxsize=4096)
 def unit_of(text: str) -> tuple[int, float, Dimension] | None:
-    """(power of ten, factor, dimension) of 'GB/s'; None where a part of it is unknown."""
+    """Return (power of ten, factor, dimension) of a unit such as 'GB/s'; None if a part of it is unknown."""
     above, *below = (part.strip() for part in text.split("/"))
     if above not in _ATOMS or (above == "1" and not below):
         return None
@@ -252,9 +255,10 @@ def unit_of(text: str) -> tuple[int, float, Dimension] | None:
 
 
 def parse(text: str) -> Quantity:
-    """The quantity a text writes; a plain number is a count.
+    """Return the quantity of a text; a number without a unit is a count.
 
-    Raises UnitError: no number, an unknown unit, out of the range of a float.
+    Raises:
+        UnitError: the text is not a number with a known unit, or out of the range of a float.
 
     >>> parse("100 ns").value, parse("3 kWh").value, parse("7200 rpm").value
     (1e-07, 10800000.0, 120.0)
@@ -263,7 +267,7 @@ def parse(text: str) -> Quantity:
 
 
 def is_quantity(text: str) -> bool:
-    """Whether a text is a number with a known unit or none; no unit is suggested for one that is not.
+    """Return whether a text is a number with a known unit or without a unit.
 
     >>> is_quantity("24 GiB"), is_quantity("7 B"), is_quantity("3.5 turbo")
     (True, True, False)
@@ -279,7 +283,7 @@ def is_quantity(text: str) -> bool:
 
 
 def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
-    """The value in SI units and what it measures."""
+    """(value in SI units, dimension) of a text."""
     stripped = text.strip()
     shown = stripped if len(stripped) <= 60 else stripped[:57] + "..."
     needed = wanted.name if wanted else "a quantity"
@@ -290,13 +294,13 @@ def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
     mantissa, power, unit = match.groups()
     ten, factor, dimension = 0, 1.0, COUNT
     if unit in UP and (wanted is COUNT or (wanted is None and unit not in _ATOMS)):
-        ten = UP[unit]  # '16 M': a number alone
+        ten = UP[unit]  # '16 M': a number without a unit
     elif unit is not None:
         unit_parts = unit_of(unit) or unit_of(_joined(unit))
         if unit_parts is None:
             raise _unknown(shown, unit, needed, wanted)
         ten, factor, dimension = unit_parts
-    value = float(f"{mantissa}e{int(power or 0) + ten}") * factor  # one rounding only: '100 ns' is 1e-07 exactly
+    value = float(f"{mantissa}e{int(power or 0) + ten}") * factor  # a single rounding: '100 ns' is exactly 1e-07
     if math.isinf(value):
         raise UnitError(f"'{shown}' is too large to be a number")
     if value == 0 and mantissa.strip("+-0."):
@@ -305,7 +309,7 @@ def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
 
 
 def _joined(unit: str) -> str:
-    """'M USD' without the space after its prefix."""
+    """A unit without the space after its prefix, such as 'M USD'."""
     prefix, space, rest = unit.partition(" ")
     return prefix + rest.lstrip() if space and prefix in UP else unit
 
@@ -314,16 +318,17 @@ def _unknown(shown: str, unit: str, needed: str, wanted: Dimension | None) -> Un
     if unit[0] in ",_'" and unit[1:2].isdigit():
         return UnitError(f"'{shown}' is not {needed}", "write digits without separators, such as 50000")
     likely = suggest_unit(unit, wanted)
-    hint = "did you mean " + " or ".join(f"'{each}'" for each in likely) + "?" if likely else None
+    hint = "did you mean " + " or ".join(f"'{name}'" for name in likely) + "?" if likely else None
     return UnitError(
         f"'{shown}' is not {needed}: unknown unit '{unit}'", hint or (f"write it as in '{wanted.example}'" if wanted else None)
     )
 
 
 def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
-    """The value in SI units of what must be of this dimension.
+    """Return the value in SI units of a quantity of this dimension.
 
-    Raises UnitError: not a quantity, no unit where one is needed, or another dimension.
+    Raises:
+        UnitError: the value is not a quantity, lacks a unit, or has another dimension.
 
     >>> parse_as("95 %", RATIO), parse_as(8, COUNT), parse_as("64 KiB", SIZE)
     (0.95, 8.0, 65536.0)
@@ -339,7 +344,7 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
         try:
             value, measured, shown, has_no_unit = float(given), COUNT, f"{given!r}", True
         except OverflowError:
-            raise UnitError("a number too large for a float") from None
+            raise UnitError("the number is too large for a float") from None
     if not math.isfinite(value):
         raise UnitError(f"{shown} is not a finite number")
     if measured.exponents != dimension.exponents:
@@ -358,12 +363,12 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
 
 
 def _like(shown: str, dimension: Dimension) -> str:
-    """The number as given with the unit of the example; of a long one, which has another unit, the example."""
+    """The number with the unit of the example; for a long number, the example itself."""
     number, (_, _, unit) = shown.strip("'"), dimension.example.partition(" ")
     return f"{number} {unit}" if unit and len(number) <= 7 else dimension.example
 
 
-# ---- suggestions: never from bit to byte or back, never of another dimension ----
+# ---- suggestions: never between bit and byte, never of another dimension ----
 
 _WORDS: Final = {
     "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns", "minute": "min",
@@ -379,7 +384,7 @@ _FLOPS: Final = re.compile(r"([kKMGTPEgtpe]?)(?:flops?|FLOPS|FLOPs|Flops?|FLOP|O
 
 
 def suggest_unit(unit: str, wanted: Dimension | None = None) -> list[str]:
-    """Units that may have been meant by an unknown one, best first, at most two.
+    """Return at most two probable units for an unknown unit, best first.
 
     >>> suggest_unit("GBps"), suggest_unit("gb/s"), suggest_unit("KB")
     (['GB/s'], ['Gb/s'], ['kB', 'KiB'])
@@ -405,7 +410,7 @@ def suggest_unit(unit: str, wanted: Dimension | None = None) -> list[str]:
 
 
 def _near(atom: str) -> list[str]:
-    """Known units that differ from this text by case, a common word or a slip of the keys."""
+    """Known units that differ from this text by case, a common synonym or a typing error."""
     if atom in _ATOMS:
         return [atom]
     if atom in _WORDS:
@@ -416,7 +421,7 @@ def _near(atom: str) -> list[str]:
         return ("B" in name, "b" in name) == ("B" in atom, "b" in atom)
 
     by_case = [name for name in _ATOMS if name.casefold() == folded and same_bits(name)]
-    if re.fullmatch(r"[KkMmGgTtPp][Bb]", atom):  # 'KB' has meant both
+    if re.fullmatch(r"[KkMmGgTtPp][Bb]", atom):  # 'KB' is ambiguous
         by_case += [name for name in (atom[0].upper() + "i" + atom[1],) if atom[0] == "K"]
     if by_case:
         return by_case

@@ -39,10 +39,10 @@ installed = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare 
 
 @pytest.fixture
 def found_anew() -> Iterator[None]:
-    for kept in (core.found, fast._say):
+    for kept in (core.found, fast._warn):
         kept.cache_clear()
     yield
-    for kept in (core.found, fast._say):
+    for kept in (core.found, fast._warn):
         kept.cache_clear()
 
 
@@ -68,9 +68,9 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
         (tmp_path / core.library().name).write_text(content, "utf-8")
     monkeypatch.setattr(core, "HOME", tmp_path)
     assert not core.is_there()
-    assert ("is not a library of hwsim" if content else "without its compiled core") in str(core.found())
+    assert ("is not a valid library" if content else "without its compiled core") in str(core.found())
     assert not plays(10**9, choice="auto")
-    with pytest.warns(RuntimeWarning, match="Python plays all runs, more slowly"):
+    with pytest.warns(RuntimeWarning, match="compiled code is not available, so simulations are slower"):
         plays(10**9, choice="always")
     assert not plays(0, choice="always")  # without a word: warnings are errors here
 
@@ -79,7 +79,7 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
 @pytest.mark.usefixtures("found_anew")
 def test_a_library_of_other_sources_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "SOURCES", "0" * 64)
-    assert "made of other sources than this hwsim calls" in str(core.found())
+    assert "built from another version of hwsim" in str(core.found())
     assert not core.is_there()
 
 
@@ -95,7 +95,7 @@ def test_part_of_a_library_is_never_loaded(part: float | str, tmp_path: Path, mo
     if part != "no hashes":
         (tmp_path / "hashes.txt").write_bytes((core.HOME / "hashes.txt").read_bytes())
     monkeypatch.setattr(core, "HOME", tmp_path)
-    assert ("is not a library of hwsim" if part == "no hashes" else "is damaged") in str(core.found())
+    assert ("is not a valid library" if part == "no hashes" else "is damaged") in str(core.found())
     assert not plays(10**9, choice="auto")
 
 

@@ -74,7 +74,7 @@ def test_a_cycle_is_named_op_by_op() -> None:
 
 def test_a_cycle_is_found_beside_ops_that_wait_for_a_server() -> None:
     body = make_block([-1] * 4, label=[0, 0, 1, 2], time=[5] * 4, take=[0, 0, -1, -1], edges=[(1, 2, 0), (2, 3, 0), (3, 2, 0)])
-    with pytest.raises(Deadlock, match=r"circle: (second on gpu0 -> third|third on gpu0 -> second)"):
+    with pytest.raises(Deadlock, match=r"cycle: (second on gpu0 -> third|third on gpu0 -> second)"):
         simulate(graph_of(body, pools=[Pool("server", 1)]))
 
 

@@ -57,7 +57,7 @@ def test_no_text_of_a_file_commands_the_terminal(text: str) -> None:
 
 def test_an_unknown_word_in_the_environment_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HWSIM_FAST", "foo")
-    with pytest.raises(SpecError, match="HWSIM_FAST is one of auto, always, never, not 'foo'"):
+    with pytest.raises(SpecError, match="HWSIM_FAST: expected one of auto, always, never, got 'foo'"):
         hwsim.simulate("d2l-laptop", LOOP)
 
 
@@ -65,7 +65,7 @@ def test_json_is_unpacked_up_to_a_limit(tmp_path: Path) -> None:
     file = tmp_path / "m.json.gz"
     file.write_bytes(gzip.compress(b" " * 100_000 + b"{}"))
     assert read_json(file) == {}
-    with pytest.raises(SpecError, match="more than 0 MB, unpacked"):
+    with pytest.raises(SpecError, match="larger than 0 MB uncompressed"):
         read_json(file, most=99_999)
 
 
@@ -91,7 +91,7 @@ def test_an_archive_that_would_unpack_to_gigabytes_is_refused(tmp_path: Path, mo
         inside.write(header.getvalue())
         for _ in range(3):
             inside.write(bytes(1_000_000))
-    with pytest.raises(SpecError, match="it unpacks to 3 MB, more than 50 times its size"):
+    with pytest.raises(SpecError, match="the file decompresses to 3 MB, more than 50 times its size"):
         hwsim.load_graph(file)
 
 
@@ -160,11 +160,11 @@ def test_what_a_user_wrote_is_no_contradiction_of_hwsim() -> None:
     [
         (float("nan"), "nan is not a finite number"),
         (float("inf"), "inf is not a finite number"),
-        (10**5000, "this number has too many digits"),
+        (10**5000, "the number has more than 40 digits"),
         ("\x1b]0;title\a", "the control character U"),
         ("\u202egnp.exe", "the control character U"),
         ({"\x07": 1}, "the control character U"),
-        ({(1, 2): 1}, "a key is a text, not tuple"),
+        ({(1, 2): 1}, "expected a text as key, got tuple"),
     ],
     ids=["nan", "inf", "digits", "title", "direction", "key", "tuple"],
 )
@@ -190,14 +190,14 @@ def test_numbers_of_numpy_are_numbers() -> None:
     three = hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": 3}, expect=False).makespan_s
     for value in (np.int64(3), np.float32(3)):
         assert hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": value}, expect=False).makespan_s == three
-    with pytest.raises(TypeError, match="not Decimal"):
+    with pytest.raises(TypeError, match="got Decimal"):
         hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": Decimal(3)})
 
 
 @pytest.mark.parametrize("given", [3, {1}, None, b"machine"])
 def test_what_gives_no_file_is_a_type_error_in_words(given: Any) -> None:
     for call in (hwsim.check, hwsim.latency, hwsim.study, lambda each: hwsim.simulate(each, "d2l/async-loop")):
-        with pytest.raises(TypeError, match="a file is given by its path"):
+        with pytest.raises(TypeError, match="expected a library name, a path"):
             call(given)
 
 

@@ -64,7 +64,7 @@ def test_what_a_job_is_expected_to_take_is_checked() -> None:
 
 def test_a_job_has_one_front_door() -> None:
     doors = "program, programs, pipeline, train, infer, services"
-    with pytest.raises(SpecError, match=f"job 'a' has one of {doors}; this one has none of them"):
+    with pytest.raises(SpecError, match=f"job 'a' needs exactly one of {doors}, got none of them"):
         run({"a": {"start": "1 s"}})
     with pytest.raises(SpecError, match="program and jobs"):
         run({"a": {"program": [COPY]}}, program=[COPY])
@@ -102,7 +102,7 @@ def test_a_job_that_is_skipped_might_as_well_not_be_written() -> None:
     jobs = {"one": {"program": [COPY]}, "two": {"program": [COPY]}}
     with_one = run({**jobs, "two": {**jobs["two"], "skip": True}})
     assert spans(with_one) == spans(run({"one": jobs["one"]}))
-    with pytest.raises(SpecError, match="every job is skipped"):
+    with pytest.raises(SpecError, match="every job has `skip: true`"):
         run({name: {**job, "skip": True} for name, job in jobs.items()})
 
 

@@ -131,20 +131,20 @@ def test_clients_think() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        (ArrivalKeys(), "in one way, not in 0"),
-        (ArrivalKeys(poisson=1.0, clients=2), "in one way, not in 2"),
-        (ArrivalKeys(poisson=1.0, think=1.0), "only clients think"),
-        (ArrivalKeys(day=DayKeys(mean=1.0, peak=2.1)), "more than twice its mean"),
-        (ArrivalKeys(day=DayKeys(mean=1.0, peak=0.9)), "below its mean"),
-        (ArrivalKeys(clients=1, think=TimeDraw(pareto=TimePareto(least=1.0, shape=1.0))), "its mean is infinite"),
-        (ArrivalKeys(clients=1, think=TimeDraw(uniform=(2.0, 1.0))), "goes from 2 down to 1"),
-        (ArrivalKeys(clients=1, think=TimeDraw(values=())), "none to draw"),
-        (ArrivalKeys(bursts=BurstKeys(poisson=1.0, size=CountDraw())), "drawn in one way, not in 0"),
+        (ArrivalKeys(), "clients, got none of them"),
+        (ArrivalKeys(poisson=1.0, clients=2), "clients, got poisson and clients"),
+        (ArrivalKeys(poisson=1.0, think=1.0), "`think` is valid only with `clients`"),
+        (ArrivalKeys(day=DayKeys(mean=1.0, peak=2.1)), "more than twice `mean`"),
+        (ArrivalKeys(day=DayKeys(mean=1.0, peak=0.9)), "below `mean`"),
+        (ArrivalKeys(clients=1, think=TimeDraw(pareto=TimePareto(least=1.0, shape=1.0))), "the mean is infinite"),
+        (ArrivalKeys(clients=1, think=TimeDraw(uniform=(2.0, 1.0))), "the lower limit 2 is above the upper limit 1"),
+        (ArrivalKeys(clients=1, think=TimeDraw(values=())), "`values` is empty"),
+        (ArrivalKeys(bursts=BurstKeys(poisson=1.0, size=CountDraw())), "values, got none of them"),
         (
             ArrivalKeys(bursts=BurstKeys(poisson=1.0, size=CountDraw(exponential=2.0, lognormal=CountLognormal(3.0)))),
-            "drawn in one way, not in 2",
+            "values, got exponential and lognormal",
         ),
-        (ArrivalKeys(clients=1, think=TimeDraw(pareto=TimePareto(least=2.0, most=1.0))), "not above its least"),
+        (ArrivalKeys(clients=1, think=TimeDraw(pareto=TimePareto(least=2.0, most=1.0))), "`most` (1) is not above `least` (2)"),
     ],
 )
 def test_what_cannot_be_is_said(keys: ArrivalKeys, said: str) -> None:
@@ -180,7 +180,7 @@ def test_a_run_says_that_it_is_a_part_of_a_day() -> None:
     asked = {"day": {"mean": "100 1/s", "peak": "150 1/s", "cycle": "40 s"}}
     service = {"s": {"device": "cpu", "arrivals": asked, "request": [busy("1 ms")]}}
     whole = workload(service, requests=4000, expect={"s.latency_p99": "at most 1 s"})
-    with pytest.raises(hwsim.SpecError, match="of a cycle of"):
+    with pytest.raises(hwsim.SpecError, match="of the cycle of"):
         hwsim.find(MACHINE, whole, "workload.services.s.arrivals.day.mean")
 
 
@@ -217,7 +217,7 @@ def test_a_run_that_ends_before_its_load_is_all_there_is_refused(kind: str, engi
     run = hwsim.simulate(machine, asked(whole, expect), expect=True, engine=engine, interval=False)
     assert run.met
     assert "part-of-a-day" not in {warning.code for warning in run.warnings}
-    with pytest.raises(PartOfDay, match=r"is expected, and .*the run is"):
+    with pytest.raises(PartOfDay, match=r"is expected, and .*the run covers"):
         hwsim.simulate(machine, asked(part, expect), expect=True, engine=engine, interval=False)
     warned = hwsim.simulate(machine, asked(part, {}), engine=engine, interval=False).warnings
     assert [each.code for each in warned] == ["part-of-a-day"]

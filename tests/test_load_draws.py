@@ -146,5 +146,5 @@ def test_a_wrong_line_of_a_file_of_draws_is_named(tmp_path: Path) -> None:
     workload.write_text(
         f"hwsim: workload/1\ninfer: {{model: llama-3-8b, requests: 4, arrivals: all at once, prompt: {draw}, output: 2}}\n"
     )
-    with pytest.raises(hwsim.SpecError, match=r"line 4 of 'sizes\.txt' is no value: many"):
+    with pytest.raises(hwsim.SpecError, match=r"line 4 of 'sizes\.txt': expected a number, got 'many'"):
         hwsim.simulate("dgx-h100", str(workload))

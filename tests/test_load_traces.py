@@ -69,7 +69,7 @@ def test_a_service_needs_arrivals_alone(tmp_path: Path) -> None:
     name = written(tmp_path, "arrival\n0\n1.5\n")
     trace = read_trace(name, NOWHERE, tokens=False)
     assert trace.arrival.tolist() == [0, 3 * FEMTO // 2]
-    with pytest.raises(SpecError, match="has not the columns arrival, prompt and output"):
+    with pytest.raises(SpecError, match="lacks the columns arrival, prompt and output"):
         read_trace(name, NOWHERE, tokens=True)
 
 
@@ -77,7 +77,7 @@ def test_paths_start_from_the_workload_and_lines_may_be_fewer(tmp_path: Path) ->
     written(tmp_path, "\ufeffarrival,prompt,output\r\n0,1,1\r\n\r\n1,2,2\r\n2,oops,2\r\n")
     place = Place(str(tmp_path / "chat.yaml"), 3, 5)
     assert len(read_trace("trace.csv", place, tokens=True, most=2)) == 2
-    with pytest.raises(SpecError, match=r"line 5 of the trace 'trace.csv' is no request: 2, oops, 2") as error:
+    with pytest.raises(SpecError, match=r"line 5 of the trace 'trace.csv' is not a request: 2, oops, 2") as error:
         read_trace("trace.csv", place, tokens=True)
     assert next(iter(error.value.mistakes)).place == place
 
@@ -85,8 +85,8 @@ def test_paths_start_from_the_workload_and_lines_may_be_fewer(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "has not the columns"),
-        ("arrival,prompt,output\n", "has no request"),
+        ("", "lacks the columns"),
+        ("arrival,prompt,output\n", "contains no requests"),
         ("arrival,prompt,output\n-1,2,3\n", "line 2 "),
         ("arrival,prompt,output\n1,0,3\n", "line 2 "),
         ("arrival,prompt,output\n1,2,nan\n", "line 2 "),
@@ -138,7 +138,7 @@ def test_values_are_of_a_file_or_a_list(tmp_path: Path) -> None:
     written(tmp_path, "# measured\n20 ms\n\n0.5\n3 us\n", "times.txt")
     assert TimeDraw(values="times.txt", place=place).distribution == Values((3e-6, 0.02, 0.5))
     assert SizeDraw(values=(3.0, 1.0)).distribution == Values((1.0, 3.0))
-    for text, said in (("4 GB\n", "line 1 "), ("1\nx\n", "line 2 "), ("-1\n", "line 1 "), ("# none\n", "has no value")):
+    for text, said in (("4 GB\n", "line 1 "), ("1\nx\n", "line 2 "), ("-1\n", "line 1 "), ("# none\n", "contains no values")):
         written(tmp_path, text, "times.txt")
         with pytest.raises(SpecError, match=said):
             _ = TimeDraw(values="times.txt", place=place).distribution

@@ -94,7 +94,7 @@ def test_reasons_in_different_words_stand_apart_and_each_once() -> None:
     answer = plan({"machine": "dgx-h100", "workload": "resnet50-dp", "vary": {"gpus": [0, 16]}, "minimise": "step"})
     texts = [group.reason.text for group in answer.groups]
     assert len(texts) == 2
-    assert texts[0] == "0 is less than the least, 1"
+    assert texts[0] == "0 is below the minimum of 1"
     assert "16" in texts[1]
 
 

@@ -75,10 +75,10 @@ program:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[($rank - 1) mod $ranks]", "[($rank + 2) mod $ranks]", "gpu0 receives from gpu2, which has sent it nothing more"),
-        ('"gpu[($rank - 1) mod $ranks]"', "hub", "hub has no program here that could send"),
+        ("[($rank - 1) mod $ranks]", "[($rank + 2) mod $ranks]", "gpu0 receives from gpu2, but no unreceived `send` precedes"),
+        ('"gpu[($rank - 1) mod $ranks]"', "hub", "no program of this `each` runs on hub"),
         ('"gpu[($rank - 1) mod $ranks]"', '"gpu[$rank + 1]"', "there is no part 'gpu4'"),
-        ('"gpu[($rank - 1) mod $ranks]"', '"gpu[$rank / 2]"', "has the number 0.5 in its brackets"),
+        ('"gpu[($rank - 1) mod $ranks]"', '"gpu[$rank / 2]"', "is 0.5: expected 0, 1, 2"),
     ],
 )  # fmt: skip
 def test_what_would_wait_for_ever_is_refused(old: str, new: str, message: str) -> None:
@@ -88,5 +88,5 @@ def test_what_would_wait_for_ever_is_refused(old: str, new: str, message: str) -
 
 
 def test_without_each_nobody_receives() -> None:
-    with pytest.raises(SpecError, match="`recv` has a meaning only under `each`"):
+    with pytest.raises(SpecError, match="`recv` is valid only in a program with `each`"):
         seconds("hwsim: workload/1\nprogram:\n  - recv: gpu1\n")

@@ -129,11 +129,11 @@ def test_null_is_nothing_only_where_nothing_is_allowed() -> None:
         ("latency: 5 MB", 10, "'5 MB' is a size, but a time is needed here", None),
         ("latency: -5 us", 10, "'-5 us' cannot be negative", None),
         ("latency: true", 10, "true is not a time", "such as '10 us'"),
-        ("latency: {v: 5 us}", 10, "a number is needed, not a mapping", "with its source it is {value: ..., source: ...}"),
-        ("latency: {value: 5 us, surce: x}", 24, "unknown key 'surce' beside a value", "did you mean 'source'?"),
-        ("shift: -2 s", 8, "'-2 s' is less than the least, -1.00 s", None),
-        ("cores: 0", 8, "0 is less than the least, 1", None),
-        ("cores: 2000", 8, "2000 is more than the most, 1024", None),
+        ("latency: {v: 5 us}", 10, "expected a number, got a mapping", "a number with a source is {value: ..., source: ...}"),
+        ("latency: {value: 5 us, surce: x}", 24, "unknown key 'surce' next to `value`", "did you mean 'source'?"),
+        ("shift: -2 s", 8, "'-2 s' is below the minimum of -1.00 s", None),
+        ("cores: 0", 8, "0 is below the minimum of 1", None),
+        ("cores: 2000", 8, "2000 is above the maximum of 1024", None),
         ("cores: 1.5", 8, "1.5 is not a whole number", None),
         ("cores: 1e40", 8, "1e+40 is too large", None),
         ("cores: true", 8, "true is not a whole number", None),
@@ -146,14 +146,14 @@ def test_null_is_nothing_only_where_nothing_is_allowed() -> None:
         ("duplex: ful", 9, "'ful' is not one of full, half", "did you mean 'full'?"),
         ("shared: yes", 9, "'yes' is not true or false", "write true"),
         ("among: 8", 8, "8 is not a text", "put it in quotes"),
-        ("order: a", 8, "a list is needed, not 'a'", "write [a]"),
-        ("between: [a]", 10, "a list of 2 is needed, not 1", None),
+        ("order: a", 8, "expected a list, got 'a'", "write [a]"),
+        ("between: [a]", 10, "expected a list of 2, got a list of 1", None),
         ("memory: {size: 0 B}", 16, "'0 B' must be more than 0", None),
-        ("memory: {size: 1 GB, efficiency: 95}", 34, "95 is more than the most, 100 %", "did you mean '95 %'?"),
+        ("memory: {size: 1 GB, efficiency: 95}", 34, "95 is above the maximum of 100 %", "did you mean '95 %'?"),
         ("memory: {efficiency: 95 %}", 9, "'size' is missing", "how much it holds: a size, such as '160 MB'"),
-        ("memory: 64 GiB", 9, "a mapping is needed for memory, not '64 GiB'", "its keys: size, efficiency"),
+        ("memory: 64 GiB", 9, "expected a mapping for memory, got '64 GiB'", "its keys: size, efficiency"),
         ("speeds: {fp16: 1}", 16, "1 has no unit: a bandwidth is needed, such as '1 GB/s'", None),
-        ("speeds: 1 GB/s", 9, "a mapping is needed, not '1 GB/s'", "names, and for each a bandwidth, such as '16 GB/s'"),
+        ("speeds: 1 GB/s", 9, "expected a mapping, got '1 GB/s'", "from names to a bandwidth, such as '16 GB/s'"),
         ("width: wide", 8, "'wide' is not a whole number or 'auto'", None),
         ("algorithm: [a]", 12, "a list is not a text or a mapping from names, each a text", None),
     ],
@@ -169,7 +169,7 @@ def test_all_mistakes_come_at_once() -> None:
 
 
 def test_what_is_no_mapping_is_said_to_be_none() -> None:
-    assert wrong("[1]")[0][1] == "a mapping is needed for thing, not a list"
+    assert wrong("[1]")[0][1] == "expected a mapping for thing, got a list"
 
 
 def test_callers_read_some_keys_themselves() -> None:
@@ -188,7 +188,7 @@ def test_sources_stand_where_a_file_has_them() -> None:
         "width: {value: 8, source: guess}",
         "cores: {value: 8, source: guess}",
     ):
-        assert wrong(f"bandwidth: 1 GB/s\n{unsure}\n")[0][1] == "no answer carries how unsure this number is (guess)"
+        assert wrong(f"bandwidth: 1 GB/s\n{unsure}\n")[0][1] == "no result includes the uncertainty of this number (guess)"
 
 
 def test_numbers_may_come_worked_out() -> None:

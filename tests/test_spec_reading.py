@@ -91,24 +91,24 @@ def test_columns_count_characters_not_bytes() -> None:
     [
         ("", "f.yaml:1:1", "the file is empty"),
         ("# only a comment\n", "f.yaml:1:1", "the file is empty"),
-        ("a: 1\nb: 2\na: 3\n", "f.yaml:3:1", "'a' stands here a second time (first in line 1)"),
-        ("a: !!python/object:os.system x\n", "f.yaml:1:4", "tags such as '!!python/object:os.system' are not used here"),
-        ("a: !thing {b: 1}\n", "f.yaml:1:4", "tags such as '!thing' are not used here"),
-        ("8: a\n", "f.yaml:1:1", "a key is a text, not 8"),
-        ("~: a\n", "f.yaml:1:1", "a key is a text, not nothing"),
-        ("? [a, b]\n: c\n", "f.yaml:1:3", "a key is a text, not a list"),
-        ("a: &x {b: 1}\nc:\n  <<: *x\n", "f.yaml:3:3", "merge keys ('<<') are not used here"),
+        ("a: 1\nb: 2\na: 3\n", "f.yaml:3:1", "duplicate key 'a' (first in line 1)"),
+        ("a: !!python/object:os.system x\n", "f.yaml:1:4", "tags are not supported: '!!python/object:os.system'"),
+        ("a: !thing {b: 1}\n", "f.yaml:1:4", "tags are not supported: '!thing'"),
+        ("8: a\n", "f.yaml:1:1", "expected a text as key, got 8"),
+        ("~: a\n", "f.yaml:1:1", "expected a text as key, got nothing"),
+        ("? [a, b]\n: c\n", "f.yaml:1:3", "expected a text as key, got a list"),
+        ("a: &x {b: 1}\nc:\n  <<: *x\n", "f.yaml:3:3", "merge keys ('<<') are not supported"),
         ("a: .nan\n", "f.yaml:1:4", ".nan is not a finite number"),
         ("a: 1e999\n", "f.yaml:1:4", "1e999 is too large to be a number"),
-        ("a: " + "9" * 5000, "f.yaml:1:4", "this number has too many digits"),
-        ("a: 1\n---\nb: 2\n", "f.yaml:2:1", "a second document begins here, but a file holds one"),
-        ("a: &x [*x]\n", "f.yaml:1:8", "the alias '*x' stands inside what it repeats"),
+        ("a: " + "9" * 5000, "f.yaml:1:4", "the number has more than 40 digits"),
+        ("a: 1\n---\nb: 2\n", "f.yaml:2:1", "expected one document, but a second document begins here"),
+        ("a: &x [*x]\n", "f.yaml:1:8", "the alias '*x' is inside its own anchor"),
         ("a: *gpu\n", "f.yaml:1:4", "there is no anchor '&gpu' before this alias"),
         ("a: [gpu[*], psw]\n", "f.yaml:1:10", "this is not YAML: did not find expected alphabetic or numeric character"),
-        ("a:\n\tb: 1\n", "f.yaml:2:1", "this is not YAML: a tab where YAML wants spaces"),
+        ("a:\n\tb: 1\n", "f.yaml:2:1", "this is not YAML: a tab in the indentation"),
         ("a: %5\n", "f.yaml:1:4", "this is not YAML: a text cannot begin with '%'"),
         ("a: @x\n", "f.yaml:1:4", "this is not YAML: a text cannot begin with '@'"),
-        ("a: b: c\n", "f.yaml:1:5", "this is not YAML: a ':' where no key can stand"),
+        ("a: b: c\n", "f.yaml:1:5", "this is not YAML: unexpected ':'"),
         (b"a: \xff\n", "f.yaml:1:4", "the byte 0xff is not UTF-8"),
         ("a: 1".encode("utf-16"), "f.yaml:1:1", "the file is UTF-16"),
         ("a: 1\nb: x\0y\n", "f.yaml:2:5", "a NUL byte does not belong in a text file"),
@@ -133,7 +133,7 @@ def test_deeper_than_any_reader_of_yaml_goes_is_said_the_same(text: str) -> None
 
 def test_hints_say_what_to_do() -> None:
     assert only("a:\n\tb: 1\n")[2] == "indent with spaces"
-    assert "needs quotes" in (only("a: [gpu[*], psw]\n")[2] or "")
+    assert "in quotes" in (only("a: [gpu[*], psw]\n")[2] or "")
     assert only("8: a\n")[2] == "write '8' in quotes"
 
 
@@ -165,7 +165,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 def test_an_alias_bomb_is_refused() -> None:
-    assert only(BOMB)[1] == "more than 1000000 values, aliases written out"
+    assert only(BOMB)[1] == "more than 1,000,000 values with aliases expanded"
 
 
 def test_aliases_cannot_nest_beyond_the_limit() -> None:
@@ -176,7 +176,7 @@ def test_aliases_cannot_nest_beyond_the_limit() -> None:
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reading.MAX_NODES == 1_000_000
     monkeypatch.setattr(reading, "MAX_NODES", 1000)
-    assert only("[" + "1," * 1_001 + "]")[1].startswith("more than 1000 values")
+    assert only("[" + "1," * 1_001 + "]")[1].startswith("more than 1,000 values")
     assert read_text("[" + "1," * 990 + "]").plain() == [1] * 990
 
 
@@ -190,12 +190,12 @@ def test_a_byte_order_mark_and_other_line_ends_are_fine() -> None:
 
 
 def test_files_that_cannot_be_read_are_mistakes(tmp_path: Path) -> None:
-    for path, message in ((tmp_path / "none.yaml", "there is no such file"), (tmp_path, "this is a directory, not a file")):
+    for path, message in ((tmp_path / "none.yaml", "the file does not exist"), (tmp_path, "expected a file, got a directory")):
         with pytest.raises(SpecError, match=message):
             read(path)
     with pytest.raises(SpecError, match="cannot be read"):
         read("x\0y")
-    with pytest.raises(SpecError, match=r"cannot be read|no such file"):
+    with pytest.raises(SpecError, match=r"cannot be read|does not exist"):
         read("x" * 5000)
 
 

@@ -125,8 +125,8 @@ def test_names_lead_to_files(library: Path) -> None:
         ("gpu", "node-a", "there is no gpu 'node-a' in the library", "'node-a' is a machine"),
         ("machine", "none.yaml", "there is no file 'none.yaml'", None),
         ("machine", "a/../../x", "there is no machine 'a/../../x' in the library", "known: cluster, node-a"),
-        ("machine", "", "a machine is called by name, not ''", None),
-        ("machine", "a\0b", "a machine is called by name, not 'a b'", None),
+        ("machine", "", "expected the name of a machine, got ''", None),
+        ("machine", "a\0b", "expected the name of a machine, got 'a b'", None),
         ("machine", "x" * 900, f"there is no machine '{'x' * 60}' in the library", "known: cluster, node-a"),
     ],
 )
@@ -140,7 +140,7 @@ def test_names_that_lead_nowhere_come_with_the_nearest(
 
 
 def test_a_file_beside_is_offered_with_its_ending(library: Path) -> None:
-    with pytest.raises(SpecError, match=r"a file is named with its ending: 'slot\.yaml'"):
+    with pytest.raises(SpecError, match=r"write the file's name with its ending: 'slot\.yaml'"):
         find("machine", "slot", library / "machines/parts/pcie")
 
 
@@ -202,13 +202,13 @@ def test_mistakes_in_use_have_places(library: Path) -> None:
     assert wrong("parts:\n  gpu: {kind: gpu, use: gpu-c}\n") == [
         ("f.yaml:2:25", "there is no gpu 'gpu-c' in the library", "did you mean 'gpu-a' or 'gpu-b'?")
     ]
-    assert wrong("parts: {gpu: {use: 8}}")[0][1] == "'use' is followed by a name, not 8"
-    assert wrong("parts: {gpu: {use: loop-a}}")[0][1] == "files use one another in a circle: loop-a -> loop-b -> loop-a"
+    assert wrong("parts: {gpu: {use: 8}}")[0][1] == "`use`: expected a name, got 8"
+    assert wrong("parts: {gpu: {use: loop-a}}")[0][1] == "`use` forms a cycle of files: loop-a -> loop-b -> loop-a"
     assert wrong("parts: {gpu: {use: bad}}")[0][:2] == (
         str(library / "machines/parts/gpu/bad.yaml") + ":2:4",
         ".nan is not a finite number",
     )
-    assert wrong("parts: {gpu: {use: other}}")[0][1] == "this is a file 'machine/1', but 'part/1' is needed here"
+    assert wrong("parts: {gpu: {use: other}}")[0][1] == "expected a file of format 'part/1', got 'machine/1'"
     assert wrong("let: {n: 1}\nparts: {gpu: {count: $m}}")[0][:2] == ("f.yaml:2:22", "unknown parameter '$m'")
 
 
@@ -216,7 +216,7 @@ def test_a_machine_cannot_hold_itself(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("hwsim: machine/1\nparts: {m: {kind: machine, use: ./m.yaml}}\n")
     mistakes = Mistakes()
     resolve(read(tmp_path / "m.yaml"), mistakes)
-    assert [mistake.message for mistake in mistakes] == ["files use one another in a circle: m -> m"]
+    assert [mistake.message for mistake in mistakes] == ["`use` forms a cycle of files: m -> m"]
 
 
 def test_a_chain_of_files_cannot_nest_beyond_the_limit(tmp_path: Path) -> None:
@@ -225,17 +225,17 @@ def test_a_chain_of_files_cannot_nest_beyond_the_limit(tmp_path: Path) -> None:
         (tmp_path / f"f{index}.yaml").write_text(f"hwsim: part/1\nx: {deep}{{use: ./f{index + 1}.yaml}}{'}' * 90}\n")
     mistakes = Mistakes()
     resolve(read(tmp_path / "f0.yaml"), mistakes)
-    assert [mistake.message for mistake in mistakes] == ["nested more than 100 levels deep, files used included"]
+    assert [mistake.message for mistake in mistakes] == ["nested more than 100 levels deep, including used files"]
 
 
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("hwsim: machin/1", "'machin/1' is not a format that hwsim reads", "did you mean 'machine/1'?"),
-        ("hwsim: workload/1", "this is a file 'workload/1', but 'machine/1' is needed here", None),
-        ("name: x", "'hwsim' is missing", "the first line says what the file is: 'hwsim: machine/1'"),
-        ("[1]", "a file is a mapping, not a list", "its first line is 'hwsim: machine/1'"),
-        ("hwsim: 1", "1 is not a format that hwsim reads", "write machine/1"),
+        ("hwsim: machin/1", "'machin/1' is not a known format", "did you mean 'machine/1'?"),
+        ("hwsim: workload/1", "expected a file of format 'machine/1', got 'workload/1'", None),
+        ("name: x", "'hwsim' is missing", "the first line is the format: 'hwsim: machine/1'"),
+        ("[1]", "expected a mapping, got a list", "its first line is 'hwsim: machine/1'"),
+        ("hwsim: 1", "1 is not a known format", "write machine/1"),
     ],
 )
 def test_a_file_says_what_it_is(text: str, message: str, hint: str | None) -> None:
@@ -309,18 +309,18 @@ def test_values_may_come_from_python(library: Path) -> None:
         ("let.node", "neither file has a parameter 'node'", "did you mean 'nodes'?"),
         ("machine.spere.count", "the machine has no part 'spere'", "did you mean 'spare'?"),
         ("machine.node.gpv.use", "the machine has no part 'gpv'", "did you mean 'gpu'?"),
-        ("machine.spare", "'spare' is a part: which of its keys?", "such as 'machine.spare.count' or 'machine.spare.use'"),
+        ("machine.spare", "'spare' is a part: expected one of its keys", "such as machine.spare.count"),
         ("machine.let.n", "the machine has no parameter 'n'", "known: nodes"),
         ("machine.links.fabrik.use", "the machine has no link 'fabrik'", "did you mean 'fabric'?"),
-        ("machine.links.fabric", "'fabric' is a link: which of its keys?", "such as 'machine.links.fabric.use'"),
-        ("spare.count", "'spare.count' leads nowhere", "did you mean 'machine.spare.count' or 'workload.spare.count'?"),
-        ("workload.trane.parallel.tp", "there is no 'trane' here", "did you mean 'train'?"),
-        ("workload.program.9.copy", "there is no element 9: the list has 3, counted from 0", None),
-        ("workload.program.copy.bytes", "several elements are 'copy': 0, 1", None),
-        ("workload.program.read.bytes", "no element is 'read'", "known: all, copy, up, wait|known: copy, up, wait"),
-        ("workload.train.parallel.tp.x", "1 has no 'x' in it", None),
-        ("machine..count", "'machine..count' is not a path", "names with dots between them: machine.gpu.count"),
-        ("", "'' is not a path", "names with dots between them: machine.gpu.count"),
+        ("machine.links.fabric", "'fabric' is a link: expected one of its keys", "such as machine.links.fabric.use"),
+        ("spare.count", "the path 'spare.count' does not exist", "did you mean 'machine.spare.count' or 'workload.spare.count'?"),
+        ("workload.trane.parallel.tp", "there is no key 'trane'", "did you mean 'train'?"),
+        ("workload.program.9.copy", "there is no element 9: the list has 3 elements, counted from 0", None),
+        ("workload.program.copy.bytes", "several elements match 'copy': 0, 1", None),
+        ("workload.program.read.bytes", "no element matches 'read'", "known: all, copy, up, wait|known: copy, up, wait"),
+        ("workload.train.parallel.tp.x", "1 has no key 'x'", None),
+        ("machine..count", "'machine..count' is not a path", "separate keys by dots: machine.gpu.count"),
+        ("", "'' is not a path", "separate keys by dots: machine.gpu.count"),
     ],
 )
 def test_paths_that_lead_nowhere_are_mistakes(library: Path, path: str, message: str, hint: str | None) -> None:

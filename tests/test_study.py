@@ -134,7 +134,7 @@ def test_a_mistake_among_values_is_pointed_at() -> None:
     with pytest.raises(SpecError) as caught:
         parse_vary("depth=1,8..2")
     assert str(caught.value).splitlines()[:3] == [
-        "--vary:1:9: '8..2' goes from the larger to the smaller",
+        "--vary:1:9: the lower limit of '8..2' is above the upper limit",
         "    depth=1,8..2",
         "            ^",
     ]

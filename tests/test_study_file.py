@@ -95,19 +95,19 @@ def test_quantiles_are_drawn_evenly() -> None:
 @pytest.mark.parametrize(
     ("points", "said"),
     [
-        ("{grid: {n: 9..1}}", "4:20: '9..1' goes from the larger to the smaller"),
+        ("{grid: {n: 9..1}}", "4:20: the lower limit of '9..1' is above the upper limit"),
         ("{grid: {n: []}}", "4:20: `n` has no values"),
         ("{grid: {n: [1 us, 8 GB/s]}}", "4:27: values of `n` have different dimensions"),
         ("{grid: {}}", "4:16: `grid` must map paths to values"),
         ("[1]", "4:9: expected one of grid, zip, random, latin, got a list"),
         ("{zip: {n: [1, 2], blocking: [true]}}", "`blocking` has 1 values, `n` has 2"),
-        ("{latin: {points: 0, of: {n: 1..2}}}", "0 is less than the least, 1"),
+        ("{latin: {points: 0, of: {n: 1..2}}}", "0 is below the minimum of 1"),
         ("{latin: {points: 5, of: {}}}", "names no path to sample"),
         ("{latin: {points: 5, of: {n: 1 s..2}}}", "goes from a time to a number"),
         ("{random: {points: 5, of: {n: {normal: {mean: 5 s, sd: 1 GB}}}}}", "sd is a size, mean is a time"),
         ("{random: {points: 5, of: {n: {norml: {mean: 5}}}}}", "there is no distribution 'norml'"),
         ("{random: {points: 5, of: {n: {uniform: [1, 2]}}}}", "there is no distribution 'uniform'"),
-        ("{random: {points: 5, of: {n: 3..1}}}", "'3..1' goes from the larger to the smaller"),
+        ("{random: {points: 5, of: {n: 3..1}}}", "the lower limit of '3..1' is above the upper limit"),
         ("{random: {points: 5, of: {n: 1..9:x2}}}", "has steps"),
         ("{grid: {n: 1..1000, blocking: 1..1000}}", "1000 x 1000 = 1000000 points exceed the limit of 100000"),
         ("{grid: {m: [1, 2]}}", "4:17: the workload has no parameter 'm'"),
@@ -118,7 +118,7 @@ def test_a_mistake_in_points_is_said_at_its_place(points: str, said: str, tmp_pa
     (tmp_path / "s.yaml").write_text(f"{HEAD}points: {points}\n")
     found = hwsim("study", tmp_path / "s.yaml", code=2)
     assert said in found.stderr
-    assert "hint" in found.stderr or "..1'" in said or "least" in said or "goes" in said or " is a size" in said
+    assert "hint" in found.stderr or "..1'" in said or "minimum" in said or "goes" in said or " is a size" in said
     assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"], "nothing was begun"
 
 

@@ -259,7 +259,7 @@ program:
         ("d2l-4gpu-pcie", "compute: {name: sum, device: gpu0, flop: 1e290 FLOP}", "'sum' takes 7.463e+276 s, which is too long"),
         ("d2l-laptop", "read: {from: disk, bytes: 1e300 B}", "'read' takes"),
         ("d2l-laptop", "access: {device: cpu, bytes: 64 B, count: 1e290}", "'access' takes"),
-        ("d2l-laptop", "busy: {device: cpu, time: 1e290 s}", "'1e290 s' is more than the most, 1e9 s (31.7 years)"),
+        ("d2l-laptop", "busy: {device: cpu, time: 1e290 s}", "'1e290 s' is above the maximum of 1e9 s (31.7 years)"),
         ("d2l-laptop", "busy: {device: cpu, time: inf}", "'inf' is not a time"),
         ("d2l-laptop", "busy: {device: cpu, time: nan}", "'nan' is not a time"),
     ],

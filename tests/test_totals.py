@@ -43,7 +43,8 @@ def test_reads_that_each_find_the_credits_full_say_how_long_one_op_would_take() 
     assert whole.warnings == ()
     [warning] = cut.warnings
     assert warning.text == (
-        "each of the 4 reads of disk finds its credits full: 4.00 s together; in one op of all the bytes it takes 10.0 s"
+        "the 4 reads of disk take 4.00 s in total, because each starts with full credits; "
+        "one op with all bytes takes 10.0 s, so the run may be too fast"
     )
 
 
@@ -51,32 +52,33 @@ def test_writes_of_several_statements_to_one_cache_count_together() -> None:
     write = {"write": {"to": "disk", "bytes": "100 GB"}}
     [warning] = run(SSD, write, {"write": {"to": "disk", "bytes": "110 GB"}}).warnings
     assert warning.text.startswith(
-        "each of the 2 writes to disk finds its cache empty: 52.5 s together; in one op of all the bytes it takes 2.00 min"
+        "the 2 writes to disk take 52.5 s in total, because each starts with an empty cache; one op with all bytes takes 2.00 min"
     )
     assert run(SSD, write).warnings == ()
 
 
 def test_one_cache_and_one_store_of_credits_serve_ops_of_every_shape() -> None:
     [warning] = run(SSD, *({"write": {"to": "disk", "bytes": "25 GB", "depth": depth}} for depth in (1, 2, 3, 4, 5, 6))).warnings
-    assert "6 writes to disk finds its cache empty: 37.5 s together" in warning.text
+    assert "6 writes to disk take 37.5 s in total, because each starts with an empty cache" in warning.text
     write = {"to": "disk", "bytes": "4 KiB", "times": 3000, "access": "random", "depth": 64}
     [warning] = run(VOLUME, random(3000), {"write": write}).warnings
     assert (
-        "2 accesses of disk finds its credits full: 2.00 s together; in one op of all the bytes it takes 4.00 s" in warning.text
+        "2 accesses of disk take 2.00 s in total, because each starts with full credits; one op with all bytes takes 4.00 s"
+        in warning.text
     )
 
 
 def test_sequential_reads_of_a_hard_disk_that_start_at_its_edge_are_told_and_a_region_answers() -> None:
     read = {"from": "disk", "bytes": "400 GB"}
     [warning] = run(HDD, times(10, {"read": read})).warnings
-    assert "10 reads of disk starts at its outer edge" in warning.text.replace("each of the ", "")
-    assert warning.text.endswith("`region` says that they go over the same bytes")
+    assert "because each starts at the outer edge" in warning.text
+    assert warning.text.endswith("if they access the same bytes, set `region`")
     assert run(HDD, times(10, {"read": {**read, "region": "400 GB"}})).warnings == ()
 
 
 def test_random_writes_through_a_cache_are_told_but_synchronous_ones_have_none() -> None:
     write = {"to": "disk", "bytes": "4 KiB", "times": 20_000, "access": "random"}
-    assert "finds its cache empty" in run(CACHING, times(10, {"write": write})).warnings[0].text
+    assert "with an empty cache" in run(CACHING, times(10, {"write": write})).warnings[0].text
     assert run(CACHING, times(10, {"write": {**write, "sync": True}})).warnings == ()
 
 
@@ -88,7 +90,7 @@ def test_more_bytes_written_than_a_disk_holds_are_told_unless_they_go_over_a_reg
     write = {"to": "disk", "bytes": "4 GB"}
     assert run(DISK, times(2, {"write": write})).warnings == ()
     [warning] = run(DISK, times(3, {"write": write})).warnings
-    assert warning.text.startswith("12 GB are written to disk, which holds 10 GB:")
+    assert warning.text.startswith("12 GB are written to disk, which holds 10 GB;")
     assert run(DISK, times(3, {"write": {**write, "region": "4 GB"}})).warnings == ()
 
 
@@ -96,4 +98,6 @@ def test_a_working_set_larger_than_the_memory_is_told() -> None:
     access = {"device": "cpu", "count": 1e6, "pattern": "random"}
     assert run(DISK, {"access": {**access, "working_set": "1 GB"}}).warnings == ()
     [warning] = run(DISK, {"access": {**access, "working_set": "2 GB"}}).warnings
-    assert warning.text == "a working set of 2 GB does not fit into the memory of cpu, 1 GB: nothing is swapped here"
+    assert warning.text == (
+        "a working set of 2 GB exceeds the memory of cpu (1 GB); swapping is not simulated, so the run is too fast"
+    )

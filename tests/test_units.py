@@ -120,7 +120,7 @@ def test_decimal_prefixes_are_rounded_once(number: str) -> None:
         ("50 %", TIME, "'50 %' is a number, but a time is needed here", None),
         ("1e400 B", SIZE, "'1e400 B' is too large to be a number", None),
         ("1e-400 s", TIME, "'1e-400 s' is below the smallest float", None),
-        (10**400, SIZE, "a number too large for a float", None),
+        (10**400, SIZE, "the number is too large for a float", None),
         (math.nan, COUNT, "nan is not a finite number", None),
         ("nan s", TIME, "'nan s' is not a time", "write a number and its unit, such as '10 us'"),
         ("", TIME, "'' is not a time", "write a number and its unit, such as '10 us'"),

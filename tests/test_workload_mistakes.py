@@ -32,32 +32,32 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
 @pytest.mark.parametrize(
     ("text", "caret", "message", "hint"),
     [
-        ("program: []\nprograms: {}", "hwsim", "this one has program and programs", ""),
-        ("name: nothing", "hwsim", "this one has none of them", ""),
+        ("program: []\nprograms: {}", "hwsim", "got program and programs", ""),
+        ("name: nothing", "hwsim", "got none of them", ""),
         ("program: [{matmull: {m: 1}}]", "matmull", "no op or statement 'matmull'", "did you mean 'matmul'"),
-        ("program: [{each: gpu*, do: []}]", "{each", "a statement is one key", "a program for each device is `program"),
-        ("program: [wait]", "wait", "a statement is a mapping", ""),
-        (f"program: [{{{OP}, wait: all}}]", "{busy", "not 'busy', 'wait' together", "begin each statement"),
+        ("program: [{each: gpu*, do: []}]", "{each", "a mapping with one key", "a program for each device is `program"),
+        ("program: [wait]", "wait", "expected a statement such as `wait: all`, got", ""),
+        (f"program: [{{{OP}, wait: all}}]", "{busy", "with one key, got 'busy', 'wait'", "begin each statement"),
         ("program: [{busy: {device: cpu, time: 1 s, quue: x}}]", "quue", "unknown key 'quue'", "did you mean 'queue'"),
         ("program: [{busy: {device: cpu, time: 30}}]", "30}", "'30' has no unit|30", ""),
         ("program: [{busy: {device: cpux, time: 1 s}}]", "{device", "cpux", "did you mean 'cpu'"),
         ("program: [{busy: {device: gpu, time: 1 s}}]", "{device", "gpu", ""),
-        ("program: [{busy: {device: cpu, time: 1 s, queue: host}}]", "host", "the program's own thread", ""),
+        ("program: [{busy: {device: cpu, time: 1 s, queue: host}}]", "host", "reserved for the program's thread", ""),
         ("program: [{copy: {from: cpu, to: gpu0, bytes: 1 B}}]", "{from", "no route", ""),
         (f"program: [{{{OP}}}, {{wait: b}}]", "b}", "no op or value called 'b'", "known: a, x"),
-        (f"program: [{{wait: a}}, {{{OP}}}]", "a}", "nothing called 'a' comes before", ""),
-        (f"program: [{{{OP}}}, {{wait: {{name: a, back: 1}}}}]", "a, back", "no repeat holds both", ""),
+        (f"program: [{{wait: a}}, {{{OP}}}]", "a}", "'a' is defined only after", ""),
+        (f"program: [{{{OP}}}, {{wait: {{name: a, back: 1}}}}]", "a, back", "no repeat contains both", ""),
         (
             f"program: [{{{OP}}}, {{repeat: {{times: 2, do: [{{wait: {{name: a, back: 1}}}}]}}}}]",
             "a, back",
-            "no repeat holds both",
+            "no repeat contains both",
             "",
         ),
         (f"program: [{{repeat: {{times: -1, do: [{{{OP}}}]}}}}]", "-1", "-1 cannot be negative", ""),
         (f"program: [{{repeat: {{times: 1.5, do: [{{{OP}}}]}}}}]", "1.5", "1.5 is not a whole number", ""),
         (f"program: [{{repeat: {{do: [{{{OP}}}]}}}}]", "{do", "'times' is missing", ""),
-        ("program: {each: [], do: []}", "[], do", "names nothing", "such as each"),
-        ("program: [{busy: {device: $self, time: 1 s}}]", "$self", "only under `each`", ""),
+        ("program: {each: [], do: []}", "[], do", "names no device", "each: gpu"),
+        ("program: [{busy: {device: $self, time: 1 s}}]", "$self", "only in a program with `each`", ""),
         ("runtime: {queue_depth: 0}\nprogram: []", "0}", "0", ""),
     ],
 )
@@ -99,7 +99,7 @@ programs:
   p: [{{barrier: sync}}, {{barrier: sync}}]
   q: [{{repeat: {{times: {times}, do: [{{barrier: sync}}]}}}}]
 """
-    with pytest.raises(SpecError, match=f"program '{missing}' comes to the barrier 'sync'") as caught:
+    with pytest.raises(SpecError, match=f"program '{missing}' reaches barrier 'sync'") as caught:
         load(text)
     assert [str(mistake.place) for mistake in caught.value.mistakes] == [f"w.yaml:{'5:42' if missing == 'q' else '4:17'}"]
 
@@ -108,8 +108,8 @@ def test_crossed_barriers_are_named_with_their_programs_and_a_line() -> None:
     with pytest.raises(SpecError) as caught:
         load("programs:\n  p: [{barrier: m}, {barrier: n}]\n  q: [{barrier: n}, {barrier: m}]")
     [mistake] = caught.value.mistakes
-    assert "'q' comes to 'n' before 'm'" in mistake.message
-    assert "'p' comes to 'm' before 'n'" in mistake.message
+    assert "'q' reaches 'n' before 'm'" in mistake.message
+    assert "'p' reaches 'm' before 'n'" in mistake.message
     assert mistake.place.line in (3, 4)
 
 
@@ -211,7 +211,7 @@ def test_every_workload_of_the_library_keeps_its_promise(name: str) -> None:
 
 def test_a_value_under_nearly_another_s_name_is_suspicious() -> None:
     (warning,) = warned("program:\n  - busy: {time: 1 s, writes: batch}\n  - busy: {time: 1 s, reads: bathc}")
-    assert "nothing makes 'bathc', which is read; did you mean 'batch'?" in warning
+    assert "no op writes the value 'bathc' that is read here; did you mean 'batch'?" in warning
 
 
 def test_a_value_from_outside_is_not() -> None:
@@ -220,11 +220,11 @@ def test_a_value_from_outside_is_not() -> None:
 
 def test_a_barrier_where_nobody_else_comes_is_suspicious() -> None:
     assert warned("programs: {a: [{barrier: step}], b: [{barrier: stpe}]}") == (
-        "only program 'a' names the barrier 'step'",
-        "only program 'b' names the barrier 'stpe'",
+        "only program 'a' names barrier 'step', so the barrier has no effect",
+        "only program 'b' names barrier 'stpe', so the barrier has no effect",
     )
 
 
 def test_more_ops_than_fit_are_refused_before_they_fill_the_memory() -> None:
-    with pytest.raises(SpecError, match="ops would take about"):
+    with pytest.raises(SpecError, match="they would take about"):
         hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": 10**9})

@@ -1,4 +1,4 @@
-"""The engine: simulates op graphs on shared capacities. It knows no kind of device and no kind of op."""
+"""Discrete-event simulation engine for op graphs on shared capacities, independent of kinds of devices and ops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Names that need SimPy, imported on first use: many runs need none of them."""
+        """Import names that need SimPy on first use, because many runs need none of them."""
         if name == "Event":
             from simpy import Event
 
@@ -48,7 +48,7 @@ else:
         raise AttributeError(f"module 'hwsim.engine' has no attribute {name!r}")
 
 
-MOST_PLAYED: Final = 4  # timelines that a study keeps
+MOST_PLAYED: Final = 4  # memoized timelines per study
 
 __all__ = [
     "Actor",
@@ -67,7 +67,7 @@ __all__ = [
 
 Waits: TypeAlias = "Generator[Event, None, None]"  # a SimPy process
 Actor: TypeAlias = "Callable[[Host], Waits]"  # a SimPy process that submits graphs or limits capacities
-Which: TypeAlias = 'Literal["auto", "simpy"]'  # the fastest engine that plays a graph, or the one written out in SimPy
+Which: TypeAlias = 'Literal["auto", "simpy"]'  # auto: fastest engine for the graph; simpy: reference engine with SimPy processes
 
 
 def simulate(
@@ -80,26 +80,30 @@ def simulate(
     fast: Choice | None = None,
     which: Which = "auto",
 ) -> Timeline:
-    """Play a graph, together with actors that submit more graphs or change capacities.
+    """Simulate a graph, with actors that submit further graphs or change capacities.
 
-    A graph in which nothing arbitrates is a longest path; large ones are played by compiled code where there is some. The
-    timeline does not depend on it.
+    A graph without arbitration is simulated as a longest path. Compiled code simulates large graphs if it is installed. The
+    timeline does not depend on the engine.
 
-    changes: what capacities have from some time on; drawn in order of time, if they are many.
-    server: makes the server of ops whose requests are played (see `Cost.played`); it tells the driver when each has finished.
-    fast: whether compiled code plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
-    which: "simpy": played op by op as SimPy processes (see `hwsim.engine.plain`), with the same timeline.
+    Args:
+        actors: processes that run concurrently.
+        changes: changes of capacities, in order of time if they are lazy.
+        server: function that creates the server of ops that are simulated request by request (see `Cost.played`); the server
+            reports the end of each op to the host.
+        progress: callback with the numbers of completed and of known ops.
+        fast: whether to use compiled code; None: as HWSIM_FAST (see `hwsim.engine.fast`).
+        which: "simpy": simulate every op as a SimPy process (see `hwsim.engine.plain`), with the same timeline.
 
     Raises:
-        Deadlock: ops wait for each other, or for what never comes.
-        BrokenInvariant: the result contradicts itself (a defect of hwsim).
+        Deadlock: ops wait for each other, or for an event that never occurs.
+        BrokenInvariant: the result is inconsistent (a defect of hwsim).
     """
     played = shared_by("timelines") if which == "auto" and not actors and not changes and server is None else None
     before = None
     if played:
         from hwsim.graph.same import is_same
 
-        before = next((each for each in played.values() if is_same(each.flat.graph, graph)), None)
+        before = next((timeline for timeline in played.values() if is_same(timeline.flat.graph, graph)), None)
     if before is not None:
         again: Timeline = replace(before, flat=replace(before.flat, graph=graph))
         again.found.update(before.found)
@@ -111,7 +115,7 @@ def simulate(
     if flat is not None and compiled is not None and server is None and not changes:
         timeline = _at_once(flat, compiled, fast)
     if timeline is not None:
-        flat = compiled = None  # columns of millions of ops that nothing needs any more
+        flat = compiled = None  # free the columns of millions of ops
         if progress is not None and len(timeline):
             progress(len(timeline), len(timeline))
         unfinished = timeline.unfinished()
@@ -140,7 +144,7 @@ def simulate(
 
 
 def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compiled | None, limited: Collection[str]) -> Host:
-    """The engine on SimPy's clock: the replay, started if the graph is compiled already, or the one written out in SimPy."""
+    """The engine on SimPy's clock: the driver, with the graph loaded if it is compiled, or the reference engine."""
     if which == "simpy":
         from hwsim.engine.plain import PlainEngine
 
@@ -154,7 +158,7 @@ def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compil
 
 
 def _at_once(flat: FlatGraph, compiled: Compiled, fast: Choice | None) -> Timeline | None:
-    """The timeline, where that takes no clock of SimPy's; None where it does."""
+    """The timeline from the longest path or compiled code, without SimPy; None if that is not possible."""
     is_fast = plays(len(flat), len(compiled.classes), fast)
     if is_in_order(flat, compiled):
         return longest_path(flat, compiled, fast=is_fast)

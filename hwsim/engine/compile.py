@@ -1,8 +1,7 @@
-"""A flat graph made ready to replay: durations in fs, classes of demands, capacities that matter.
+"""Preparation of a flat graph for simulation: durations in fs, classes of demands, and relevant capacities.
 
-A capacity on which the demands that can be active at once draw no more than there is can never
-bind. Its demands run as if alone, so it is dropped, exactly; an op left without a capacity has a
-fixed duration and never meets the solver.
+A capacity never binds if the demands that can be active concurrently draw at most its rate. Such a capacity has no effect and is
+removed without loss of accuracy. An op without capacities has a fixed duration and is not part of rate computations.
 """
 
 from __future__ import annotations
@@ -29,10 +28,15 @@ from hwsim.ticks import FEMTO
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Per op: fixed fs, then `flow` fs (if it flows alone) as a member of class `flow_class` (-1: none).
+    """The durations and classes of ops.
 
-    played: who else ends besides: a server outside, which says when.
-    starts: class and fs of the start of each op whose start goes at a clock that changes; `fixed` is without them.
+    Args:
+        fixed: fixed duration (fs).
+        flow: subsequent duration without contention (fs), as a member of class `flow_class`.
+        flow_class: class of the demand; -1: none.
+        classes: all classes of demands.
+        played: whether an external server simulates the requests of the op and reports their end.
+        starts: class and duration (fs) of the start-up time of ops whose clock changes, which is not part of `fixed`.
     """
 
     fixed: ticks.Column
@@ -45,10 +49,11 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """Costs that may be in flight together, as far as queues and pools say.
+    """The costs that may be active concurrently, as limited by queues and pools.
 
-    groups: per queue and per pool (servers of them at once), the costs of its ops.
-    loose: by cost, its ops that nothing restrains.
+    Args:
+        groups: (maximum number of active ops, costs of the ops) of each queue and pool.
+        loose: number of ops of each cost outside queues and pools.
     """
 
     groups: tuple[tuple[int, tuple[int, ...]], ...]
@@ -56,10 +61,11 @@ class Active:
 
 
 def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[str] = ()) -> Compiled:
-    """Durations and classes of every op.
+    """Return durations and classes of all ops.
 
-    closed: nothing else will ever draw from the capacities, so those that can never bind are dropped.
-    changing: capacities that may have less than their rate for a while; they are kept.
+    Args:
+        closed: whether no other op will use the capacities, so that capacities that never bind can be removed.
+        changing: capacities whose rate may change, which are kept.
     """
     graph = flat.graph
     rates = rates_of(graph.capacities)
@@ -71,24 +77,24 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[s
     kept = set(numbers.values())
     if closed:
         active = _active(flat)
-        apart = _can_crowd(active, full) | {numbers[name] for name in changing if name in numbers}
-        kept = _can_bind(active, full, len(numbers)) | apart
+        always_kept = _can_crowd(active, full) | {numbers[name] for name in changing if name in numbers}
+        kept = _can_bind(active, full, len(numbers)) | always_kept
     table: dict[FlowClass, int] = {}
     member_of = np.full(len(demands) + 1, -1, np.int32)
     for number, unpruned in enumerate(full):
         pruned = unpruned.only(kept)
         if pruned.weights or pruned.holds or pruned.crowd or pruned.clocks:
             member_of[number] = table.setdefault(pruned, len(table))
-    alike = bool((flat.size == 1).all())  # then an op takes as long as its cost says
-    cost, size = (np.arange(len(demands) + 1), np.ones(1)) if alike else (flat.cost, flat.size)
+    is_uniform = bool((flat.size == 1).all())  # durations depend only on the cost
+    cost, size = (np.arange(len(demands) + 1), np.ones(1)) if is_uniform else (flat.cost, flat.size)
     latency = latencies(graph.costs)
     flow = bodies(graph.costs, rates).take(cost)
-    with np.errstate(over="ignore", invalid="ignore"):  # `ticks.rounded` refuses what is too long
+    with np.errstate(over="ignore", invalid="ignore"):  # `ticks.rounded` checks the result
         for factor in (size, FEMTO):
             flow *= factor
         np.rint(flow, out=flow)
         fixed = np.rint(latency.take(cost) * FEMTO) if latency.any() else np.zeros(len(cost))
-    if alike:
+    if is_uniform:
         unused = np.ones(len(cost), np.bool_)
         unused[flat.cost] = False
         flow[unused] = fixed[unused] = 0
@@ -97,7 +103,7 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[s
         flow_fs, fixed_fs = ticks.rounded(flow), ticks.rounded(fixed)
     except ticks.TooLong as error:
         fits = np.maximum(flow, fixed) <= ticks.LONGEST
-        op = int(np.argmax(~(fits[flat.cost] if alike else fits)))
+        op = int(np.argmax(~(fits[flat.cost] if is_uniform else fits)))
         raise ticks.TooLong(error.seconds, flat.graph.labels[int(flat.label[op])].name) from error
     played = np.array([*(cost.played for cost in graph.costs), False], np.bool_).take(cost)
     starting = _starting(demands, numbers, changing, table, cost) if changing else None
@@ -110,8 +116,8 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[s
         fixed_fs = ticks.column(np.where(flows, fixed_fs, ticks.add(fixed_fs, flow_fs)))
     starts: Mapping[int, tuple[int, int]] = {}
     if starting is not None:
-        starts = _of_ops(*((each.take(flat.cost) for each in starting) if alike else starting))
-    if alike:
+        starts = _starts_by_op(*((column.take(flat.cost) for column in starting) if is_uniform else starting))
+    if is_uniform:
         fixed_fs, flow_fs = fixed_fs.take(flat.cost), flow_fs.take(flat.cost)
         number_of, played = number_of.take(flat.cost), played.take(flat.cost)
     return Compiled(
@@ -131,7 +137,7 @@ def _starting(
     table: dict[FlowClass, int],
     cost: NDArray[np.signedinteger[Any]],
 ) -> tuple[Ints, Ints] | None:
-    """Class of the start of each cost (-1: its speed never changes) and its fs; None if none has one. Classes join the table."""
+    """Class of each cost's start-up time (-1: none) and its duration (fs); None if all are 0. Classes are added to the table."""
     of_start, start_fs = np.full(len(demands) + 1, -1, np.int64), np.zeros(len(demands) + 1, np.int64)
     for number, demand in enumerate(demands):
         starts = start_class(demand, numbers, changing)
@@ -141,14 +147,13 @@ def _starting(
     return (of_start[cost], start_fs[cost]) if start_fs.any() else None
 
 
-def _of_ops(of_start: Ints, start_fs: Ints) -> dict[int, tuple[int, int]]:
-    """By op the class of its start, and its fs."""
+def _starts_by_op(of_start: Ints, start_fs: Ints) -> dict[int, tuple[int, int]]:
     ops = np.flatnonzero(start_fs > 0)
     return dict(zip(ops.tolist(), zip(of_start[ops].tolist(), start_fs[ops].tolist(), strict=True), strict=True))
 
 
 def start_class(demand: Demand, numbers: Mapping[str, int], changing: Collection[str]) -> FlowClass | None:
-    """The class of the start of a demand: it draws nothing, and goes at the slowest of its clocks. None: none changes."""
+    """Return the class of a demand's start-up time, which draws nothing and runs at its slowest clock; None: no clock changes."""
     one = 1 << LEVEL_BITS
     clocks = tuple([Clock(numbers[name], one, 0, 1) for name, _ in demand.clocks if name in changing]) if demand.start else ()
     return FlowClass(one, (), clocks=clocks) if clocks else None
@@ -161,17 +166,20 @@ def flow_class(
     changing: Collection[str] = (),
     pairs: dict[tuple[int, int], tuple[int, int]] | None = None,
 ) -> FlowClass:
-    """Weights and pace of a demand. Exact: floats are ratios of integers, and only those are multiplied.
+    """Return the class of a demand: its weights and maximum pace, computed exactly from ratios of integers.
 
-    changing: capacities whose speed changes; other clocks are left out.
+    Several equal demands that one op represents are a class with a multiple of the weight.
 
-    Equal demands together draw a whole number of times the amount of one, so they are one class with that weight.
-
-    pairs: weights of capacities that classes share, so that equal ones are one object.
+    Args:
+        demand: demand of a cost.
+        rates: rate of each capacity.
+        numbers: number of each capacity.
+        changing: capacities whose speed changes; other clocks are omitted.
+        pairs: table of (capacity, weight) pairs, so that classes share equal pairs.
     """
     weights: dict[int, int] = {}
     limits = []
-    served = []  # of those, what the device of a crowd alone allows
+    served = []  # limits at the device of a crowd
     for name, amount, times in demand.drawn:
         number = numbers[name]
         weight, limit = _weight(amount, demand.share, rates[name])
@@ -206,7 +214,7 @@ def flow_class(
 
 
 def _clocks(demand: Demand, numbers: Mapping[str, int], changing: Collection[str]) -> tuple[Clock, ...]:
-    """The clocks whose speed changes: the pace is share / (rest + own / speed)."""
+    """Clocks whose speed changes, with pace = share / (rest + own / speed)."""
     share, floor = Fraction(demand.share), Fraction(demand.floor)
     rest = floor * (1 - Fraction(max(part for _, part in demand.clocks)))
     clocks = []
@@ -214,14 +222,14 @@ def _clocks(demand: Demand, numbers: Mapping[str, int], changing: Collection[str
         if floor and part and name in changing:
             slowed = floor * Fraction(part)
             units = math.lcm(rest.denominator, slowed.denominator)
-            most, per_share = share.numerator * units << LEVEL_BITS, units * share.denominator
-            clocks.append(Clock(numbers[name], most, int(rest * per_share), int(slowed * per_share)))
+            factor, per_share = share.numerator * units << LEVEL_BITS, units * share.denominator
+            clocks.append(Clock(numbers[name], factor, int(rest * per_share), int(slowed * per_share)))
     return tuple(clocks)
 
 
 @lru_cache(maxsize=4096)
 def _weight(amount: float, share: float, rate: float) -> tuple[int, int]:
-    """Weight of an amount drawn from a capacity, and the pace that the capacity alone allows."""
+    """Weight of an amount drawn from a capacity, and the maximum pace that the capacity allows."""
     drawn, per_drawn = float(amount).as_integer_ratio()
     shared, per_share = float(share).as_integer_ratio()
     offered_a_second, per_rate = float(rate).as_integer_ratio()
@@ -232,14 +240,14 @@ def _weight(amount: float, share: float, rate: float) -> tuple[int, int]:
 def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
     for capacity in capacities:
         if not (math.isfinite(capacity.rate) and capacity.rate > 0):
-            raise ValueError(f"capacity {capacity.name} has rate {capacity.rate}: it must be positive and finite")
+            raise ValueError(f"capacity {capacity.name}: expected a positive finite rate, got {capacity.rate}")
     for demand in demands:
         if flaw := demand.flaw():
             raise ValueError(f"{flaw}: {demand}")
 
 
 def _active(flat: FlatGraph) -> Active:
-    """At most one op of a queue is in flight, at most `servers` of a pool whose ops take and give it back themselves."""
+    """Groups of concurrent costs: one op per queue, and `servers` ops per pool whose ops take and return a server themselves."""
     uses = flat.cost >= 0
     if not uses.any():
         return Active((), np.empty(0, np.int64))
@@ -247,39 +255,39 @@ def _active(flat: FlatGraph) -> Active:
     queued = uses & (flat.queue >= 0)
     pooled = uses & (flat.queue < 0) & (flat.take >= 0) & (flat.take == flat.give)
     groups: dict[tuple[bool, int], list[int]] = {}
-    for is_pool, among, number in ((False, queued, flat.queue), (True, pooled, flat.take)):
-        for pair in ticks.distinct(number[among].astype(np.int64) * kinds + flat.cost[among]).tolist():
-            group, which = divmod(pair, kinds)
-            groups.setdefault((is_pool, group), []).append(which)
+    for is_pool, mask, number in ((False, queued, flat.queue), (True, pooled, flat.take)):
+        for pair in ticks.distinct(number[mask].astype(np.int64) * kinds + flat.cost[mask]).tolist():
+            group, cost = divmod(pair, kinds)
+            groups.setdefault((is_pool, group), []).append(cost)
     return Active(
         groups=tuple(
-            (flat.graph.pools[group].servers if is_pool else 1, tuple(which)) for (is_pool, group), which in groups.items()
+            (flat.graph.pools[group].servers if is_pool else 1, tuple(costs)) for (is_pool, group), costs in groups.items()
         ),
         loose=np.bincount(flat.cost[uses & ~queued & ~pooled], minlength=kinds),
     )
 
 
 def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> set[int]:
-    """Capacities on which the ops that may be active together could draw more than there is."""
+    """Capacities from which the ops that may be active concurrently could draw more than the rate."""
     total = [0] * capacities
-    draws = {which: classes[which].draws() for which in {which for _, kinds in active.groups for which in kinds}}
+    draws = {kind: classes[kind].draws() for kind in {kind for _, kinds in active.groups for kind in kinds}}
     for servers, kinds in active.groups:
-        most: dict[int, int] = {}
+        largest: dict[int, int] = {}
         for kind in kinds:
             for capacity, drawn, held in draws[kind]:
-                most[capacity] = max(most.get(capacity, 0), drawn + held)
-        for capacity, drawn in most.items():
+                largest[capacity] = max(largest.get(capacity, 0), drawn + held)
+        for capacity, drawn in largest.items():
             total[capacity] += servers * drawn
-    for which in np.flatnonzero(active.loose).tolist():
-        count = int(active.loose[which])
-        for capacity, drawn, held in classes[which].draws():
+    for kind in np.flatnonzero(active.loose).tolist():
+        count = int(active.loose[kind])
+        for capacity, drawn, held in classes[kind].draws():
             total[capacity] += count * (drawn + held)
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
 
 
 def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
-    """Capacities at which several ops of a crowd may be active together."""
-    most: dict[int, int] = {}
+    """Capacities at which several ops of a crowd may be active concurrently."""
+    op_counts: dict[int, int] = {}
     crowds = [(None, 0) if class_.crowd is None else (class_.crowd.capacity, class_.crowd.crowd.times) for class_ in classes]
     for servers, kinds in active.groups:
         of_group: dict[int, int] = {}
@@ -287,24 +295,24 @@ def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
             if capacity is not None:
                 of_group[capacity] = max(of_group.get(capacity, 0), servers * times)
         for capacity, times in of_group.items():
-            most[capacity] = most.get(capacity, 0) + times
-    for which, (capacity, times) in enumerate(crowds):
-        if capacity is not None and which < len(active.loose):
-            most[capacity] = most.get(capacity, 0) + int(active.loose[which]) * times
-    return {capacity for capacity, ops in most.items() if ops > 1}
+            op_counts[capacity] = op_counts.get(capacity, 0) + times
+    for kind, (capacity, times) in enumerate(crowds):
+        if capacity is not None and kind < len(active.loose):
+            op_counts[capacity] = op_counts.get(capacity, 0) + int(active.loose[kind]) * times
+    return {capacity for capacity, count in op_counts.items() if count > 1}
 
 
 def latencies(costs: Sequence[Cost]) -> Floats:
-    """Latency of each cost in seconds, and at the end 0, for ops without a cost."""
+    """Return the latency of each cost (s), followed by 0 for ops without a cost."""
     return np.array([*(cost.demand.latency for cost in costs), 0.0])
 
 
 def bodies(costs: Sequence[Cost], rates: Mapping[str, float]) -> Floats:
-    """Seconds of each cost after its latency, as `Demand.body` says; 0 at the end, for ops without a cost."""
+    """Return the time of each cost after its latency (s), as `Demand.body`, followed by 0 for ops without a cost."""
     seconds = np.array([*(cost.demand.floor for cost in costs), 0.0])
     drawn = np.fromiter((amount for cost in costs for _, amount in cost.demand.amounts), np.float64)
     rate = np.fromiter((rates[name] for cost in costs for name, _ in cost.demand.amounts), np.float64)
-    many = np.fromiter((len(cost.demand.amounts) for cost in costs), np.int64, len(costs))
+    counts = np.fromiter((len(cost.demand.amounts) for cost in costs), np.int64, len(costs))
     with np.errstate(over="ignore"):
-        np.maximum.at(seconds, np.repeat(np.arange(len(costs)), many), drawn / rate)
+        np.maximum.at(seconds, np.repeat(np.arange(len(costs)), counts), drawn / rate)
     return seconds

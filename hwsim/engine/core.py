@@ -1,4 +1,4 @@
-"""The compiled core, made of `core/src` where there is a compiler: found, checked and loaded when it is first wanted."""
+"""Loader of the compiled core (built from `core/src` if a compiler is available), with checks on first use."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ from numpy.typing import DTypeLike, NDArray
 
 SOURCES: Final = "1b7562041468f24a75ee3534b3fc183ca9e3d13e0854005622cd98af7c379e21"  # of core/src: tests/test_core.py
 HOME: Final = Path(__file__).resolve().parent.parent / "_core"
-DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
-PATIENCE: Final = 50_000_000  # ns of a call before Python may hear an interrupt
+DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # status codes of kernels
+PATIENCE: Final = 50_000_000  # ns per call, after which Python can handle an interrupt
 
 INT: Final = ctypes.c_int64
 POINTER: Final = ctypes.c_void_p
-BOOLS, INTS, LONGS, WORDS = (  # columns of them
+BOOLS, INTS, LONGS, WORDS = (  # types of columns
     np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.bool_, np.int32, np.int64, np.uint64)
 )
 
 
 def library() -> Path:
-    """Where the library is, if there is one."""
+    """Return the path of the library, which need not exist."""
     return HOME / ("hwsim_core.dll" if sys.platform == "win32" else "hwsim_core.so")
 
 
 @cache
 def found() -> ctypes.CDLL | str:
-    """The library, or why there is none."""
+    """Return the library, or the reason why it is not available."""
     path = library()
     if not path.is_file():
-        return "hwsim was installed without its compiled core, as where there is no C++ compiler"
+        return "hwsim was installed without its compiled core (no C++ compiler)"
     try:
         sources, itself, *_ = (HOME / "hashes.txt").read_text("ascii").split()
         if sources != SOURCES:
-            return "the compiled core is made of other sources than this hwsim calls"
-        if sha256(path.read_bytes()).hexdigest() != itself:  # part of a file ends the process once it is loaded
+            return "the compiled core was built from another version of hwsim"
+        if sha256(path.read_bytes()).hexdigest() != itself:  # a truncated library would end the process
             return f"{path} is damaged"
         return ctypes.CDLL(str(path))
     except (OSError, ValueError) as error:
-        return f"{path} is not a library of hwsim: {error}"
+        return f"{path} is not a valid library: {error}"
 
 
 def is_there() -> bool:
-    """Whether the library is installed, and fits this hwsim."""
+    """Return whether the library is installed and matches this version of hwsim."""
     return not isinstance(found(), str)
 
 
 @cache
 def kernel(name: str, *arguments: Any) -> Callable[..., int]:
-    """A function of the library, which must be there; its status is DONE or TOO_FAR.
+    """Return a function of the library, which must be installed; the function returns DONE or TOO_FAR.
 
     Args:
-        arguments: types; columns are refused that have another one or are not contiguous.
+        arguments: argument types; columns must be contiguous and have these types.
     """
     function = getattr(found(), name)
     function.argtypes = arguments
@@ -70,14 +70,14 @@ def kernel(name: str, *arguments: Any) -> Callable[..., int]:
 
 
 class Handle:
-    """Something that the library has made, and frees with the last reference to it or to a column of it."""
+    """An object of the library that is freed with the last reference to it or to one of its columns."""
 
     def __init__(self, address: int, free: str) -> None:
         self.address = address
         weakref.finalize(self, kernel(free, POINTER), address)
 
     def column(self, address: int | None, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
-        """A column that lies in it."""
+        """Return a read-only column in the memory of the object."""
         if not address or 0 in shape:
             return np.empty(shape, dtype)
         buffer: Any = (ctypes.c_char * (math.prod(shape) * np.dtype(dtype).itemsize)).from_address(address)

@@ -1,12 +1,11 @@
-"""SimPy owns the clock of a run with control flow of its own, and one driver plays all op graphs on it.
+"""Driver: simulation of op graphs on the clock of SimPy, concurrently with SimPy processes.
 
-The driver also plays a graph alone: SimPy then holds one event, the replay. Graphs that are longest paths, and large ones with
-the compiled core, never come here (see `hwsim.engine`).
+Everything with its own control flow (arrivals, failures, servers, schedulers) is a SimPy process that submits graphs to the
+driver and waits for them. Between two SimPy events, the driver simulates all of its instants without SimPy's event queue. At one
+instant, SimPy's events precede those of the driver.
 
-Everything with control flow of its own (arrivals, failures, servers, schedulers) is a SimPy process
-that submits graphs to the driver and waits for them. Between two SimPy events the driver plays as
-many instants as there are without going through SimPy's queue. At one instant SimPy's events come
-first, then the driver's.
+The driver also simulates a single graph without processes; SimPy then has one event. Graphs that are longest paths, and large
+graphs with the compiled core, do not use the driver (see `hwsim.engine`).
 """
 
 from __future__ import annotations
@@ -34,16 +33,17 @@ from hwsim.results.timeline import Timeline
 if TYPE_CHECKING:
     from hwsim.engine import Actor, Waits
 
-LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the instant
-AFTER: Final = EventPriority(5)  # and after works of the engine that end then
-CHUNK = 50_000  # instants between two reports of progress
+LAST = EventPriority(2)  # SimPy priority: after all ordinary events of the instant
+AFTER: Final = EventPriority(5)  # after work of the engine that ends at the instant
+CHUNK = 50_000  # instants between two progress reports
 
 
 class Driver(Host):
-    """Plays op graphs by replay. At one instant SimPy's events come first, then the driver's.
+    """A host that simulates op graphs by replay; at one instant, SimPy's events precede those of the driver.
 
-    closed: nothing will be submitted once the run has begun, and only the `limited` capacities change.
-    limited: capacities that change, whose clocks are followed.
+    Args:
+        closed: whether nothing is submitted after the start, and only the `limited` capacities change.
+        limited: capacities that change, whose clocks are simulated.
     """
 
     def __init__(
@@ -52,24 +52,24 @@ class Driver(Host):
         super().__init__(capacities, pools, limited)
         self._closed = closed
         self._replay = Replay([pool.servers for pool in pools], len(capacities))
-        self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> its submission
+        self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> event and remaining ops of its submission
         self._armed: simpy.Event | None = None
         self._armed_for = -1
         self._handing_over = False
-        self._asked: dict[int, tuple[Cost, float]] = {}  # of ops whose requests are simulated
+        self._asked: dict[int, tuple[Cost, float]] = {}  # cost and size of ops that are simulated request by request
 
     def start(self, flat: FlatGraph, compiled: Compiled) -> None:
-        """Start a graph now that is flat and compiled already; its end is not waited for."""
+        """Start a flat, compiled graph now, without an event for its end."""
         self._accept(flat, compiled, self.env.event())
 
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
         if self._closed:
-            raise ValueError("nothing is issued to a closed driver")
+            raise ValueError("a closed driver accepts no further ops")
         replay = self._replay
         replay.now = int(self.env.now)
         rows = [(*self._issued.times(op), self._classes[op.cost] if op.cost >= 0 else -1) for op in ops]
-        starting = [(at, *self._issued.start(op)) for at, op in enumerate(ops)] if self.changing else ()
-        starts = {at: (self._starts[cost], time) for at, cost, time in starting if time}
+        starting = [(index, *self._issued.start(op)) for index, op in enumerate(ops)] if self.changing else ()
+        starts = {index: (self._starts[cost], time) for index, cost, time in starting if time}
         base = replay.chain(rows, starts)
         self._issued.append(base, ops, after)
         last = base + len(ops) - 1
@@ -93,7 +93,7 @@ class Driver(Host):
 
     def limit(self, capacity: str, fraction: float) -> None:
         if self._closed and capacity not in self.changing:
-            raise ValueError(f"{capacity} is not among the capacities that change in a closed driver")
+            raise ValueError(f"{capacity} is not among the changing capacities of a closed driver")
         super().limit(capacity, fraction)
 
     def _set_room(self, number: int, room: int) -> None:
@@ -148,7 +148,7 @@ class Driver(Host):
         self._arm(int(self.env.now))
 
     def _arm(self, time: int) -> None:
-        """Be called at `time`, after SimPy's own events of that instant."""
+        """Schedule a call at `time`, after SimPy's own events of that instant."""
         self._armed, self._armed_for = self._call(self._wake, LAST, time), time
 
     def _wake(self, wake: simpy.Event) -> None:
@@ -161,7 +161,7 @@ class Driver(Host):
             if due >= upcoming and due > self.env.now:
                 self._arm(due)
                 return
-            # SimPy's events of this very instant have been handled: its next one is what limits us
+            # SimPy's events of this instant are processed: its next event is the limit
             replay.advance(None if upcoming == float("inf") else max(int(upcoming), due + 1), CHUNK)
             if self.progress is not None:
                 self.progress(replay.done, len(replay))
@@ -175,7 +175,7 @@ class Driver(Host):
                 return
 
     def _hand_over(self) -> None:
-        """Say of visits that they have ended, at the replay's time."""
+        """Call the callbacks of ended visits, at the time of the replay."""
         replay = self._replay
         over, replay.over = replay.over, []
         self._handing_over = True
@@ -184,10 +184,10 @@ class Driver(Host):
         self._handing_over = False
 
     def _begin(self) -> None:
-        """Tell the server of the played ops that began; at the replay's time, as `_finish`."""
+        """Notify the server of started ops that are simulated request by request, at the time of the replay."""
         for op in self._replay.begun:
             if self.server is None:
-                raise ValueError("ops whose requests are simulated need a server")
+                raise ValueError("ops that are simulated request by request need a server")
             self._call(partial(self._serve, op), NORMAL, self._replay.now)
         self._replay.begun = []
 
@@ -196,7 +196,7 @@ class Driver(Host):
             self.server(op, *self._asked[op])
 
     def _finish(self) -> None:
-        """Trigger the events of submissions whose ops have ended; at the replay's time, which SimPy's clock has yet to reach."""
+        """Trigger the events of completed submissions at the time of the replay, which SimPy's clock has not yet reached."""
         for op in self._replay.ended:
             finished, left = self._pending.pop(op)
             left.discard(op)
@@ -210,13 +210,13 @@ def _column(times: Sequence[int]) -> Ints:
 
 
 def changing(changes: Sequence[Change], *, alone: bool = False) -> Actor:
-    """An actor that limits each capacity to its fraction when its time has come: failures, clock drops, recoveries.
+    """Return an actor that changes each capacity to its fraction at its time: failures, clock changes, recoveries.
 
-    A capacity of the machine that nothing uses is left out.
+    Unused capacities are skipped.
 
     Args:
-        changes: known, or in order of time and found as they are asked for.
-        alone: no other actor runs concurrently, so that it ends with the last op.
+        changes: a list in any order, or a lazy sequence in order of time.
+        alone: whether no other actor runs concurrently, so that the actor ends with the last op.
     """
 
     def actor(driver: Host) -> Waits:

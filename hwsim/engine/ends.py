@@ -1,11 +1,12 @@
-"""The ends of an interval by more runs: every unsure number at its most likely value for an answer that far off.
+"""Limits of an interval from additional runs, with every uncertain number at its most likely value for that limit.
 
-Along the critical path alone an interval is wrong where the path switches: a link that is 4 % from being the bottleneck, a
-stage that overtakes another. Two runs move what is on the path:
+An interval from the critical path alone is wrong if the path changes: if a link is 4 % from being the bottleneck, or a stage
+overtakes another. Two runs change the numbers on the path:
 
-    ln(factor of a key) = +- half x (its part of the variance) / (its part of the time)
+    ln(factor of a key) = +- half x (its share of the variance) / (its share of the time)
 
-A third has everything off the path at the slow end of its own range, which takes longer only if some of it becomes the limit.
+A third run sets all numbers off the path to the slow end of their ranges; it takes longer only if one of them becomes the
+bottleneck.
 
 **Source**: the design point of a first-order reliability method (Hasofer and Lind, "Exact and invariant second-moment code
 format", Journal of the Engineering Mechanics Division 100(EM1), 1974), quoted from memory.
@@ -29,12 +30,12 @@ from hwsim.results.timeline import Timeline
 
 Key = tuple[str, Case, str]  # regime, case and key of a doubt
 BESIDES: Final = "what is not the limit now, and may become it"
-MOST: Final = 2  # errors that are moved alone too, the largest first: several together move less of each
-LEAST: Final = 0.01  # part of the time below which a key's number stays as it is
+MOST: Final = 2  # largest errors that are also changed one at a time
+LEAST: Final = 0.01  # minimum share of the time in the formula
 
 
 def by_runs(timeline: Timeline, interval: Interval, changes: Sequence[Change] = ()) -> Interval:
-    """The interval with the ends that further runs find, with the same changes of capacities."""
+    """Return the interval with limits from additional runs, with the same changes of capacities."""
     if not timeline.makespan_fs:
         return interval
     graph = timeline.flat.graph
@@ -64,7 +65,7 @@ def by_runs(timeline: Timeline, interval: Interval, changes: Sequence[Change] = 
 
 
 def spreads(graph: OpGraph) -> dict[Key, float]:
-    """Standard deviation of ln(seconds) of every error that the lines of a graph have, on the critical path or not."""
+    """Return the standard deviation of ln(seconds) of every error in a graph, on the critical path or not."""
     doubts = {weight.doubt[:3]: weight for cost in graph.costs for term in cost.why for weight, _ in errors_of(term)}
     weights = tuple(Weight(weight.doubt._replace(seconds=1.0), weight.kernels) for weight in doubts.values())
     parts = composed(Weights(weights, 0.0, float(len(weights) or 1))).parts
@@ -72,14 +73,14 @@ def spreads(graph: OpGraph) -> dict[Key, float]:
 
 
 def _widening(interval: Interval, shifts: Mapping[Key, float]) -> float:
-    """The factor on the shifts that makes them move the answer by the parts' share of the interval's half width."""
+    """Factor by which the shifts are scaled, so that they change the result by the parts' share of the half width."""
     moves = math.fsum(shifts[part.doubt] * part.of_time for part in interval.parts)
     parts = 1.0 - interval.own**2 / interval.variance if interval.variance > 0 else 0.0  # of the half width
     return interval.half * parts / moves if moves > 0 else 1.0
 
 
 def moved(graph: OpGraph, factors: Mapping[Key, float]) -> OpGraph:
-    """The graph with the seconds of every key times its factor."""
+    """Return the graph with the times of every key multiplied by its factor."""
     return replace(graph, costs=tuple(_moved(cost, factors) for cost in graph.costs))
 
 
@@ -103,14 +104,14 @@ def _moved(cost: Cost, factors: Mapping[Key, float]) -> Cost:
 
 
 def _factor(term: Term, factors: Mapping[Key, float]) -> float:
-    """Seconds of a line with the factors of its errors, over its seconds: a model's have parts of them, a file's are powers."""
+    """Factor on the time of a line: factors of stated numbers are powers, factors of model errors are weighted sums."""
     known = [(weight.doubt.case == "stated", factors.get(weight.doubt[:3], 1.0), part) for weight, part in errors_of(term)]
     follows: float = math.prod(factor**part for is_power, factor, part in known if is_power)
     return follows * (1.0 + math.fsum(part * (factor - 1.0) for is_power, factor, part in known if not is_power))
 
 
 def _mean(lines: Iterable[tuple[Term, float]]) -> float:
-    """Factor of lines together."""
+    """Average factor of lines, weighted by their times."""
     rows = [(term.seconds, factor) for term, factor in lines]
     total = math.fsum(seconds for seconds, _ in rows)
     return math.fsum(seconds * factor for seconds, factor in rows) / total if total > 0 else 1.0

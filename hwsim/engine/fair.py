@@ -1,16 +1,14 @@
-"""Weighted max-min fair sharing, in integers: the pace of every demand on shared capacities.
+"""Weighted max-min fair sharing in integers: the pace of every demand on shared capacities.
 
-Every demand has a pace it cannot beat alone; capacities have room. All paces rise together
-from zero; a demand stops rising at its own limit, or when a capacity it draws from is full
-(progressive filling: Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). The result is
-the only one in which every demand runs at its own limit or crosses a full capacity on which
-no demand has a higher pace.
+Every demand has a maximum pace, and every capacity a limited rate. All paces increase together from zero; the pace of a demand is
+fixed at its own maximum, or when one of its capacities is full (progressive filling: Bertsekas and Gallager, Data Networks, 1992,
+section 6.5.2). The result is unique: every demand runs at its maximum, or uses a full capacity on which no other demand has a
+higher pace.
 
-Sums and products are integers and levels are rounded down. So the result does not depend on the
-order of anything, no capacity passes 100 %, and m equal demands are the same as one of
-multiplicity m, bit for bit.
+Sums and products are integers, and levels are rounded down. The result is therefore independent of any order, no capacity exceeds
+100 %, and m equal demands have the same result as one demand of multiplicity m, bit for bit.
 
-`fill` is the definition; a run mends its last solution instead (`fluid`), with the same result.
+`fill` is the reference; a run updates its last solution instead (`fluid`), with the same result.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
 LEVEL_BITS = 64  # paces are in units of 2**-64 share/s
-WEIGHT_BITS = 100  # what one unit of pace takes of a capacity, in units of 2**-100 of the capacity
-FULL = 1 << (LEVEL_BITS + WEIGHT_BITS)  # a whole capacity
+WEIGHT_BITS = 100  # weights are in units of 2**-100 of the capacity per unit of pace
+FULL = 1 << (LEVEL_BITS + WEIGHT_BITS)  # an entire capacity
 
 UNBOUND = -1
 
@@ -31,15 +29,15 @@ def fill(
     weights: Sequence[Sequence[tuple[int, int]]],
     room: Mapping[int, int],
 ) -> tuple[list[int], list[int]]:
-    """Pace of one member of each class, and the capacity that holds it back (`UNBOUND`: none does).
+    """Return the pace of one member of each class, and the capacity that limits it (`UNBOUND`: none).
 
     Args:
-        alone: per class, the pace it cannot beat.
-        members: per class, how many identical demands it stands for.
-        weights: per class, (capacity, what one member takes of it at pace 1).
-        room: capacity -> what there is of it, at most `FULL`.
+        alone: maximum pace of each class.
+        members: number of identical demands of each class.
+        weights: (capacity, share of it per member at pace 1) pairs of each class.
+        room: available amount of each capacity, at most `FULL`.
 
-    Two equal demands that could each fill the capacity, and one that wants a tenth of it:
+    Two equal demands that could each fill the capacity, and one that needs a tenth of it:
 
     >>> weight = FULL // 1000
     >>> fill([1000, 100], [2, 1], [[(0, weight)], [(0, weight)]], {0: FULL})
@@ -63,19 +61,19 @@ def fill(
     heap = [(left[capacity] // drawn, capacity) for capacity, drawn in load.items() if drawn]
     heapify(heap)
     ascending = sorted(range(count), key=alone.__getitem__)
-    at = 0
-    while at < count:
-        number = ascending[at]
+    position = 0
+    while position < count:
+        number = ascending[position]
         if pace[number] >= 0:
-            at += 1
+            position += 1
             continue
         level = _next_full(heap, left, load)
         if level < 0 or alone[number] <= level:
             level = alone[number]
-            held = [(number, UNBOUND)]
+            stopping = [(number, UNBOUND)]
         else:
-            held = _held_back(_all_full(heap, left, load, level), users, pace)
-        for number, capacity in held:
+            stopping = _limited(_all_full(heap, left, load, level), users, pace)
+        for number, capacity in stopping:
             pace[number] = level
             bound[number] = capacity
             for capacity_crossed, weight in weights[number]:
@@ -86,7 +84,7 @@ def fill(
 
 
 def _next_full(heap: list[tuple[int, int]], left: Mapping[int, int], load: Mapping[int, int]) -> int:
-    """Level at which the next capacity fills, -1 if none does. Levels only rise, so old ones are lower bounds."""
+    """Level at which the next capacity is full; -1: none. Levels only increase, so old levels are lower bounds."""
     while heap:
         level, capacity = heap[0]
         drawn = load[capacity]
@@ -101,7 +99,7 @@ def _next_full(heap: list[tuple[int, int]], left: Mapping[int, int], load: Mappi
 
 
 def _all_full(heap: list[tuple[int, int]], left: Mapping[int, int], load: Mapping[int, int], level: int) -> list[int]:
-    """Every capacity that fills at this level: all at once, so that their order cannot matter."""
+    """All capacities that are full at this level, together, so that their order has no effect."""
     full = []
     while heap and heap[0][0] <= level:
         _, capacity = heappop(heap)
@@ -115,11 +113,11 @@ def _all_full(heap: list[tuple[int, int]], left: Mapping[int, int], load: Mappin
     return full
 
 
-def _held_back(full: Sequence[int], users: Mapping[int, Sequence[int]], pace: Sequence[int]) -> list[tuple[int, int]]:
-    """(class that is held back, capacity that holds it back: of several, the first by number)."""
-    held: dict[int, int] = {}
+def _limited(full: Sequence[int], users: Mapping[int, Sequence[int]], pace: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs (limited class, limiting capacity with the lowest number)."""
+    limits: dict[int, int] = {}
     for capacity in sorted(full):
         for number in users[capacity]:
             if pace[number] < 0:
-                held.setdefault(number, capacity)
-    return list(held.items())
+                limits.setdefault(number, capacity)
+    return list(limits.items())

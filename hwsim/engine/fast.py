@@ -1,7 +1,7 @@
-"""When the compiled library plays: by size, or as HWSIM_FAST says. Its results equal Python's, bit for bit.
+"""Choice of compiled code or Python for a simulation, by size or HWSIM_FAST. Results are equal, bit for bit.
 
-HWSIM_FAST is `auto`, `never`, or `always` (whatever the size). The library is never needed: where it is missing or does not fit,
-Python plays everything, which is said once to who asked for `always`.
+HWSIM_FAST is `auto`, `never`, or `always` (for any size). The compiled library is optional: if it is missing or of another
+version, Python simulates everything, with one warning if `always` was requested.
 """
 
 from __future__ import annotations
@@ -16,41 +16,44 @@ from hwsim.spec import SpecError
 Choice = Literal["auto", "always", "never"]
 
 CHOICES: Final = ("auto", "always", "never")
-LARGE: Final = 500  # ops from which it pays to load the library (1 ms) and to hand the graph over
-CLASS: Final = 50  # ops that a class of demands counts for: what one of thousands does is felt by hundreds
+LARGE: Final = 500  # ops from which compiled code saves time (loading takes 1 ms)
+CLASS: Final = 50  # ops to which one class of competing demands is equivalent
 
 
 def plays(size: float, classes: int = 0, choice: Choice | None = None, *, large: int = LARGE) -> bool:
-    """Whether the compiled library is to play a graph with that many ops and classes of competing demands.
+    """Return whether to use compiled code for a simulation.
 
-    choice: instead of what the environment says.
-    large: size from which it pays, of something else than ops.
+    Args:
+        size: number of ops, or of other units.
+        classes: number of classes of competing demands.
+        choice: choice that overrides the environment.
+        large: size from which compiled code saves time.
 
     Raises:
-        SpecError: HWSIM_FAST is none of its words.
+        SpecError: HWSIM_FAST has an invalid value.
     """
-    wanted = choice_of(choice)
-    if wanted == "never" or (wanted == "auto" and size + CLASS * classes < large):
+    selected = choice_of(choice)
+    if selected == "never" or (selected == "auto" and size + CLASS * classes < large):
         return False
-    from hwsim.engine import core  # a small run needs none of it
+    from hwsim.engine import core  # not needed for small runs
 
-    if wanted == "always" and not core.is_there():
-        _say(str(core.found()))
+    if selected == "always" and not core.is_there():
+        _warn(str(core.found()))
     return core.is_there()
 
 
 def choice_of(choice: Choice | None) -> Choice:
-    """The choice that is given, else the choice of the environment.
+    """Return `choice`, or else the choice of the environment.
 
     Raises:
-        SpecError: HWSIM_FAST is none of its words.
+        SpecError: HWSIM_FAST has an invalid value.
     """
-    wanted = choice or cast("Choice", os.environ.get("HWSIM_FAST") or "auto")
-    if wanted not in CHOICES:
-        raise SpecError.of(None, f"HWSIM_FAST is one of {', '.join(CHOICES)}, not '{wanted}'")
-    return wanted
+    selected = choice or cast("Choice", os.environ.get("HWSIM_FAST") or "auto")
+    if selected not in CHOICES:
+        raise SpecError.of(None, f"HWSIM_FAST: expected one of {', '.join(CHOICES)}, got '{selected}'")
+    return selected
 
 
 @cache
-def _say(why: str) -> None:
-    warnings.warn(f"Python plays all runs, more slowly: {why}", RuntimeWarning, stacklevel=4)
+def _warn(reason: str) -> None:
+    warnings.warn(f"compiled code is not available, so simulations are slower: {reason}", RuntimeWarning, stacklevel=4)

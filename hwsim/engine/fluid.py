@@ -1,13 +1,11 @@
-"""Demands in flight: classes of identical demands that share capacities while they run.
+"""Active demands: classes of identical demands that share capacities while they run (a fluid model).
 
-A class keeps the virtual service V one member has received since the class became active; a
-member that joins at V with work W ends when V reaches V + W. So a change of pace costs one
-update per class, however many members it has. V = sum of pace x time is an integer: cutting an
-interval in two changes nothing.
+A class stores the virtual service V that one member has received since the class became active. A member that joins at V with
+work W ends when the virtual service reaches V + W. A change of pace therefore needs one update per class, for any number of
+members. V = sum of pace x time is an integer, so dividing an interval has no effect.
 
-Only capacities that could bind (what the active demands would draw alone exceeds what there is)
-tie classes together. Paces are mended from the last solution: what a change does not reach is not
-looked at. The result equals `fair.fill` for all classes at once.
+Only capacities that could bind (the active demands alone would exceed the rate) couple classes. Paces are updated from the last
+solution, and only for classes that a change affects. The result equals `fair.fill` for all classes together.
 """
 
 from __future__ import annotations
@@ -21,15 +19,20 @@ from hwsim.engine.fair import FULL, UNBOUND
 from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange
 
-Depths: TypeAlias = "Sequence[int] | Mapping[int, int]"  # accesses at a device, by its number
-ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order
-MOST_KEPT = 256  # changes of pace kept since a member last came or went, where other work is not recorded
-MERGED = 8  # neighbouring changes that are merged into two
+Depths: TypeAlias = "Sequence[int] | Mapping[int, int]"  # number of accesses in flight, by number of the device's capacity
+ALONE, FULL_AT, EXPECTED = 0, 1, 2  # events at a level, in this order
+MOST_KEPT = 256  # changes of pace stored since a member last joined or left, if other work is not recorded
+MERGED = 8  # successive changes that are merged into two
 
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
-    """A crowd at a capacity: accesses there of one member of the class, and the pace at which the device alone would serve it."""
+    """A crowd of accesses at a capacity.
+
+    Args:
+        depth: accesses in flight per member of the class.
+        pace: maximum pace of a member at the device alone.
+    """
 
     capacity: int
     depth: int
@@ -39,7 +42,7 @@ class Crowded:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A capacity at whose speed a part of the floor goes: the pace is most x room / (rest x room + own x FULL) at the best."""
+    """A capacity whose speed scales a part of the floor; the maximum pace is most x room / (rest x room + own x FULL)."""
 
     capacity: int
     most: int
@@ -47,13 +50,13 @@ class Clock:
     own: int
 
     def pace(self, room: int) -> int:
-        """The pace while this is there of the capacity."""
+        """Return the maximum pace for this available amount of the capacity."""
         return self.most * room // (self.rest * room + self.own * FULL)
 
 
 @dataclass(frozen=True, slots=True)
 class FlowClass:
-    """Demands that draw alike: same weights, same pace alone, same holds, same crowd, same clocks."""
+    """A class of demands with equal maximum pace, weights, holds, crowd and clocks."""
 
     alone: int
     weights: tuple[tuple[int, int], ...]  # (capacity, weight)
@@ -62,24 +65,24 @@ class FlowClass:
     clocks: tuple[Clock, ...] = ()
 
     def now(self, depth: Depths, room: Sequence[int]) -> FlowClass:
-        """The same with these accesses at each device, and this room of each capacity."""
-        one = self if self.crowd is None else self.among(depth[self.crowd.capacity])
-        at = -1 if self.crowd is None else self.crowd.capacity  # what waits for others there waits for their slow accesses
-        paces = [(clock.pace(room[clock.capacity]), one.alone if clock.capacity == at else self.alone) for clock in self.clocks]
-        alone = min([one.alone, *[pace * among // self.alone for pace, among in paces]])
-        return one if alone == one.alone else FlowClass(alone, one.weights, one.holds, one.crowd, self.clocks)
+        """Return the class for these accesses in flight at each device, and this available amount of each capacity."""
+        crowded = self if self.crowd is None else self.among(depth[self.crowd.capacity])
+        at = -1 if self.crowd is None else self.crowd.capacity  # accesses there wait for the slow accesses of others
+        paces = [(clock.pace(room[clock.capacity]), (crowded if clock.capacity == at else self).alone) for clock in self.clocks]
+        alone = min([crowded.alone, *[pace * among // self.alone for pace, among in paces]])
+        return crowded if alone == crowded.alone else FlowClass(alone, crowded.weights, crowded.holds, crowded.crowd, self.clocks)
 
     def held_by(self, alone: int, room: Sequence[int]) -> int:
-        """The capacity that lets it have no more than this pace, full or not: of a slow clock, or of its crowd."""
+        """Return the capacity of the clock or crowd that limits the class to this pace; `UNBOUND`: none."""
         if alone == self.alone:
             return UNBOUND
         slow = (clock.capacity for clock in self.clocks if clock.pace(room[clock.capacity]) == alone)
         return next(slow, UNBOUND if self.crowd is None else self.crowd.capacity)
 
     def among(self, under_way: int) -> FlowClass:
-        """The same at this number of accesses at its device."""
+        """Return the class for this number of accesses in flight at its device."""
         crowd = self.crowd
-        if crowd is None or under_way in (0, crowd.crowd.depth):  # none: it is about to be counted
+        if crowd is None or under_way in (0, crowd.crowd.depth):  # 0: not yet counted
             return self
         from hwsim.engine.crowds import ONE_BITS, table
 
@@ -93,40 +96,40 @@ class FlowClass:
         return FlowClass(alone, weights, self.holds, crowd, self.clocks)
 
     def only(self, capacities: Collection[int]) -> FlowClass:
-        """The same on these capacities alone."""
+        """Return the class restricted to these capacities."""
         weights, holds = (tuple([pair for pair in pairs if pair[0] in capacities]) for pairs in (self.weights, self.holds))
         crowd = self.crowd if self.crowd is not None and self.crowd.capacity in capacities else None
         is_same = len(weights) == len(self.weights) and len(holds) == len(self.holds) and crowd is self.crowd
         return self if is_same else FlowClass(self.alone, weights, holds, crowd, self.clocks)
 
     def draws(self) -> list[tuple[int, int, int]]:
-        """(capacity, parts of FULL drawn at the pace alone, parts held) of every capacity, by number."""
-        if not self.holds:  # weights are by number
-            return [(each, weight * self.alone, 0) for each, weight in self.weights]
+        """Return (capacity, amount drawn at the maximum pace, amount held) of every capacity, in parts of FULL, by number."""
+        if not self.holds:  # weights are in order
+            return [(capacity, weight * self.alone, 0) for capacity, weight in self.weights]
         weights, holds = dict(self.weights), dict(self.holds)
-        return [(each, weights.get(each, 0) * self.alone, holds.get(each, 0)) for each in sorted(weights.keys() | holds.keys())]
+        return [(at, weights.get(at, 0) * self.alone, holds.get(at, 0)) for at in sorted(weights.keys() | holds.keys())]
 
 
 def _totals(flow_class: FlowClass) -> tuple[tuple[int, int], ...]:
-    """(capacity, parts of FULL drawn at the pace alone and held)."""
+    """(capacity, amount drawn at the maximum pace plus amount held) in parts of FULL."""
     return tuple([(capacity, drawn + held) for capacity, drawn, held in flow_class.draws()])
 
 
 class Fluid:
-    """The classes in flight. Time is integer fs and is passed in; nothing here owns a clock."""
+    """The state of all classes. Time (integer fs) is an argument of each method; there is no clock here."""
 
     def __init__(self, classes: Sequence[FlowClass], capacities: int) -> None:
         self.room = [FULL] * capacities
-        self.drawn = [0] * capacities  # what the active demands would draw alone, plus what they hold
+        self.drawn = [0] * capacities  # amount that the active demands would draw at their maximum paces, plus held amounts
         self.held = [0] * capacities
-        self.users: list[dict[int, int]] = [{} for _ in range(capacities)]  # class -> weight, of the active ones
-        self.level = [UNBOUND] * capacities  # at which each was full in the last solution, if it was
+        self.users: list[dict[int, int]] = [{} for _ in range(capacities)]  # active class -> weight
+        self.level = [UNBOUND] * capacities  # level at which each was full in the last solution
         self.binding = [False] * capacities
-        self.depth = [0] * capacities  # accesses of the crowd there
-        self.followers: list[list[int]] = [[] for _ in range(capacities)]  # classes whose crowd or clock is there
+        self.depth = [0] * capacities  # accesses in flight
+        self.followers: list[list[int]] = [[] for _ in range(capacities)]  # classes with a crowd or clock at the capacity
         self.classes: list[FlowClass] = []
-        self.now: list[FlowClass] = []  # the same in the crowds they are in, at the speeds that there are
-        self.draws: list[tuple[tuple[int, int], ...]] = []  # as they are now
+        self.now: list[FlowClass] = []  # classes in their present crowds and at present speeds
+        self.draws: list[tuple[tuple[int, int], ...]] = []  # present draws
         self.members: list[list[tuple[int, int]]] = []
         self.virtual: list[int] = []
         self.since: list[int] = []
@@ -137,16 +140,17 @@ class Fluid:
         self.changed: set[int] = set()
         self.swelled: set[int] = set()  # capacities whose crowd or clock changed
         self.passing: set[int] = set()  # classes whose paces are not recorded
-        self._settled: dict[int, int] = {}  # of the others then: changes of pace up to the last coming or going of a member
-        self.more = False  # whether anything but ends of demands has touched a capacity
+        self._settled: dict[int, int] = {}  # number of changes of pace until a member last joined or left
+        self.more = False  # whether a capacity changed otherwise than by ends of demands
         self.solves = 0
         for flow_class in classes:
             self.extend(flow_class)
 
     def extend(self, flow_class: FlowClass, *, passing: bool = False) -> int:
-        """Make a class known; its number.
+        """Add a class; return its number.
 
-        passing: its paces are not recorded, and paces of other classes only as far as their members may need them.
+        Args:
+            passing: whether its paces are not recorded, and those of other classes only as far as members need them.
         """
         if passing:
             self.passing.add(len(self.classes))
@@ -165,7 +169,7 @@ class Fluid:
         return len(self.classes) - 1
 
     def join(self, number: int, op: int, time: int, instant: int) -> None:
-        """A member that alone would take `time` fs starts to flow."""
+        """Add a member that would take `time` (fs) without contention."""
         flow_class = self.classes[number]
         members = self.members[number]
         self.more = True
@@ -173,7 +177,7 @@ class Fluid:
             self.virtual[number] += self.pace[number] * (instant - self.since[number])
         else:
             self.virtual[number] = 0
-            if flow_class.clocks:  # a class without members does not follow them
+            if flow_class.clocks:  # a class without members is not updated
                 self.now[number] = flow_class.now(self.depth, self.room)
                 self.draws[number] = _totals(self.now[number])
             for capacity, weight in self.now[number].weights:
@@ -183,7 +187,7 @@ class Fluid:
         self._count(number, 1)
 
     def leave(self, number: int, instant: int) -> list[int]:
-        """Members that have received all their service by now."""
+        """Remove and return the members that have received all their service."""
         if self.due[number] != instant:
             return []
         self.due[number] = UNBOUND
@@ -215,27 +219,27 @@ class Fluid:
             self.swelled.add(crowd.capacity)
 
     def _swell(self, capacity: int) -> None:
-        """Bring every class in a crowd to its present size, and every class with a clock there to its present speed."""
+        """Update every class with a crowd or clock at the capacity."""
         for number in self.followers[capacity]:
-            many = len(self.members[number])
-            if not many:
+            member_count = len(self.members[number])
+            if not member_count:
                 continue
             before, after = self.now[number], self.classes[number].now(self.depth, self.room)
             if before.alone == after.alone and before.weights == after.weights:
                 continue
             self.now[number] = after
             for crossed, drawn in self.draws[number]:
-                self.drawn[crossed] -= many * drawn
+                self.drawn[crossed] -= member_count * drawn
             self.draws[number] = _totals(after)
             for crossed, drawn in self.draws[number]:
-                self.drawn[crossed] += many * drawn
+                self.drawn[crossed] += member_count * drawn
             for crossed, weight in after.weights:
                 self.users[crossed][number] = weight
             self.touched.add(number)
             self.more = True
 
     def set_room(self, capacity: int, room: int) -> None:
-        """Set what there is of a capacity from now on (at most FULL, its nominal rate)."""
+        """Set the available amount of a capacity from now on (at most FULL, its nominal rate)."""
         self.room[capacity] = room
         self.more = True
         self.changed.add(capacity)
@@ -243,7 +247,7 @@ class Fluid:
             self.swelled.add(capacity)
 
     def settle(self, instant: int) -> list[tuple[int, int]]:
-        """Mend the paces as far as this instant's changes reach; (time, class) of the ends that moved."""
+        """Update the paces after the changes of this instant; return (time, class) of changed ends."""
         for capacity in self.swelled:
             self._swell(capacity)
         self.swelled.clear()
@@ -278,14 +282,15 @@ class Fluid:
         return moved
 
     def _mend(self, dirty: Sequence[int], active: Sequence[int], level: int) -> list[tuple[int, int, int]]:
-        """Pace and bound of the touched classes that are active, and of every other that the dirty capacities reach.
+        """Return pace and bound of the active touched classes, and of all classes that the dirty capacities affect.
 
-        It is the filling of `fair.fill`, from the lowest level up, but of the capacities alone whose filling differs from
-        the last one. Another capacity joins them at the level at which a class that crosses it stops rising earlier than
-        before, or does not stop where it did; up to that level it had filled as it did before. A class without such a
-        change is `expected` to stop at its old pace.
+        The algorithm is the progressive filling of `fair.fill`, restricted to capacities whose filling differs from the last
+        solution. A capacity is added at the level at which one of its classes stops earlier than before, or does not stop at
+        its old pace; up to that level its filling is unchanged. A class without such a change is `EXPECTED` to stop at its old
+        pace.
 
-        level: up to which nothing differs: where demands have only ended, the lowest of their paces.
+        Args:
+            level: level up to which nothing differs; if demands have only ended, the lowest of their paces.
         """
         self.solves += any(self.binding[capacity] for capacity in dirty)
         classes, members, paces, levels, binding = self.now, self.members, self.pace, self.level, self.binding
@@ -339,18 +344,18 @@ class Fluid:
             for number in stopping:
                 rising.discard(number)
                 settled[number] = level
-                held_back = level < classes[number].alone
-                bound = UNBOUND if held_back else self._alone_bound(number)
+                is_limited = level < classes[number].alone
+                bound = UNBOUND if is_limited else self._alone_bound(number)
                 differs = number in self.touched or level != paces[number]
-                many = len(members[number])
+                member_count = len(members[number])
                 for capacity, weight in classes[number].weights:
                     if not binding[capacity]:
                         continue
-                    if held_back and levels[capacity] == level and (bound < 0 or capacity < bound):
+                    if is_limited and levels[capacity] == level and (bound < 0 or capacity < bound):
                         bound = capacity
                     if capacity in left:
-                        load[capacity] -= many * weight
-                        left[capacity] -= level * many * weight
+                        load[capacity] -= member_count * weight
+                        left[capacity] -= level * member_count * weight
                     elif differs:
                         reached.append(capacity)
                 mended.append((number, level, bound))
@@ -364,8 +369,8 @@ class Fluid:
         capacity: int,
         rising: set[int],
     ) -> list[int]:
-        """Classes held back by the capacities that fill at this level: all at once, so that their order cannot matter."""
-        held: dict[int, None] = {}
+        """Classes limited by the capacities that are full at this level, together, so that their order has no effect."""
+        limited: dict[int, None] = {}
         while True:
             drawn = load[capacity]
             if drawn:
@@ -374,17 +379,17 @@ class Fluid:
                     heappush(queue, (filled_at, FULL_AT, capacity))
                 else:
                     self.level[capacity] = level
-                    held.update((number, None) for number in self.users[capacity] if number in rising)
+                    limited.update((number, None) for number in self.users[capacity] if number in rising)
             if not (queue and queue[0][0] <= level and queue[0][1] == FULL_AT):
-                return list(held)
+                return list(limited)
             _, _, capacity = heappop(queue)
 
     def _alone_bound(self, number: int) -> int:
-        """The capacity of its clock or crowd, if that holds a class back whose capacities are not full."""
+        """The capacity of the clock or crowd that limits a class whose capacities are not full."""
         return self.classes[number].held_by(self.now[number].alone, self.room)
 
     def _rest(self, number: int) -> None:
-        """The class has no member left."""
+        """Set the pace of a class without members to 0."""
         if self.pace[number]:
             self.pace[number] = 0
             self.history[number].append(PaceChange(self.since[number], 0, UNBOUND))
@@ -413,7 +418,7 @@ class Fluid:
         return end
 
     def _forget(self, number: int) -> None:
-        """Keep of the paces what members that are kept can be asked for: what they received between coming and going, exactly."""
+        """Shorten the history of a class, but preserve the exact service between the joining and leaving of recorded members."""
         history = self.history[number]
         if number in self.passing:
             del history[:-1]
@@ -422,7 +427,7 @@ class Fluid:
         first = self._settled.get(number, 0)
         if len(history) - first <= MOST_KEPT:
             return
-        last = len(history) - 1  # goes on
+        last = len(history) - 1  # the current pace
         merged: list[PaceChange] = []
         for low in range(first, last, MERGED):
             merged += _merged(history[low : min(low + MERGED, last)], history[min(low + MERGED, last)].start)
@@ -430,13 +435,13 @@ class Fluid:
 
 
 def _merged(changes: Sequence[PaceChange], end: int) -> list[PaceChange]:
-    """Two changes, or one, with as much service until `end` in whole units; bound by what held back longest."""
+    """One or two changes with the same service until `end` in integers; the bound is that of the longest time."""
     begin, received, held = changes[0].start, 0, dict[int, int]()
-    for change, until in zip(changes, [*(each.start for each in changes[1:]), end], strict=True):
+    for change, until in zip(changes, [*(change.start for change in changes[1:]), end], strict=True):
         received += change.pace * (until - change.start)
         held[change.bound] = held.get(change.bound, 0) + until - change.start
-    bound = max(held, key=lambda each: (held[each], each))
-    pace, more = divmod(received, end - begin)
-    if not more:
+    bound = max(held, key=lambda capacity: (held[capacity], capacity))
+    pace, rest = divmod(received, end - begin)
+    if not rest:
         return [PaceChange(begin, pace, bound)]
-    return [PaceChange(begin, pace, bound), PaceChange(end - more, pace + 1, bound)]
+    return [PaceChange(begin, pace, bound), PaceChange(end - rest, pace + 1, bound)]

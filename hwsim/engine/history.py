@@ -1,4 +1,4 @@
-"""Notes of a run that compiled code played: the bottleneck of each class, and its paces, for which the run is played again."""
+"""Records of a simulation by compiled code: bottlenecks of each class, and its paces, for which the run is repeated on demand."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hwsim.results.timeline import Held, PaceChange, differing
 Words = NDArray[np.uint64]
 
 WORD: Final = 64
-FREE, NEARLY = -1, -3  # of what holds a class back: nothing does; NEARLY - capacity: it does, at nearly the pace alone
+FREE, NEARLY = -1, -3  # bounds of a class: FREE: none; NEARLY - capacity: the capacity, at almost the maximum pace
 
 _NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Notes of a replay, as `hwsim_flows_notes` says; of levels only if they were wanted."""
+    """The records of a replay, in the format of `hwsim_flows_notes`; levels only on request."""
 
     bound_times: Ints
     bound_classes: Ints
@@ -36,15 +36,15 @@ class Notes:
 
 
 class History(Sequence[Sequence[PaceChange]]):
-    """The courses of all classes, each put together when it is asked for.
+    """A lazy sequence of the pace changes of all classes.
 
-    Notes of what holds each class back are few. Levels of capacities are thousands for each flow, and wanted of a few flows at
-    the most: they are noted when the run is played again.
+    Records of the bound of each class are few. Levels of capacities are thousands per flow and needed for a few flows at most, so
+    they are recorded only when the run is repeated.
 
     Args:
-        alone: pace of each class that nothing holds back.
-        notes: those without levels.
-        again: the notes with levels.
+        alone: maximum pace of each class.
+        notes: records without levels.
+        again: function that repeats the run and returns records with levels.
     """
 
     def __init__(self, alone: Sequence[int], notes: Notes, again: Callable[[], Notes]) -> None:
@@ -62,21 +62,21 @@ class History(Sequence[Sequence[PaceChange]]):
 
     def __getitem__(self, number: int | slice) -> list[PaceChange] | Sequence[list[PaceChange]]:
         if isinstance(number, slice):
-            return [self[each] for each in range(len(self))[number]]
-        place = range(len(self))[number]
-        if self._last is None or self._last[0] != place:
-            self._last = place, self._course(place)
+            return [self[index] for index in range(len(self))[number]]
+        index = range(len(self))[number]
+        if self._last is None or self._last[0] != index:
+            self._last = index, self._pace_changes(index)
         return self._last[1]
 
     def __reduce__(self) -> tuple[type[History], tuple[Sequence[int], Notes, Callable[[], Notes]]]:
         return History, (self._alone, self._notes, self._again)
 
     def held(self, number: int) -> tuple[Held, ...]:
-        """See `Timeline.held`."""
+        """Return the bounds of a class, see `Timeline.held`."""
         return tuple(differing(Held(start, max(-1, bound), is_nearly) for start, bound, is_nearly in self._bounds(number)))
 
     def _bounds(self, number: int) -> Iterator[tuple[int, int, bool]]:
-        """(fs, what holds the class back from then on, whether at nearly its pace alone)."""
+        """Yield (time in fs, bound from then on, whether the pace is almost the maximum)."""
         order, first = self._of_class
         rows = order[first[number] : first[number + 1]]
         for start, bound in zip(self._notes.bound_times[rows].tolist(), self._notes.bounds[rows].tolist(), strict=True):
@@ -84,16 +84,16 @@ class History(Sequence[Sequence[PaceChange]]):
 
     @cached_property
     def _of_class(self) -> tuple[Ints, Ints]:
-        """Rows of bounds class by class, and the first place of each class."""
+        """Rows of bounds in order of class, and the first position of each class."""
         return _by_number(self._notes.bound_classes, len(self))
 
     @cached_property
     def _levels(self) -> tuple[Notes, Ints, Ints]:
-        """The notes with levels; rows of these capacity by capacity, and the first place of each capacity."""
+        """Records with levels; rows of levels in order of capacity, and the first position of each capacity."""
         notes = self._again()
         return notes, *_by_number(notes.filled, int(notes.filled.max(initial=-1)) + 1)
 
-    def _course(self, number: int) -> list[PaceChange]:
+    def _pace_changes(self, number: int) -> list[PaceChange]:
         bounds, course = list(self._bounds(number)), list[PaceChange]()
         for (start, bound, _), (until, _, _) in zip(bounds, [*bounds, (_NEVER, 0, False)][1:], strict=True):
             if bound < 0:
@@ -101,11 +101,11 @@ class History(Sequence[Sequence[PaceChange]]):
                 continue
             times, levels = self._levels_of(bound, start, until)
             rows = zip(times.tolist(), levels.tolist(), strict=True)
-            course += [PaceChange(at, high << WORD | low, bound) for at, (low, high) in rows]
+            course += [PaceChange(time, high << WORD | low, bound) for time, (low, high) in rows]
         return course
 
     def _levels_of(self, capacity: int, begin: int, end: int) -> tuple[Ints, Words]:
-        """(fs, level) of a capacity that is full at `begin`, and of its changes before `end`."""
+        """Columns (time in fs, level) of a capacity that is full at `begin`, for the changes before `end`."""
         notes, order, first = self._levels
         rows = order[first[capacity] : first[capacity + 1]]
         times = notes.level_times[rows]
@@ -116,13 +116,13 @@ class History(Sequence[Sequence[PaceChange]]):
 
 
 def _by_number(numbers: Ints, count: int) -> tuple[Ints, Ints]:
-    """Rows by their numbers, and the first place of each number below the count."""
+    """Rows in order of their numbers, and the first position of each number below the count."""
     return ticks.order(numbers), np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=count))])
 
 
 def words(values: Sequence[int], count: int) -> Words:
-    """Integers in words of 64 bits, the least first; a row each."""
-    found = bytearray()
+    """Return integers as rows of 64-bit words, least significant word first."""
+    data = bytearray()
     for value in values:
-        found += value.to_bytes(8 * count, "little")
-    return np.frombuffer(found, "<u8").astype(np.uint64, copy=False).reshape(-1, count)
+        data += value.to_bytes(8 * count, "little")
+    return np.frombuffer(data, "<u8").astype(np.uint64, copy=False).reshape(-1, count)

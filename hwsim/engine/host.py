@@ -1,4 +1,4 @@
-"""A run on SimPy's clock, as its actors see it: what the engine that replays and the one written out in SimPy have in common."""
+"""Interface between actors and a simulation on SimPy's clock, common to the driver and the reference engine."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hwsim.graph.flat import FlatGraph, concatenate
 from hwsim.graph.opgraph import Label, OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
 
-Progress = Callable[[int, int], None]  # ops done, ops known
-Server = Callable[[int, Cost, float], None]  # an op whose requests are simulated, its cost, how many times that: begins now
+Progress = Callable[[int, int], None]  # (completed ops, known ops)
+Server = Callable[[int, Cost, float], None]  # (op, cost, size): the requests of an op start now
 
 
 class Host(ABC):
-    """Plays op graphs over shared capacities and pools, inside a SimPy environment whose time is integer fs."""
+    """A simulation of op graphs on shared capacities and pools, in a SimPy environment with time in integer fs."""
 
     def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], limited: Collection[str]) -> None:
-        """limited: capacities that change, whose clocks are followed."""
+        """Create a simulation; `limited`: capacities that change, whose clocks are simulated."""
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
@@ -34,13 +34,14 @@ class Host(ABC):
         self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self._flats: list[FlatGraph] = []
         self._issued = Issued(self.capacities, self.changing)
-        self._classes: list[int] = []  # of the issued ops' costs, -1 for none
-        self._starts: list[int] = []  # classes of their starts
+        self._classes: list[int] = []  # class of each cost of issued ops; -1: none
+        self._starts: list[int] = []  # class of each cost's start-up time; -1: none
 
     def submit(self, graph: OpGraph, at: int | None = None) -> simpy.Event:
-        """Start a graph now, or at a later time (fs); an event that succeeds when its last op has ended.
+        """Start a graph now or at time `at` (fs); return an event that succeeds at the end of its last op.
 
-        The graph's capacities and pools must be those of the run.
+        Raises:
+            ValueError: the capacities or pools of the graph are not those of the run.
         """
         if graph.capacities != self.capacities or graph.pools != self.pools:
             raise ValueError("a submitted graph must use the capacities and pools of its run")
@@ -53,15 +54,15 @@ class Host(ABC):
         return finished
 
     def label(self, label: Label) -> int:
-        """Register a label of issued ops; its number."""
+        """Register a label of issued ops; return its number."""
         return self._issued.label(label)
 
     def queue(self, queue: Queue) -> int:
-        """Register a queue of issued ops; its number. Who issues into it waits for its ops before it issues more."""
+        """Register a queue of issued ops; return its number. Callers must wait for issued ops before they issue more."""
         return self._issued.queue(queue)
 
     def cost(self, cost: Cost) -> int:
-        """Register a cost of issued ops; its number."""
+        """Register a cost of issued ops; return its number."""
         number = self._issued.cost(cost)
         known = self._issued.known[number]
         for column, flow in ((self._classes, known.flow), (self._starts, known.started)):
@@ -69,7 +70,10 @@ class Host(ABC):
         return number
 
     def visitor(self, cost: Cost) -> int:
-        """Register a cost of work that is not kept; its number. What draws on nothing has none. Its latency is the caller's."""
+        """Register a cost of unrecorded work; return its number.
+
+        The cost must draw from a capacity. The caller is responsible for its latency.
+        """
         flow = self._issued.flow(cost)
         assert flow is not None
         return self._class_number(flow, passing=True)
@@ -77,51 +81,52 @@ class Host(ABC):
     def limit(self, capacity: str, fraction: float) -> None:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
         if not 0 <= fraction <= 1:
-            raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
+            raise ValueError(f"expected a fraction of the rate from 0 to 1, got {fraction}")
         self._set_room(self._numbers[capacity], int(fraction * 2**53) * FULL >> 53)
 
     @abstractmethod
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
-        """Start a chain of ops now; an event that succeeds when the last has ended, and that op's number.
+        """Start a chain of ops now; return an event that succeeds at the end of the last op, and the number of that op.
 
-        after: numbers of ops that ended earlier and that it had waited for, to be shown.
+        Args:
+            after: numbers of completed ops for which the chain has waited, for the results.
         """
 
     @abstractmethod
     def visit(self, visitor: int, time: int, then: Callable[[int], None]) -> None:
-        """Begin work now that alone takes `time` fs. It becomes no op: `then` is called with the time at which it ended.
+        """Start unrecorded work now that takes `time` (fs) without contention; call `then` with the time of its end.
 
-        SimPy's clock may be earlier then, with nothing of its own in between.
+        SimPy's clock may be earlier at the call, without events of its own in between.
         """
 
     @abstractmethod
     def past(self, ops: Sequence[IssuedOp]) -> None:
-        """Keep a chain of ops of no cost that began at 0 and is over now."""
+        """Record a chain of ops without cost that started at 0 and has ended."""
 
     @abstractmethod
     def finish(self, op: int) -> None:
-        """Note that the requests of an op that the server has have all been served now."""
+        """Record that the server has completed all requests of an op now."""
 
     @abstractmethod
     def run(self) -> Timeline:
-        """Play until nothing is due any more."""
+        """Simulate until no event remains; return the timeline."""
 
     @abstractmethod
     def unfinished(self) -> list[int]:
-        """Ops that never ended."""
+        """Return the ops that did not end."""
 
     @abstractmethod
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None: ...
 
     @abstractmethod
     def _class_number(self, flow: FlowClass, *, passing: bool = False) -> int:
-        """The number of a class of demands; passing: of work that is not kept."""
+        """Return the number of a class of demands; `passing`: of unrecorded work."""
 
     @abstractmethod
     def _set_room(self, number: int, room: int) -> None: ...
 
     def _keep(self, flat: FlatGraph) -> None:
-        """Put a graph after the ops issued so far."""
+        """Record a graph after the ops issued so far."""
         self._keep_issued()
         self._flats.append(flat)
 
@@ -130,17 +135,17 @@ class Host(ABC):
             self._flats.append(self._issued.take())
 
     def _played(self) -> FlatGraph:
-        """All ops of the run."""
+        """Return all ops of the run."""
         self._keep_issued()
         return concatenate(self._flats)
 
     def _call(self, then: Callable[[simpy.Event], None], priority: EventPriority, at: int) -> simpy.Event:
-        """Call at a time (fs), after the events of that instant that come before this priority."""
+        """Schedule a call at a time (fs), with a priority among the events of that instant."""
         event = self.env.event()
         event.callbacks.append(then)
         self._trigger(event, priority, at)
         return event
 
     def _trigger(self, event: simpy.Event, priority: EventPriority, at: int) -> None:
-        event._ok, event._value = True, None  # noqa: SLF001  (`succeed` cannot say when)
+        event._ok, event._value = True, None  # noqa: SLF001  (`succeed` has no time)
         self.env.schedule(event, priority, at - self.env.now)

@@ -1,9 +1,9 @@
-"""Graphs in which ops wait for nothing but the ends of known ops: their timeline is a longest path.
+"""Simulation of graphs without arbitration: the timeline is a longest path.
 
-An op starts when the last of its predecessors has ended (queues are edges already) and takes its fixed time. That is a product
-of matrices over (max, +), which needs no clock, no heap and no canonical instants (Baccelli, Cohen, Olsder and Quadrat,
-Synchronization and Linearity, 1992, section 2). What breaks it is arbitration: an op that takes a server of a pool, that
-competes for a capacity which can bind, or whose requests a server outside serves.
+An op starts at the end of its last predecessor (queues are already edges) and takes a fixed time. This is a product of matrices
+over (max, +), without a clock or an event queue (Baccelli, Cohen, Olsder and Quadrat, Synchronization and Linearity, 1992,
+section 2). The graph must not contain an op that takes a server of a pool, competes for a capacity that can bind, or is
+simulated request by request.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from hwsim.results.timeline import Timeline
 
 
 def is_in_order(flat: FlatGraph, compiled: Compiled) -> bool:
-    """Whether no op takes a server, competes or has its requests served outside."""
+    """Return whether no op takes a server, competes for a capacity, or is simulated request by request."""
     return not ((flat.take >= 0).any() or (compiled.flow_class >= 0).any() or compiled.played.any())
 
 
 def longest_path(flat: FlatGraph, compiled: Compiled, *, fast: bool = False) -> Timeline:
-    """The timeline of an in-order graph, bit for bit as by replay.
+    """Return the timeline of a graph without arbitration, equal to that of a replay bit for bit.
 
-    Ops that wait for each other, and those behind them, never start: -1.
-    fast: by compiled code, which is there.
+    Ops in a cycle, and their successors, never start: start and end are -1.
+
+    Args:
+        fast: whether to use compiled code, which must be installed.
     """
     fixed = compiled.fixed
     if fast and fixed.dtype != object:
-        from hwsim.engine import core  # a small run needs none of it
+        from hwsim.engine import core  # not needed for small runs
 
         start, end = np.empty(len(flat), np.int64), np.empty(len(flat), np.int64)
         sweep = core.kernel("hwsim_longest_path", core.INT, core.LONGS, core.INTS, core.INTS, core.LONGS, core.LONGS, core.LONGS)
@@ -43,8 +45,8 @@ def longest_path(flat: FlatGraph, compiled: Compiled, *, fast: bool = False) -> 
 
 
 def timeline_of(flat: FlatGraph, compiled: Compiled, start: Ints, end: Ints) -> Timeline:
-    """A timeline without waits for servers and without contention."""
-    none = compiled.flow_class  # -1 all over
+    """Return a timeline without waits for servers and without contention."""
+    none = compiled.flow_class  # -1 for every op
     return Timeline(
         flat=flat,
         start=start,
@@ -57,7 +59,7 @@ def timeline_of(flat: FlatGraph, compiled: Compiled, start: Ints, end: Ints) -> 
 
 
 def _sweep(flat: FlatGraph, fixed: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Start and end of every op: ops in topological order push their ends to their successors."""
+    """Start and end of every op, computed in topological order."""
     first, follow = flat.first.tolist(), flat.next.tolist()
     start = [0] * len(flat)
     end = [-1] * len(flat)

@@ -1,7 +1,7 @@
-"""Ops that actors issue one after another while the run goes on: columns that grow, and tables that are worked out once.
+"""Ops that actors issue during a run, with labels, queues and costs that are registered once.
 
-A graph submitted is flattened and compiled each time. An actor that issues thousands of short chains of the same kinds of
-ops (a batch of requests after another) registers labels, queues and costs once and then names them by number.
+Every submitted graph must be flattened and compiled. An actor that issues thousands of short chains of the same kinds of ops
+(such as successive batches of requests) registers labels, queues and costs once, and then refers to them by number.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from hwsim.graph.opgraph import Block, Label, OpGraph, Queue
 
 
 class IssuedOp(NamedTuple):
-    """An op by the numbers of what was registered.
+    """An issued op, with the numbers of its registered label, queue and cost.
 
-    time: own fs before the cost's latency. size: times the cost's amounts. clock: a cost at whose clock the own time goes, or -1.
+    Args:
+        size: factor on the amounts of the cost.
+        time: duration before the latency of the cost (fs).
+        clock: cost whose clock scales `time`; -1: none.
     """
 
     label: int
@@ -34,9 +37,14 @@ class IssuedOp(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A cost made ready: fs of its latency, seconds of its body alone, class of its demand (None: it draws on nothing).
+    """A registered cost.
 
-    start, started: fs of the latency that go at a clock whose speed changes, and their class.
+    Args:
+        latency: latency (fs).
+        body: subsequent time without contention (s).
+        flow: class of the demand; None: no demand.
+        start: part of the latency that scales with a changing clock (fs).
+        started: class of this part.
     """
 
     latency: int
@@ -47,10 +55,10 @@ class _Known(NamedTuple):
 
 
 class Issued:
-    """The ops issued since the last submitted graph, and the tables of all that were."""
+    """The ops issued since the last submitted graph, with the tables of all issued ops."""
 
     def __init__(self, capacities: Sequence[Capacity], changing: frozenset[str] = frozenset()) -> None:
-        """changing: capacities whose speed changes."""
+        """Create empty tables; `changing`: capacities whose speed changes."""
         self.changing = changing
         self._capacities = tuple(capacities)
         self._rates = rates_of(capacities)
@@ -67,7 +75,7 @@ class Issued:
         return len(self._ops)
 
     def cost(self, cost: Cost) -> int:
-        """Make a cost known; its number."""
+        """Register a cost; return its number."""
         demand = cost.demand
         self.costs.append(cost)
         started = start_class(demand, self._numbers, self.changing)
@@ -77,19 +85,19 @@ class Issued:
         return len(self.costs) - 1
 
     def flow(self, cost: Cost) -> FlowClass | None:
-        """The class of a cost's demand, None if it draws on nothing."""
+        """Return the class of a cost's demand; None without a demand."""
         demand = cost.demand
-        found = flow_class(demand, self._rates, self._numbers, self.changing)
-        return found if demand.amounts or demand.holds or demand.crowd or found.clocks else None
+        class_ = flow_class(demand, self._rates, self._numbers, self.changing)
+        return class_ if demand.amounts or demand.holds or demand.crowd or class_.clocks else None
 
     def start(self, op: IssuedOp) -> tuple[int, int]:
-        """The cost whose start an op has, and its fs, where the speed of a clock of it changes; else 0 fs."""
+        """Return (cost, start-up time in fs that scales with a changing clock) of an op; the time is 0 without such a clock."""
         if op.clock >= 0 and self.known[op.clock].started is not None:
             return op.clock, op.time
         return op.cost, 0 if op.cost < 0 else self.known[op.cost].start
 
     def times(self, op: IssuedOp) -> tuple[int, int]:
-        """fs that pass before its start or its flow, and of its flow alone."""
+        """Return (time before start-up and flow, time of the flow without contention) of an op (fs)."""
         fixed = op.time - self.start(op)[1]
         if op.cost < 0:
             return fixed, 0
@@ -97,9 +105,11 @@ class Issued:
         return fixed + cost.latency, ticks.femtoseconds(cost.body * op.size)
 
     def append(self, base: int, ops: Sequence[IssuedOp], after: Sequence[int]) -> None:
-        """Note a chain whose first op has the number `base` in the run.
+        """Record a chain of ops.
 
-        after: numbers of earlier ops that it follows; those before the last submitted graph are left out.
+        Args:
+            base: number of the first op in the run.
+            after: numbers of preceding ops; ops before the last submitted graph are ignored.
         """
         if not self._ops:
             self._base = base
@@ -109,27 +119,27 @@ class Issued:
         self._edges += [(index, index + 1, 0) for index in range(first, len(self._ops) - 1)]
 
     def label(self, label: Label) -> int:
-        """Make a label known; its number."""
+        """Register a label; return its number."""
         self.labels.append(label)
         return len(self.labels) - 1
 
     def queue(self, queue: Queue) -> int:
-        """Make a queue known; its number."""
+        """Register a queue; return its number."""
         self.queues.append(queue)
         return len(self.queues) - 1
 
     def clear(self) -> None:
-        """Forget the ops so far; what was made known stays."""
+        """Remove the recorded ops, but not the registered tables."""
         self._ops, self._edges = [], []
 
     def take(self) -> FlatGraph:
-        """The ops so far as a flat graph; none are left."""
+        """Return the recorded ops as a flat graph, and remove them."""
         graph = self.graph()
         self.clear()
         return flatten(graph)
 
     def graph(self) -> OpGraph:
-        """The ops so far."""
+        """Return the recorded ops as a graph."""
         columns = np.array([(op.label, op.queue, op.cost, op.time) for op in self._ops], object).reshape(-1, 4)
         label, queue, cost, time = (ticks.column(columns[:, index]) for index in range(4))
         none = np.full(len(self._ops), -1, np.int64)

@@ -1,4 +1,4 @@
-"""Replay by compiled code: the arrays it wants, and the timeline it makes of them."""
+"""Simulation by compiled code: conversion of a graph to its arrays, and of its results to a timeline."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
 from hwsim.results.timeline import NEARLY_EQUAL, Received, Timeline
 
-PACE_BITS, WIDE_BITS = 126, 190  # what the kernels keep in two words, and in three
+PACE_BITS, WIDE_BITS = 126, 190  # bits of numbers that the kernels store in two and in three words
 TIME_BITS = 63
 
 
 def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
-    """The timeline of a graph to which nothing is added, bit for bit as by `hwsim.engine.replay`.
+    """Return the timeline of a closed graph, equal to that of `hwsim.engine.replay` bit for bit.
 
-    None if compiled code cannot play it: requests are served, demands crowd at a device, or numbers do not fit its words.
+    The result is None if compiled code does not support the graph: ops are simulated request by request, demands form a crowd at
+    a device, or numbers exceed its words.
     """
-    narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
+    is_narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
     if (
         compiled.played.any()
         or any(class_.crowd for class_ in compiled.classes)
-        or not narrow
+        or not is_narrow
         or not fits(compiled.classes, len(flat))
     ):
         return None
@@ -50,8 +51,8 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
         end=end,
         granted=granted if flat.graph.pools else np.broadcast_to(np.int64(-1), start.shape),
         flow_class=compiled.flow_class,
-        paces=History([one.alone for one in compiled.classes], notes, partial(_noted, flat)),
-        alone=tuple(one.alone for one in compiled.classes),
+        paces=History([class_.alone for class_ in compiled.classes], notes, partial(_noted, flat)),
+        alone=tuple(class_.alone for class_ in compiled.classes),
         solves=solves,
         received={
             op: Received(begun, high << 2 * WORD | middle << WORD | low, above << WORD | pace)
@@ -61,16 +62,16 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
 
 
 def _noted(flat: FlatGraph) -> Notes:
-    """The notes with levels of a run that was played before."""
+    """Repeat a run and return its records with levels."""
     played = _played(flat, compile_flat(flat), np.empty(0, np.int64), keeps_levels=True)
-    assert played is not None, "it was played before"
+    assert played is not None, "the first run succeeded"
     return played[3]
 
 
 def _played(
     flat: FlatGraph, compiled: Compiled, metered: Ints, *, keeps_levels: bool = False
 ) -> tuple[Ints, Ints, Ints, Notes, int] | None:
-    """Start, end and grantor of each op, what was noted, and how often shares were found; None if a time leaves its words."""
+    """Start, end and granting op of each op, records, and the number of rate computations; None if a time exceeds its words."""
     start, end = (np.empty(len(flat), np.int64) for _ in range(2))
     granted = np.empty(len(flat) if flat.graph.pools else 0, np.int64)
     flows = _flows(compiled.classes, len(flat), len(flat.graph.capacities), metered, keeps_levels=keeps_levels)
@@ -78,7 +79,7 @@ def _played(
     replay = core.kernel(
         "hwsim_replay", core.INT, *columns, core.INT, core.LONGS, core.POINTER, core.LONGS, core.LONGS, core.LONGS, core.INT
     )
-    given = (
+    arguments = (
         len(flat),
         flat.first,
         flat.next,
@@ -97,15 +98,15 @@ def _played(
         granted,
         core.PATIENCE,
     )
-    while (how := replay(*given)) == core.MORE:
+    while (status := replay(*arguments)) == core.MORE:
         pass
-    if how != core.DONE:
+    if status != core.DONE:
         return None
     return start, end, granted, *(_notes(flows, len(metered)) if compiled.classes else _nothing_noted())
 
 
 def _flows(classes: Sequence[FlowClass], ops: int, capacities: int, metered: Ints, *, keeps_levels: bool) -> core.Handle:
-    """The classes of demands, and what is to be noted, for the library."""
+    """The classes of demands in the library, with the choice of records."""
     made = core.POINTER()
     rows = core.LONGS, core.INTS
     create = core.kernel(
@@ -123,7 +124,7 @@ def _without_classes() -> Sequence[int | NDArray[Any]]:
 
 
 def _columns(classes: Sequence[FlowClass], ops: int, capacities: int) -> Sequence[int | NDArray[Any]]:
-    """The classes of demands, as `hwsim_flows_new` wants them."""
+    """The classes of demands as arguments of `hwsim_flows_new`."""
     weights, amounts = dict[int, int](), dict[tuple[int, int], int]()
     pairs, draws = array("i"), array("i")
     first_pair, first_draw = array("q", [0]), array("q", [0])
@@ -138,7 +139,7 @@ def _columns(classes: Sequence[FlowClass], ops: int, capacities: int) -> Sequenc
     above, left = _margins(classes, ops) or (0, 0)
     return (
         len(classes),
-        words([one.alone for one in classes], 2),
+        words([class_.alone for class_ in classes], 2),
         np.array(first_pair),
         *pair_columns,
         len(weights),
@@ -154,9 +155,9 @@ def _columns(classes: Sequence[FlowClass], ops: int, capacities: int) -> Sequenc
 
 
 def _notes(flows: core.Handle, metered: int) -> tuple[Notes, int]:
-    """The notes of a replay, and how often shares were found."""
-    sizes, places = np.zeros(3, np.int64), (ctypes.c_void_p * 7)()
-    core.kernel("hwsim_flows_notes", core.POINTER, core.LONGS, ctypes.c_void_p)(flows.address, sizes, places)
+    """The records of a replay, and the number of rate computations."""
+    sizes, addresses = np.zeros(3, np.int64), (ctypes.c_void_p * 7)()
+    core.kernel("hwsim_flows_notes", core.POINTER, core.LONGS, ctypes.c_void_p)(flows.address, sizes, addresses)
     bounds, levels, solves = sizes.tolist()
     kinds: Sequence[tuple[type, tuple[int, ...]]] = (
         (np.int64, (bounds,)),
@@ -167,7 +168,7 @@ def _notes(flows: core.Handle, metered: int) -> tuple[Notes, int]:
         (np.uint64, (levels, 2)),
         (np.uint64, (metered, 6)),
     )
-    columns = [flows.column(place, dtype, *shape) for place, (dtype, shape) in zip(places, kinds, strict=True)]
+    columns = [flows.column(address, dtype, *shape) for address, (dtype, shape) in zip(addresses, kinds, strict=True)]
     return Notes(*columns), solves
 
 
@@ -177,30 +178,30 @@ def _nothing_noted() -> tuple[Notes, int]:
 
 
 def fits(classes: Sequence[FlowClass], ops: int) -> bool:
-    """Whether no sum that such a graph can need leaves the words of the kernels."""
+    """Return whether all sums of such a graph fit in the words of the kernels."""
     if not classes:
         return True
-    most = ops.bit_length()
+    count = ops.bit_length()
     pace = max((class_.alone.bit_length() for class_ in classes), default=0)
-    weight = max((weight.bit_length() for one in classes for _, weight in one.weights), default=0)
-    draw = max((one.alone * weight for one in classes for _, weight in one.weights), default=0).bit_length()
-    hold = max((part.bit_length() for one in classes for _, part in one.holds), default=0)
+    weight = max((weight.bit_length() for class_ in classes for _, weight in class_.weights), default=0)
+    draw = max((class_.alone * weight for class_ in classes for _, weight in class_.weights), default=0).bit_length()
+    hold = max((part.bit_length() for class_ in classes for _, part in class_.holds), default=0)
     return (
         pace <= PACE_BITS - 2
-        and weight + most <= PACE_BITS
+        and weight + count <= PACE_BITS
         and pace + TIME_BITS < WIDE_BITS
-        and max(draw, hold) + most < WIDE_BITS
+        and max(draw, hold) + count < WIDE_BITS
     )
 
 
 def _margins(classes: Sequence[FlowClass], ops: int) -> tuple[int, int] | None:
-    """By how much a level must be above a pace, and how much must be left of a capacity, for roundings to make no difference.
+    """Minimum margin of a level over a pace, and of a capacity's remaining amount, at which rounding has no effect.
 
-    None where capacities are held, or where weights differ by orders of magnitude.
+    The result is None if capacities are held, or if weights differ by orders of magnitude.
     """
     weights = [weight for class_ in classes for _, weight in class_.weights if weight]
-    if not weights or any(one.holds for one in classes):
+    if not weights or any(class_.holds for class_ in classes):
         return None
-    most = ops * max(weights)
-    above = most // min(weights) + 2
-    return (above, most) if above << 20 < min(one.alone for one in classes) else None
+    total = ops * max(weights)
+    above = total // min(weights) + 2
+    return (above, total) if above << 20 < min(class_.alone for class_ in classes) else None

@@ -1,16 +1,15 @@
-"""The engine written out in SimPy: a process for each op, a resource for each pool, and no shortcut.
+"""Reference engine in SimPy: a process for each op and a resource for each pool, without optimizations.
 
-It is there to be read, to be shown in class, and to prove the fast engines: whatever plays a run, start and end of every op are
-equal to this file's, to the femtosecond. `hwsim simulate --engine simpy` uses it. It takes about 40 us an op, where the replay
-takes 1 us and the longest path 0.1 us, and its time grows with the square of the ops in flight together.
+It serves as documentation, for teaching, and to verify the fast engines: start and end of every op are equal in all engines, to
+the femtosecond. `hwsim simulate --engine simpy` uses it. It takes about 40 us per op, compared with 1 us for the replay and
+0.1 us for the longest path, and its time grows with the square of the number of concurrent ops.
 
 The order of events at one instant, by SimPy's priorities:
 
-1. SimPy's ordinary events: an op's fixed time is over, a request arrives, a part fails.
-2. ROUND: ops that are due end, servers of pools go to the ops that wait for them, ops that became ready start. Repeated until
-   no op is due any more.
-3. SOLVE: the pace of every op that shares a capacity is worked out anew, for all at once (`hwsim.engine.fair`).
-4. TELL: the submitters of ops learn which of them have ended.
+1. SimPy's ordinary events: an op's fixed time ends, a request arrives, a part fails.
+2. ROUND: due ops end, free servers are assigned to waiting ops, and ready ops start. Repeated until no op is due.
+3. SOLVE: the pace of every op that shares a capacity is computed, for all ops together (`hwsim.engine.fair`).
+4. TELL: the submitters of ops are notified of ended ops.
 
 **Source**: decisions 0001 (demands), 0003 (fair sharing), 0004 (one order at one instant).
 """
@@ -45,26 +44,28 @@ ROUND: Final = EventPriority(2)
 SOLVE: Final = EventPriority(3)
 TELL: Final = EventPriority(4)
 
-Steps = Generator[simpy.Event, None, None]  # the life of a SimPy process
+Steps = Generator[simpy.Event, None, None]  # a SimPy process
 
 
 @dataclass(slots=True, eq=False)
 class Op:
-    """One op of the run.
+    """An op of the run.
 
     Args:
-        fixed: fs that pass before it shares anything: its own time and its demand's latency.
-        flow: fs that the rest takes alone.
-        flow_class: class of its demand, -1 if it shares nothing.
-        take, give: pool that gives it a server at its start, pool that gets one back at its end; -1 for none.
-        is_join: whether it only waits for others, and ends as soon as it starts.
-        waits_for: ops that have yet to end before it may start.
-        followers: ops that wait for it.
-        asked: its cost and size, if a server simulates its requests one by one.
-        parts: what has yet to end before it ends: its flow, its requests.
-        first: class and fs of what comes before its flow and goes at a clock; None once that is over, or if there is none.
-        flowing: the class in which it flows now.
-        work: pace x fs that it has yet to receive.
+        fixed: fixed time before the flow (fs): own time and latency of the demand.
+        flow: time of the flow without contention (fs).
+        flow_class: class of the demand; -1: no shared capacity.
+        take, give: pool from which the op takes a server at its start, and to which it returns one at its end; -1: none.
+        is_join: whether the op only waits for its predecessors and ends when it starts.
+        waits_for: number of predecessors that have not ended.
+        asked: cost and size, if the op is simulated request by request.
+        followers: successors.
+        parts: number of parts that have not ended: flow and requests.
+        first: class and duration (fs) of the start-up time with a clock; None: none, or ended.
+        flowing: class in which the op flows now.
+        work: remaining service (pace x fs).
+        start, end: start and end (fs); -1: not yet.
+        granted: op whose end freed the server for which this op waited; -1: none.
     """
 
     number: int
@@ -87,32 +88,32 @@ class Op:
 
 
 class PlainEngine(Host):
-    """A run. Actors (SimPy processes) use it as they use `hwsim.engine.driver.Driver`."""
+    """A host with a SimPy process per op, equivalent to `hwsim.engine.driver.Driver`."""
 
     def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, limited: Collection[str] = ()) -> None:
         super().__init__(capacities, pools, limited)
         self._ops: list[Op] = []
         self._pools = [simpy.Resource(self.env, pool.servers) for pool in pools]
-        self._freed_by: list[deque[int]] = [deque() for _ in pools]  # ops whose servers go to the requests in line, in order
+        self._freed_by: list[deque[int]] = [deque() for _ in pools]  # ops whose servers went to waiting requests, in order
         self._flows: list[FlowClass] = []
         self._flow_numbers: dict[FlowClass, int] = {}
-        self._pace: list[int] = []  # of each class, now
+        self._pace: list[int] = []  # present pace of each class
         self._history: list[list[PaceChange]] = []
         self._room = [FULL] * len(self.capacities)
         self._ready: list[Op] = []
         self._due: list[Op] = []
         self._flowing: list[Op] = []
         self._drawing: dict[int, int] = {}
-        self._since = 0  # when `work` was last brought up to date
+        self._since = 0  # time at which `work` was last updated
         self._solves = 0
-        self._timer: simpy.Event | None = None  # the latest one; earlier ones are out of date
-        self._asked_for: dict[EventPriority, int] = {}  # the instant for which a round, solution or report is
-        self._waiters: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> who waits for it, and the ops that are waited for
+        self._timer: simpy.Event | None = None  # latest timer; earlier ones are invalid
+        self._asked_for: dict[EventPriority, int] = {}  # instant of the scheduled round, solution or report
+        self._waiters: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> event of its submission, and remaining ops
         self._ended: list[int] = []
         self._begun: list[Op] = []
         self._done = self._visits = 0
 
-    # ------------------------------------------------------------ what actors call
+    # ------------------------------------------------------------ interface of actors
 
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
         base = len(self._ops)
@@ -124,8 +125,8 @@ class PlainEngine(Host):
             first = (self._starts[cost], start) if start else None
             alone = fixed if flow_class >= 0 or first else fixed + flow
             chain.append(Op(number, alone, flow, flow_class, waits_for=int(number > base), first=first))
-        for before, after_it in pairwise(chain):
-            before.followers.append(after_it)
+        for before, follower in pairwise(chain):
+            before.followers.append(follower)
         self._issued.append(base, ops, after)
         finished = self.env.event()
         self._waiters[chain[-1].number] = finished, {chain[-1].number}
@@ -171,11 +172,11 @@ class PlainEngine(Host):
     def unfinished(self) -> list[int]:
         return [op.number for op in self._ops if op.end < 0]
 
-    # ------------------------------------------------------------ ops come into the run
+    # ------------------------------------------------------------ submission of ops
 
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
         flat = flatten(graph)
-        # not closed: every capacity is kept, also those that can never be full
+        # not closed: keep every capacity, even if it can never be full
         compiled = compile_flat(flat, closed=False, changing=self.changing)
         self._keep(flat)
         classes = [*(self._class_number(class_) for class_ in compiled.classes), -1]
@@ -190,10 +191,10 @@ class PlainEngine(Host):
             strict=True,
         )
         ops = [Op(number, *row) for number, row in enumerate(rows, len(self._ops))]
-        for place, (number, time) in compiled.starts.items():
-            ops[place].first = classes[number], time
-        for place in np.flatnonzero(compiled.played).tolist():
-            ops[place].asked = flat.graph.costs[int(flat.cost[place])], float(flat.size[place])
+        for index, (number, time) in compiled.starts.items():
+            ops[index].first = classes[number], time
+        for index in np.flatnonzero(compiled.played).tolist():
+            ops[index].asked = flat.graph.costs[int(flat.cost[index])], float(flat.size[index])
         sources, targets = flat.edges()
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
             ops[source].followers.append(ops[target])
@@ -208,7 +209,7 @@ class PlainEngine(Host):
         self._ready += [op for op in ops if not op.waits_for]
         self._soon(ROUND, self._round)
 
-    def _class_number(self, flow: FlowClass, *, passing: bool = False) -> int:  # noqa: ARG002 (every pace is kept)
+    def _class_number(self, flow: FlowClass, *, passing: bool = False) -> int:  # noqa: ARG002 (every pace is recorded)
         if flow not in self._flow_numbers:
             self._flow_numbers[flow] = len(self._flows)
             self._flows.append(flow)
@@ -216,15 +217,15 @@ class PlainEngine(Host):
             self._history.append([])
         return self._flow_numbers[flow]
 
-    # ------------------------------------------------------------ the life of an op
+    # ------------------------------------------------------------ process of an op
 
     def _life(self, op: Op, server: Request | None) -> Steps:
-        """A ready op: it gets its server, passes its fixed time, then shares capacities or is served, until it is due."""
+        """Run a ready op: wait for a server, for the fixed time, and for the flow or its requests, until the op is due."""
         if server is not None:
-            at_once = server.triggered
+            is_free = server.triggered
             yield server
             freed_by = self._freed_by[op.take]
-            op.granted = freed_by.popleft() if freed_by and not at_once else -1
+            op.granted = freed_by.popleft() if freed_by and not is_free else -1
         op.start = int(self.env.now)
         yield self.env.timeout(op.fixed)
         if op.first is not None:
@@ -233,7 +234,7 @@ class PlainEngine(Host):
             yield from self._body(op)
 
     def _body(self, op: Op) -> Steps:
-        """Let an op be served and flow, once its fixed time and its start are over."""
+        """Start requests and flow of an op after its fixed and start-up time."""
         if op.asked:
             op.parts = 1 + bool(op.flow)
             self._begun.append(op)
@@ -247,7 +248,7 @@ class PlainEngine(Host):
             self._is_due(op)
 
     def _flow(self, op: Op, flow_class: int, time: int) -> None:
-        """Let an op flow in a class; alone it would take this time."""
+        """Start the flow of an op in a class; `time`: duration without contention (fs)."""
         self._pass_time()
         op.flowing, op.work = flow_class, self._flows[flow_class].alone * time
         self._flowing.append(op)
@@ -260,7 +261,7 @@ class PlainEngine(Host):
             self._soon(ROUND, self._round)
 
     def _round(self, _: simpy.Event) -> None:
-        """End what is due and start what thereby may: once, in the order of op numbers, whatever order SimPy's events had."""
+        """End the due ops and start the ready ones, in order of op number, independent of the order of SimPy's events."""
         due, self._due = sorted(self._due, key=_number), []
         ready, self._ready = self._ready, []
         for op in due:
@@ -277,14 +278,14 @@ class PlainEngine(Host):
             self.env.process(self._life(op, None if op.take < 0 else self._pools[op.take].request()))
 
     def _give_back(self, op: Op) -> None:
-        """Give a server back to its pool, which hands it to the op that has waited longest."""
+        """Return a server to its pool, which assigns it to the op that has waited longest."""
         pool, freed_by = self._pools[op.give], self._freed_by[op.give]
         if len(freed_by) < len(pool.queue):
             freed_by.append(op.number)
         pool.release(pool.users[0])
 
     def _end(self, op: Op) -> list[Op]:
-        """Note the op's end; the ops that waited for nothing else."""
+        """Record the end of an op; return the successors that become ready."""
         op.end = int(self.env.now)
         self._done += op.number < VISIT
         if op.number in self._waiters:
@@ -300,14 +301,14 @@ class PlainEngine(Host):
     # ------------------------------------------------------------ sharing
 
     def _pass_time(self) -> None:
-        """Take off what every flowing op has received since the last change."""
+        """Subtract the service that every flowing op has received since the last change."""
         now = int(self.env.now)
         for op in self._flowing:
             op.work -= self._pace[op.flowing] * (now - self._since)
         self._since = now
 
     def _solve(self, _: simpy.Event) -> None:
-        """Work out the pace of every class in flight, and set a timer for the next op that will have received its all."""
+        """Compute the pace of every active class, and set a timer for the next end of a flow."""
         self._pass_time()
         members = Counter(op.flowing for op in self._flowing)
         numbers = sorted(members)
@@ -318,13 +319,13 @@ class PlainEngine(Host):
                 crowds[crowd.capacity] += members[number] * crowd.depth
         classes = [self._flows[number].now(crowds, self._room) for number in numbers]
         room = list(self._room)
-        for number, one in zip(numbers, classes, strict=True):
-            for capacity, part in one.holds:
+        for number, class_ in zip(numbers, classes, strict=True):
+            for capacity, part in class_.holds:
                 room[capacity] -= members[number] * part
         paces, bounds = fill(
             [class_.alone for class_ in classes],
             [members[number] for number in numbers],
-            [one.weights for one in classes],
+            [class_.weights for class_ in classes],
             {capacity: max(0, left) for capacity, left in enumerate(room)},
         )
         self._solves += 1
@@ -344,7 +345,7 @@ class PlainEngine(Host):
             self._timer.callbacks.append(self._received)
 
     def _received(self, timer: simpy.Event) -> None:
-        """Ops that have received their all are due; the pace of the others may change."""
+        """End the flows that have received their full service, and compute new paces."""
         if timer is not self._timer:
             return
         self._pass_time()
@@ -358,10 +359,10 @@ class PlainEngine(Host):
                 self.env.process(self._body(op))
         self._soon(SOLVE, self._solve)
 
-    # ------------------------------------------------------------ the order of an instant
+    # ------------------------------------------------------------ order of events at an instant
 
     def _soon(self, priority: EventPriority, then: Callable[[simpy.Event], None]) -> None:
-        """Have a round, a solution or a report at this instant, after all that comes before it; one is enough."""
+        """Schedule a round, solution or report at this instant, unless one is already scheduled."""
         if self._asked_for.get(priority) == self.env.now:
             return
         self._asked_for[priority] = int(self.env.now)
@@ -373,13 +374,13 @@ class PlainEngine(Host):
         self._call(now, priority, int(self.env.now))
 
     def _tell(self, _: simpy.Event) -> None:
-        """Tell the server of ops whose requests begin, and the waiters of ops that ended."""
+        """Notify the server of starting requests, and the submitters of ended ops."""
         if self.progress is not None:
             self.progress(self._done, len(self._ops))
         begun, self._begun = self._begun, []
         for op in begun:
             if self.server is None or op.asked is None:
-                raise ValueError("ops whose requests are simulated need a server")
+                raise ValueError("ops that are simulated request by request need a server")
             self.server(op.number, *op.asked)
         ended, self._ended = self._ended, []
         for number in ended:

@@ -1,9 +1,8 @@
-"""Replaying an op graph over arrays: one heap, no object per op, canonical instants.
+"""Event simulation of op graphs on arrays, with one event heap and no object per op.
 
-At an instant: retire the ops that are due; complete joins, transitively; hand freed servers to the ops that wait
-for them. Start the ops that became ready, or line them up at their pools, in op order. Repeat
-until quiet; then solve rates once. Nothing depends on the order in which the heap gives equal
-times, so the result is a function of the graph alone.
+At each instant: end the ops that are due, complete joins transitively, and assign freed servers to waiting ops. Start the ops
+that became ready, or add them to the queues of their pools, in order of op number. Repeat until no event remains at the instant;
+then compute the rates once. The result does not depend on the order of equal times in the heap, only on the graph.
 """
 
 from __future__ import annotations
@@ -21,42 +20,42 @@ from hwsim.engine.compile import Compiled
 from hwsim.engine.fluid import Fluid
 from hwsim.graph.flat import FlatGraph
 
-# A heap entry is one integer: the time, then what is due. A code below 2**38 is an op that ends, from 2**37 on a visit.
+# A heap entry is one integer: time and event code. A code below 2**37 is an op that ends, from 2**37 on a visit that ends.
 SHIFT = 40
 MASK = (1 << SHIFT) - 1
-VISIT = 1 << 37  # work that is not recorded
-FLOWS = 1 << 38  # op (code - FLOWS) has passed its fixed part and starts to flow
-CLASS = 1 << 39  # class (code - CLASS) may have members that end
+VISIT = 1 << 37  # code of unrecorded work
+FLOWS = 1 << 38  # op (code - FLOWS) ends its fixed time and starts to flow
+CLASS = 1 << 39  # class (code - CLASS) may have ending members
 NONE: Final[Mapping[int, tuple[int, int]]] = {}
 
 
 class Replay:
-    """The state of a run. `load` adds ops, `advance` plays instants; nothing here knows SimPy."""
+    """The state of a simulation without SimPy: `load` adds ops, `advance` simulates instants."""
 
     def __init__(self, pools: Sequence[int], capacities: int) -> None:
         self.now = 0
         self.fluid = Fluid((), capacities)
         self.done = 0
         self.watched: set[int] = set()
-        self.ended: list[int] = []  # watched ops that ended, until they are taken
-        self.begun: list[int] = []  # played ops whose requests are to be served from now on, until they are taken
-        self.over: list[Callable[[int], None]] = []  # what is called now that visits have ended, until it is taken
+        self.ended: list[int] = []  # watched ops that ended, until the driver processes them
+        self.begun: list[int] = []  # ops whose requests start now, until the driver processes them
+        self.over: list[Callable[[int], None]] = []  # callbacks of ended visits, until the driver calls them
         self._visits = 0
-        self._coming: list[tuple[int, int, int]] = []  # visits that begin: class, code, fs alone
+        self._coming: list[tuple[int, int, int]] = []  # starting visits: class, code, fs without contention
         self._then: dict[int, Callable[[int], None]] = {}
-        self.drawing: dict[int, int] = {}  # when ops began to draw whose start had a clock
-        self._starts: dict[int, tuple[int, int]] = {}  # of such ops, until then: class and fs of the start
-        self._parts: dict[int, int] = {}  # of a played op: what has yet to end, its requests or the rest of its demand
+        self.drawing: dict[int, int] = {}  # op with a clocked start-up time -> fs at which its flow starts
+        self._starts: dict[int, tuple[int, int]] = {}  # such ops until then: class and fs of the start-up time
+        self._parts: dict[int, int] = {}  # op with simulated requests -> remaining parts (requests, rest of the demand)
         self.start: array[int] | list[int] = array("q")
         self.end: array[int] | list[int] = array("q")
-        self.granted = array("q")  # whose end freed the server that the op waited for
+        self.granted = array("q")  # op whose end freed the server for which the op waited
         self.flow_class = array("q")
-        self._flow: dict[int, int] = {}  # fs that an op of a class would flow alone
+        self._flow: dict[int, int] = {}  # op -> fs of its flow without contention
         self._heap: list[int] = []
         self._ready: list[int] = []
         self._free = list(pools)
         self._waiting: list[deque[int]] = [deque() for _ in pools]
-        self._key: list[int] = []  # heap entry of an op that starts at 0; -1: it flows at once
+        self._key: list[int] = []  # heap entry of an op relative to its start; -1: it flows immediately
         self._take: list[int] = []
         self._give: list[int] = []
         self._first = array("q", [0])
@@ -69,7 +68,7 @@ class Replay:
         return len(self._key)
 
     def load(self, flat: FlatGraph, compiled: Compiled) -> int:
-        """Add a graph's ops, those that wait for nothing being ready now; the number of its first op."""
+        """Add the ops of a graph, of which those without predecessors are ready now; return the number of its first op."""
         base, count = len(self), len(flat)
         classes = [self.fluid.extend(class_) for class_ in compiled.classes]
         numbers = np.array([*classes, -1], np.int64)[compiled.flow_class]
@@ -100,9 +99,11 @@ class Replay:
         return base
 
     def chain(self, ops: Sequence[tuple[int, int, int]], starts: Mapping[int, tuple[int, int]] = NONE) -> int:
-        """Add ops of no pool, one after another, the first ready now: (fs before its flow, fs of its flow alone, class or -1).
+        """Add a chain of ops without pools, of which the first is ready now; return its number. Faster than `load`.
 
-        The number of the first. As `load` of a graph, without its price.  starts: as of `Compiled`.
+        Args:
+            ops: (time before the flow in fs, time of the flow without contention in fs, class or -1) of each op.
+            starts: as in `Compiled`.
         """
         base = len(self)
         for op, (fixed, flow, number) in enumerate(ops, base):
@@ -127,7 +128,7 @@ class Replay:
         return base
 
     def past(self, times: Sequence[int]) -> int:
-        """Add ops that were there one after another from 0 on and are over, by the fs that each took; the number of the first."""
+        """Add a chain of completed ops that started at 0, with their durations (fs); return the number of the first."""
         base, ready = self.chain([(time, 0, -1) for time in times]), self._ready.pop()
         if sum(times) > ticks.LARGEST and isinstance(self.start, array):
             self.start, self.end = list(self.start), list(self.end)
@@ -139,22 +140,22 @@ class Replay:
         return base
 
     def visit(self, number: int, time: int, then: Callable[[int], None]) -> None:
-        """Begin work of a class now that alone takes `time` fs, and call when it has ended; nothing of it is kept."""
+        """Start unrecorded work of a class now that takes `time` (fs) without contention; call `then` at its end."""
         self._visits += 1
         code = VISIT + self._visits
         self._then[code] = then
         self._coming.append((number, code, time))
 
     def next_time(self) -> int | None:
-        """When something is due next, None if nothing is."""
+        """Return the time of the next event (fs); None if there is none."""
         if self._ready or self._coming or self.fluid.changed:
             return self.now
         return self._heap[0] >> SHIFT if self._heap else None
 
     def advance(self, until: int | None, instants: int) -> None:
-        """Play instants before `until` (None: all), at most `instants` of them, or until a watched op or a visit ends.
+        """Simulate at most `instants` instants before `until` (None: no limit), or until a watched op or a visit ends.
 
-        One function with local names: this is the inner loop.
+        This is the inner loop: one function with local names for speed.
         """
         heap, key, take, give = self._heap, self._key, self._take, self._give
         first, follow, missing = self._first, self._next, self._missing
@@ -186,7 +187,7 @@ class Replay:
                         retired += fluid.leave(code - CLASS, instant)
                 if is_awaited:
                     retired = self._awaited(retired)
-                retired.sort()  # only who granted whom depends on it, and that is shown
+                retired.sort()  # affects only `granted`, which results show
                 for op in retired:
                     end[op] = instant
                     for after in follow[first[op] : first[op + 1]]:
@@ -233,7 +234,7 @@ class Replay:
         self.done += done
 
     def _awaited(self, over: list[int]) -> list[int]:
-        """End the visits among what is over, the starts of ops and the parts of played ones; the ops that end."""
+        """Process ended visits, start-up times and parts of ops; return the ops that end."""
         if self._then:
             over = self._visitors(over)
         if self._starts:
@@ -244,7 +245,7 @@ class Replay:
         return over
 
     def finish(self, op: int) -> None:
-        """The requests of a played op have been served, now."""
+        """Record that all requests of an op are completed now."""
         heappush(self._heap, self.now << SHIFT | op)
 
     def _join(self, op: int) -> None:
@@ -264,7 +265,7 @@ class Replay:
         self.fluid.join(self.flow_class[op], op, self._flow[op], self.now)
 
     def _come(self, stamp: int) -> None:
-        """Visits begin."""
+        """Start the pending visits."""
         for number, code, time in self._coming:
             if time:
                 self.fluid.join(number, code, time, self.now)
@@ -273,7 +274,7 @@ class Replay:
         self._coming.clear()
 
     def _visitors(self, retired: list[int]) -> list[int]:
-        """End the visits among what is over; the ops."""
+        """Record the ended visits; return the ops."""
         ops = []
         for code in retired:
             if code < VISIT:
@@ -283,7 +284,7 @@ class Replay:
         return ops
 
     def _started(self, op: int) -> bool:
-        """Begin what comes after the start of an op, which is over; whether that was all of the op."""
+        """Start the part of an op after its start-up time; return whether there is none."""
         del self._starts[op]
         self.drawing[op] = self.now
         if op in self._parts or self.flow_class[op] >= 0:
@@ -295,14 +296,14 @@ class Replay:
         return False
 
     def _is_over(self, op: int) -> bool:
-        """Whether the part of an op that ended was its last."""
+        """Record the end of a part of an op; return whether it was the last."""
         left = self._parts.pop(op, 1) - 1
         if left:
             self._parts[op] = left
         return not left
 
     def _complete_joins(self) -> None:
-        """End the joins among the ready ops, and those that thereby become ready; the other ops stay."""
+        """End the ready joins, and joins that become ready by this; other ready ops remain."""
         ready, rest, joined = self._ready, [], []
         while ready:
             op = ready.pop()
@@ -326,5 +327,5 @@ class Replay:
                 self.ended.append(op)
 
     def unfinished(self) -> list[int]:
-        """Ops that have not ended."""
+        """Return the ops that have not ended."""
         return [] if self.done == len(self) else [op for op, end in enumerate(self.end) if end < 0]

@@ -1,4 +1,4 @@
-"""A run that cannot finish, said by name; and what must hold of every run that did."""
+"""Messages for a deadlock, and checks of invariants of every completed run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
 NAMED = 8  # ops listed in a message
-SAMPLED = 1000  # flowing ops whose service is integrated again
-AT_ONCE = 1 << 17  # ops whose times are looked at together: of millions, columns of all would be most of a run's memory
+SAMPLED = 1000  # flowing ops whose service is verified
+AT_ONCE = 1 << 17  # ops that are checked together, to limit memory
 
 
 class Deadlock(RuntimeError):
-    """The graph cannot finish: a cycle, or ops that wait for what never comes."""
+    """An error for a graph that cannot complete: a cycle, or ops that wait for an event that never occurs."""
 
 
 def name(flat: FlatGraph, op: int) -> str:
-    """An op as a reader calls it."""
+    """Return the name of an op in messages, with device and iteration."""
     label = flat.graph.labels[int(flat.label[op])]
     place = f" on {label.device}" if label.device else ""
     repeated = f" (iteration {int(flat.iteration[op])})" if flat.iteration[op] else ""
@@ -33,10 +33,10 @@ def name(flat: FlatGraph, op: int) -> str:
 
 
 def deadlock(flat: FlatGraph, unfinished: Sequence[int]) -> Deadlock:
-    """Why these ops never ended: the cycle they wait in, or else their names."""
+    """Return an error with the cycle of the unfinished ops, or else with their names."""
     cycle = _cycle(flat, unfinished)
     if cycle:
-        return Deadlock("ops wait for each other in a circle: " + " -> ".join(name(flat, op) for op in [*cycle, cycle[0]]))
+        return Deadlock("ops wait for each other in a cycle: " + " -> ".join(name(flat, op) for op in [*cycle, cycle[0]]))
     listed = ", ".join(name(flat, op) for op in unfinished[:NAMED])
     more = f" and {len(unfinished) - NAMED} more" if len(unfinished) > NAMED else ""
     return Deadlock(f"ops that never ended, for what they wait for never comes: {listed}{more}")
@@ -67,7 +67,7 @@ def _cycle(flat: FlatGraph, unfinished: Sequence[int]) -> list[int]:
 
 
 def check(timeline: Timeline) -> None:
-    """Raise `BrokenInvariant` unless every op ran after its inputs, never faster than it can, and was served in full."""
+    """Raise `BrokenInvariant` unless every op ran after its predecessors, not too fast, and with its full service."""
     flat = timeline.flat
     latency, body = latencies(flat.graph.costs), bodies(flat.graph.costs, rates_of(flat.graph.capacities))
     calm = timeline.flow_class < 0
@@ -79,15 +79,17 @@ def check(timeline: Timeline) -> None:
 
 
 def sampled(flows: NDArray[np.bool_]) -> Ints:
-    """Ops whose service is checked, in ascending order, of those that flow."""
+    """Return a sample of the flowing ops, in ascending order, whose service is verified."""
     flowing = np.flatnonzero(flows)
     return flowing[:: max(1, flowing.size // SAMPLED)]
 
 
 def _check_times(timeline: Timeline, latency: Floats, body: Floats, calm: NDArray[np.bool_], ops: slice) -> None:
-    """Raise unless these ops start in time and take as long as they must.
+    """Raise BrokenInvariant if one of these ops starts too early or has a wrong duration.
 
-    latency, body: seconds of each cost.  calm: by op, whether it shares nothing.
+    Args:
+        latency, body: times of each cost (s).
+        calm: whether each op shares no capacity.
     """
     flat, low = timeline.flat, ops.start
     start, end, cost = timeline.start[ops], timeline.end[ops], flat.cost[ops]
@@ -101,15 +103,15 @@ def _check_times(timeline: Timeline, latency: Floats, body: Floats, calm: NDArra
     fast = (took < least * (1 - 1e-9) - 2e-15).nonzero()[0]
     if fast.size:
         op = int(fast[0])
-        raise BrokenInvariant(f"{name(flat, low + op)} took {took[op]} s; alone it takes {least[op]} s")
+        raise BrokenInvariant(f"{name(flat, low + op)} took {took[op]} s, less than its minimum of {least[op]} s")
     slow = (calm[ops] & (took > least * (1 + 1e-9) + 2e-15)).nonzero()[0]
     if slow.size:
         op = int(slow[0])
-        raise BrokenInvariant(f"{name(flat, low + op)} shares nothing, took {took[op]} s and needs {least[op]} s")
+        raise BrokenInvariant(f"{name(flat, low + op)} shares no capacity and took {took[op]} s instead of {least[op]} s")
 
 
 def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
-    """A flowing op has received its work, and not more than one fs too much of it."""
+    """Raise BrokenInvariant unless flowing ops have received their work, with an excess of less than 1 fs."""
     flat = timeline.flat
     flows = timeline.flow_class >= 0
     flows[timeline.played] = False
@@ -123,6 +125,6 @@ def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
         metered = timeline.received.get(op)
         begun, served, pace = metered or (start, *timeline.service(number, start, ended))
         if begun != start:
-            raise BrokenInvariant(f"{name(flat, op)} flows from {begun} fs on instead of {start}")
+            raise BrokenInvariant(f"{name(flat, op)} starts to flow at {begun} fs instead of {start} fs")
         if not work <= served < work + max(1, pace):
             raise BrokenInvariant(f"{name(flat, op)} needs {work} units of service and received {served}")

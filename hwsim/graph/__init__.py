@@ -1,1 +1,1 @@
-"""Op graphs: ops, queues and pools as columns, folding of identical ranks, and graphs as files."""
+"""Op graphs: ops, queues and server pools in columns, folding of identical ranks, and files of op graphs."""

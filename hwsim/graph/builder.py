@@ -1,4 +1,4 @@
-"""Op graphs by hand: for Python users, for generators, and for random graphs in tests.
+"""Builder of op graphs, for Python users, for the lowering of workloads, and for random graphs in tests.
 
 >>> graph = GraphBuilder()
 >>> stream = graph.queue("stream", "gpu0")
@@ -44,7 +44,7 @@ Edge = tuple[int, int, int]
 
 
 class OpRef(NamedTuple):
-    """An op of a body: the number of its block and its position in it."""
+    """A reference to an op: the number of its block and its position in the body."""
 
     block: int
     op: int
@@ -63,7 +63,7 @@ def block(
     edges: ArrayLike = (),
     times: int = 1,
 ) -> Block:
-    """A block from columns; a scalar stands for a whole column. time in fs.
+    """Return a block from columns; a scalar is repeated for all ops. `time` is in fs.
 
     >>> len(block([0, 0, 0], edges=[(0, 1, 0), (1, 2, 0)]))
     3
@@ -94,7 +94,7 @@ def block(
 
 @dataclass(slots=True)
 class _Body:
-    """Rows of a block while it is written: label, cost, size, time, queue, insert, take, give."""
+    """A block under construction, with rows (label, cost, size, time, queue, insert, take, give)."""
 
     times: int
     rows: list[tuple[int, int, float, int, int, int, int, int]] = field(default_factory=list)
@@ -107,17 +107,17 @@ class _Body:
 
 
 class GraphBuilder:
-    """Adds ops one after another; `build` gives the graph.
+    """A builder to which ops are added in program order; `build` returns the graph.
 
-    Ops outside `repeat` stand in blocks that run once. An edge between two blocks becomes a tie.
+    Ops outside `repeat` are in blocks that run once. An edge between two blocks becomes a tie.
     """
 
     def __init__(self, capacities: Iterable[Capacity] = ()) -> None:
         self._capacities = tuple(capacities)
         self._labels: dict[Label, int] = {}
-        self._label_list: Sequence[Label] = ()  # in order, as of the last time that they were asked for
+        self._label_list: Sequence[Label] = ()  # labels in order; updated on access
         self._costs: dict[Cost, int] = {}
-        self._known: dict[int, tuple[Cost, int]] = {}  # by id of a cost its index: most come again, and hashing one takes long
+        self._known: dict[int, tuple[Cost, int]] = {}  # id -> cost and index; avoids slow hashing of repeated costs
         self._queues: list[Queue] = []
         self._pools: list[Pool] = []
         self._bodies: list[_Body | Block] = []
@@ -125,78 +125,83 @@ class GraphBuilder:
         self._ties: list[tuple[int, int, int, int, int]] = []
         self._buffers: list[Buffer] = []
         self._alike: Alike | None = None
-        self._full: dict[int, Cost] = {}  # by index the costs of `write_out`
-        self._cost_list: tuple[Cost, ...] = ()  # in order, as of the last time that one was asked for
+        self._full: dict[int, Cost] = {}  # index -> cost of `write_out`
+        self._cost_list: tuple[Cost, ...] = ()  # costs in order; updated on access
         self._lines: list[Line] = []
         self._trainings: list[Trained] = []
         self.hidden: Container[str] = ()  # names of capacities that another represents
-        self.unfolded = ""  # why identical ranks all have ops of their own, if they do
+        self.unfolded = ""  # reason why identical ranks are not folded
 
     def queue(self, name: str, device: str = "", depth: int | None = None, kind: str = "") -> int:
-        """A new in-order queue; at most `depth` ops inserted but not ended."""
+        """Add an in-order queue, with at most `depth` inserted ops that have not ended; return its index."""
         self._queues.append(Queue(name, device, depth, kind))
         return len(self._queues) - 1
 
     def pool(self, name: str, servers: int) -> int:
-        """A new pool of servers."""
+        """Add a pool of servers; return its index."""
         self._pools.append(Pool(name, servers))
         return len(self._pools) - 1
 
     def label(self, name: str, kind: str = "op", device: str = "", program: str = "main") -> int:
-        """Index of a label; equal labels share one."""
+        """Return the index of a label; equal labels have the same index."""
         return _index(self._labels, Label(name, kind, device, program))
 
     def cost(self, cost: Cost | None) -> int:
-        """Index of a cost, -1 for none; equal costs share one."""
+        """Return the index of a cost, -1 for None; equal costs have the same index."""
         if cost is None:
             return -1
-        numbered = self._known.get(id(cost))
-        if numbered is None:
-            numbered = self._known[id(cost)] = cost, _index(self._costs, cost)
-        return numbered[1]
+        entry = self._known.get(id(cost))
+        if entry is None:
+            entry = self._known[id(cost)] = cost, _index(self._costs, cost)
+        return entry[1]
 
     def label_at(self, index: int) -> Label:
-        """The label of an index."""
+        """Return the label of an index."""
         if len(self._label_list) != self.label_count():
             self._label_list = tuple(self._labels)
         return self._label_list[index]
 
     def cost_at(self, index: int) -> Cost:
-        """The cost of an index."""
+        """Return the cost of an index."""
         if len(self._cost_list) != len(self._costs):
             self._cost_list = tuple(self._costs)
         return self._cost_list[index]
 
     def queue_at(self, index: int) -> Queue:
-        """The queue of an index."""
+        """Return the queue of an index."""
         return self._queues[index]
 
     def queue_count(self) -> int:
-        """Number of queues."""
+        """Return the number of queues."""
         return len(self._queues)
 
     def label_count(self) -> int:
-        """Number of labels."""
+        """Return the number of labels."""
         return len(self._labels)
 
     def widest(self) -> int:
-        """The most capacities that one cost draws from."""
+        """Return the maximum number of capacities that one cost draws from."""
         return max((len(cost.demand.amounts if cost.wide is None else cost.wide.numbers) for cost in self._costs), default=0)
 
     def write_out(self) -> None:
-        """All costs by name, none in columns."""
+        """Convert all costs in columns to costs by name of the capacity."""
         self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
 
     def stands_for(self, alike: Alike, hidden: Container[str] = ()) -> None:
-        """Set what the ops added so far represent, if they are folded already.  hidden: names of represented capacities."""
+        """Set the ranks that the ops represent, if they are already folded.
+
+        Args:
+            alike: represented ranks.
+            hidden: names of capacities that another capacity represents.
+        """
         self._alike, self.hidden = alike, hidden
 
     def drawn(self) -> frozenset[str]:
-        """Names of the capacities that costs draw from."""
+        """Return the names of the capacities that costs draw from."""
         return frozenset(name for cost in self._costs for name, _ in (*cost.demand.amounts, *cost.demand.holds))
 
     def offer(self, capacities: Iterable[Capacity]) -> None:
-        """The capacities of the graph, if they were not known before."""
+        """Set the capacities of the graph."""
         self._capacities = tuple(capacities)
 
     def op(
@@ -215,10 +220,17 @@ class GraphBuilder:
         give: int = -1,
         after: Sequence[OpRef] = (),
     ) -> OpRef:
-        """Add an op after all so far. time: own seconds before the cost's latency.
+        """Add an op at the end of the current body.
 
-        insert: the op of the same body that inserts this one into its queue.
-        after: ops that end before this one starts.
+        Args:
+            name, kind, device, program: label of the op.
+            cost: demand of the op; None: none.
+            size: factor on the demand of the cost.
+            time: duration before the latency of the cost (s).
+            queue: index of its queue; -1: none.
+            insert: op of the same body that inserts the op into its queue.
+            take, give: indices of the pools from which the op takes a server, and to which it returns one; -1: none.
+            after: predecessors.
         """
         label = self.label(name, kind, device, program)
         time_fs = ticks.femtoseconds(time)
@@ -239,69 +251,70 @@ class GraphBuilder:
         take: int = -1,
         give: int = -1,
     ) -> OpRef:
-        """Add an op as `op` does, by the indices of its label and cost. time: own fs."""
+        """Add an op like `op`, with indices of label and cost, and `time` in fs."""
         body = self._body()
         added = OpRef(len(self._bodies) - 1, len(body.rows))
         if insert is not None and insert.block != added.block:
-            raise ValueError(f"'{self.label_at(label).name}' must be inserted by an op of its own body")
+            raise ValueError(f"'{self.label_at(label).name}': `insert` must be an op of the same body")
         body.rows.append((label, cost, size, time, queue, -1 if insert is None else insert.op, take, give))
         for before in after:
             self.edge(before, added)
         return added
 
     def edge(self, before: OpRef, then: OpRef, lag: int = 0) -> None:
-        """`then` starts after `before` has ended: of `lag` iterations ago in one body, else of the last iteration."""
+        """Add an edge: `then` starts after the end of `before`, of `lag` iterations ago in one body, or of the last iteration."""
         if before.block != then.block:
             if lag:
-                raise ValueError("only an edge inside one body can reach back over iterations")
+                raise ValueError("`lag` is valid only for edges inside one body")
             self.tie(before, then)
             return
         body = self._bodies[before.block]
         if isinstance(body, Block):
-            raise TypeError("the edges of a block made of columns are among its columns")
+            raise TypeError("edges of a block from columns are part of its columns")
         body.edges.append((before.op, then.op, lag))
 
     def tie(self, before: OpRef, then: OpRef, mode: int = LAST) -> None:
-        """An edge between two blocks: LAST, EVERY or PAIRED (see `OpGraph.ties`)."""
+        """Add an edge between two blocks, of mode LAST, EVERY or PAIRED (see `OpGraph.ties`)."""
         if mode not in {LAST, EVERY, PAIRED}:
-            raise ValueError(f"no tie has mode {mode}")
+            raise ValueError(f"expected mode LAST, EVERY or PAIRED, got {mode}")
         self._ties.append((*before, *then, mode))
 
     def buffer(self, buffer: Buffer) -> None:
-        """A buffer whose marks are ops of blocks added so far."""
+        """Add a buffer whose marks are ops of existing blocks."""
         self._buffers.append(buffer)
 
     def line(self, line: Line) -> None:
-        """A pipeline among the ops added so far."""
+        """Add a pipeline whose ops are already added."""
         self._lines.append(line)
 
     def training(self, training: Trained) -> None:
-        """Add a training whose steps are among the ops."""
+        """Add a training whose steps are ops of the graph."""
         self._trainings.append(training)
 
     def add(self, block: Block) -> int:
-        """Append a block made of columns (see `block`); its number."""
+        """Append a block from columns (see `block`); return its number."""
         self._open = None
         self._bodies.append(block)
         return len(self._bodies) - 1
 
     @contextmanager
     def repeat(self, times: int) -> Iterator[None]:
-        """Ops added inside are one body, run `times` times."""
+        """Add the ops inside the context as one body that runs `times` times."""
         if times < 0:
-            raise ValueError(f"a body cannot run {times} times")
+            raise ValueError(f"expected a number of iterations of 0 or more, got {times}")
         if self._open is not None and self._open.times != 1:
-            raise ValueError("a body inside a body: write the inner one out")
+            raise ValueError("nested `repeat` is not supported: unroll the inner one")
         self._open = _Body(times)
         self._bodies.append(self._open)
         yield
         self._open = None
 
     def build(self, alike: Alike | None = None, unfolded: str = "") -> OpGraph:
-        """The graph so far.
+        """Return the graph.
 
-        alike: the ranks that its ops represent.
-        unfolded: why every rank has ops of its own.
+        Args:
+            alike: ranks that the ops represent.
+            unfolded: reason why every rank has its own ops.
         """
         renamed = [-1] * len(self._bodies)
         blocks: list[Block] = []
@@ -337,5 +350,5 @@ def _index(table: dict[T, int], value: T) -> int:
 
 
 def capacities_of(machine: Mapping[str, Capacity]) -> tuple[Capacity, ...]:
-    """Capacities in the order of their names: the same tuple for the same machine, however it was written."""
+    """Return the capacities in order of their names, which is independent of the order in the machine file."""
     return tuple(machine[name] for name in sorted(machine))

@@ -1,4 +1,4 @@
-"""A disturbance of a machine during a run: a part that slowed down, failed or jittered, for reports."""
+"""Disturbances of a machine during a run (slowdown, outage or jitter of a part), for reports."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """From `at_s` on `what` had only this part of its speed (0: it was down), for `lasting_s` (None: to the end).
+    """A disturbance of one part or link.
 
-    jitter: by how much longer everything took there, on average.
+    Args:
+        what: name of the part or link.
+        at_s: start (s).
+        lasting_s: duration (s); None: to the end of the run.
+        speed: speed relative to full speed; 0: down.
+        jitter: average relative slowdown by jitter.
 
     >>> str(Disturbance("disk", 1.0, 20.0, 0.0)), str(Disturbance("gpu0", 2.0, None, 0.5))
     ('disk down from 1.00 s for 20.0 s', 'gpu0 at 50 % of its speed from 2.00 s to the end')

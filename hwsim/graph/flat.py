@@ -1,4 +1,4 @@
-"""A flat op graph: blocks tiled, queues and their depths lowered to edges, ready to be replayed."""
+"""Flat op graph: blocks unrolled, with queues and their depths as edges, the input of the event simulation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
 from hwsim.spec.shelf import once
 
-FEW: Final = 1 << 16  # ops whose columns take little memory, whatever they are
+FEW: Final = 1 << 16  # ops up to which columns are stored in full
 
 
 @dataclass(frozen=True, slots=True)
 class FlatGraph:
-    """Every op of every iteration, and every edge (successor lists in CSR form)."""
+    """A graph of every op of every iteration, with successor lists in CSR form."""
 
     graph: OpGraph
     label: Ints
@@ -38,12 +38,12 @@ class FlatGraph:
         return len(self.label)
 
     def joins(self) -> NDArray[np.bool_]:
-        """Which ops are joins: nothing but the wait for their predecessors."""
-        found: NDArray[np.bool_] = (self.queue < 0) & (self.take < 0) & (self.give < 0) & (self.cost < 0) & (self.time == 0)
-        return found
+        """Return a mask of the joins: ops that only wait for their predecessors."""
+        is_join: NDArray[np.bool_] = (self.queue < 0) & (self.take < 0) & (self.give < 0) & (self.cost < 0) & (self.time == 0)
+        return is_join
 
     def edges(self, begin: int = 0, end: int | None = None) -> tuple[Ints, Ints]:
-        """All edges as (from, to), or those from some of the ops in a row."""
+        """Return the edges as columns (from, to), of all ops or of the ops from `begin` to `end`."""
         if begin == 0 and (end is None or end >= len(self)):
             return once("edges", (self.first, self.next), lambda: self._edges(0, None), rows=len(self.next))
         return self._edges(begin, end)
@@ -55,7 +55,7 @@ class FlatGraph:
 
 
 def flatten(graph: OpGraph) -> FlatGraph:
-    """Tile the blocks and lower queues and their depths to edges."""
+    """Unroll the blocks and convert queues and their depths to edges."""
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
 
     def column(name: str, kind: DTypeLike = np.int32) -> NDArray[Any]:
@@ -70,7 +70,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
     queue = column("queue")
     _lower_queues(graph, queue, sources, targets)
     total = int(bases[-1])
-    source, target = (np.concatenate([np.empty(0, np.int32), *each], dtype=np.int32) for each in (sources, targets))
+    source, target = (np.concatenate([np.empty(0, np.int32), *parts], dtype=np.int32) for parts in (sources, targets))
     sources.clear()
     targets.clear()
     order = np.argsort(source, kind="stable")
@@ -81,7 +81,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
         label=column("label"),
         cost=column("cost"),
         size=column("size", np.float64),
-        time=_joined([_tiled(block.time, block.times) for block in graph.blocks]),  # fs: may be wide
+        time=_joined([_tiled(block.time, block.times) for block in graph.blocks]),  # fs; may exceed 64 bits
         queue=queue,
         take=column("take"),
         give=column("give"),
@@ -93,15 +93,15 @@ def flatten(graph: OpGraph) -> FlatGraph:
 
 
 def _joined(parts: Sequence[NDArray[Any]], kind: DTypeLike | None = None) -> NDArray[Any]:
-    """The parts in a row; one number is kept of a column in which all are equal, such as times of many sends."""
-    found = np.concatenate([np.empty(0, np.int64 if kind is None else kind), *parts], dtype=kind)
-    if len(found) > FEW and any(part.strides == (0,) for part in parts) and (found == found[0]).all():
-        return np.broadcast_to(found[0], found.shape)
-    return found
+    """Concatenate columns; a long column of equal numbers, such as times of many sends, is stored as one number."""
+    column = np.concatenate([np.empty(0, np.int64 if kind is None else kind), *parts], dtype=kind)
+    if len(column) > FEW and any(part.strides == (0,) for part in parts) and (column == column[0]).all():
+        return np.broadcast_to(column[0], column.shape)
+    return column
 
 
 def _tiled(values: NDArray[Any], times: int) -> NDArray[Any]:
-    """The values repeated as a whole; `np.tile` takes ten times as long for few."""
+    """Repeat the values; `np.tile` takes ten times as long for short columns."""
     if times == 1:
         return values
     rows = np.empty((times, len(values)), values.dtype)
@@ -130,14 +130,14 @@ def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[I
     if not (block.times and following.times):
         return
     if mode == PAIRED and block.times != following.times:
-        raise ValueError(f"paired blocks run equally often, not {block.times} and {following.times} times")
+        raise ValueError(f"paired blocks must run equally often, got {block.times} and {following.times} times")
     iterations = np.arange(block.times - 1 if mode == LAST else 0, block.times, dtype=np.int64)
     sources.append(bases[before] + iterations * len(block) + op)
     targets.append(bases[after] + then + (iterations * len(following) if mode == PAIRED else np.zeros_like(iterations)))
 
 
 def inserting_ops(graph: OpGraph) -> Ints:
-    """Per op of the flat graph the one that inserts it into its queue, -1 if none does."""
+    """Return, for each op of the flat graph, the op that inserts it into its queue; -1: none."""
     columns = []
     base = 0
     for block in graph.blocks:
@@ -149,27 +149,27 @@ def inserting_ops(graph: OpGraph) -> Ints:
 
 
 def _lower_queues(graph: OpGraph, queue: Ints, sources: list[Ints], targets: list[Ints]) -> None:
-    """Program order, and the end of op i - depth before the insertion of op i."""
+    """Add edges for program order, and from the end of op i - depth to the insertion of op i."""
     queued = np.flatnonzero(queue >= 0)
     order = queued[ticks.order(queue[queued])]
     ordered = queue[order]
     same = ordered[1:] == ordered[:-1]
     sources.append(order[:-1][same])
     targets.append(order[1:][same])
-    if all(line.depth is None for line in graph.queues):
+    if all(queue_.depth is None for queue_ in graph.queues):
         return
     insert = inserting_ops(graph)
-    for number, line in enumerate(graph.queues):
-        if line.depth is not None:
+    for number, depth in enumerate(queue_.depth for queue_ in graph.queues):
+        if depth is not None:
             ops = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]
-            late = ops[line.depth :]
+            late = ops[depth:]
             inserted = insert[late] >= 0
             sources.append(ops[: late.size][inserted])
             targets.append(insert[late][inserted])
 
 
 def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
-    """Several flat graphs over the same capacities and pools as one; ops, labels, costs and queues renumbered."""
+    """Return several flat graphs over the same capacities and pools as one, with new numbers of ops, labels, costs and queues."""
     if len(flats) == 1:
         return flats[0]
     graphs = [flat.graph for flat in flats]
@@ -208,7 +208,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
             pools=graphs[0].pools if graphs else (),
             ties=np.concatenate([np.empty((0, 5), np.int64), *tied]),
             buffers=tuple(
-                buffer.renumbered(mine) for mine, graph in zip(numbers, graphs, strict=True) for buffer in graph.buffers
+                buffer.renumbered(range_) for range_, graph in zip(numbers, graphs, strict=True) for buffer in graph.buffers
             ),
             lines=tuple(line for graph in graphs for line in graph.lines),
             trainings=tuple(
@@ -234,7 +234,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
 
 
 def _renumbered(block: Block, label: int, cost: int, queue: int) -> Block:
-    """The block in a graph whose tables begin with labels, costs and queues of others, this many."""
+    """Increase the label, cost and queue indices of a block by these numbers."""
     return replace(
         block,
         label=block.label + label,

@@ -1,11 +1,11 @@
-"""The op graph: everything a run does, as blocks of columns, ready to be replayed.
+"""Op graph: all ops of a run in blocks of columns, the input of the simulation engine.
 
-A block is a body of ops and how often it runs. Edges inside a block may reach back over iterations (`lag`), so that a million
-repetitions are one body and a number. Ops are numbered block by block, iteration by iteration, position by position; the number
-decides ties.
+A block is a body of ops with its number of iterations. Edges inside a block may have a `lag` of several iterations, so that a
+million iterations are one body and a number. Ops are numbered by block, iteration and position; simultaneous ops are processed in
+order of their numbers.
 
-A queue (a stream, a host thread) is program order: its ops run one after another, in number order. It exists only here;
-flattening turns it, and its depth, into edges. A pool is arbitration: `servers` of them, given by readiness, then op number.
+A queue (a stream or a host thread) runs its ops one after another in number order. Flattening converts queues and their depths to
+edges. A pool is a resource with several servers; waiting ops receive servers in order of readiness, then of op number.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 
-LAST, EVERY, PAIRED = 0, 1, 2  # how a tie connects two blocks
+LAST, EVERY, PAIRED = 0, 1, 2  # modes of a tie between two blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Name of an op for readers: several ops (one per iteration) share one."""
+    """A label of ops in results; the iterations of an op share one label."""
 
     name: str
     kind: str
@@ -41,9 +41,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """In-order list of ops. At most `depth` of them (None: any number) are inserted but not yet ended.
+    """An in-order queue of ops.
 
-    kind: of a training, what its ops do: compute, or exchange among replicas (dp, scatter, comm).
+    Args:
+        depth: maximum number of inserted ops that have not ended; None: unlimited.
+        kind: in a training, type of its ops: compute, or communication among replicas (dp, scatter, comm).
     """
 
     name: str
@@ -54,7 +56,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Servers, first come first served by readiness, ties by op number."""
+    """A pool of servers: first come, first served by readiness; simultaneous ops in order of number."""
 
     name: str
     servers: int
@@ -62,19 +64,24 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A body of n ops, run `times` times. Every column has one entry per op of the body.
+    """A body of n ops that runs `times` times; every column has one entry per op of the body.
 
-    label: index into `OpGraph.labels`. cost: index into `OpGraph.costs`, -1 for none.
-    size: the op draws `size` times what the cost says (amounts, floor and share; not latency).
-    time: own fixed time in fs before the cost's latency (host time, a recorded duration).
-    queue, take, give: indices of queue and pools, -1 for none. A pool is taken at an op's
-    start and given back at an op's end, not necessarily the same op's.
-    insert: position of the op of the same iteration that inserts this one into its queue, -1
-    if nothing does; a queue's depth bounds the inserted ops.
-    edges: rows (from, to, lag): `to` starts after `from` of `lag` iterations before has ended.
-    turns: iterations of a program's loop that the body is; turn: number of the iteration of each op when the body runs for the
-    first time, None: 0 for every op.
-    An op with no queue, pool, cost and time is a join: it ends when its last predecessor ends.
+    An op without queue, pool, cost and time is a join: it ends when its last predecessor ends.
+
+    Args:
+        label: index in `OpGraph.labels`.
+        cost: index in `OpGraph.costs`; -1: none.
+        size: factor on amounts, floor and share of the cost, but not on its latency.
+        time: fixed duration before the latency of the cost (fs), such as host time or a recorded duration.
+        queue: index of the queue; -1: none.
+        insert: position of the op of the same iteration that inserts this op into its queue; -1: none. The depth of a queue
+            limits the inserted ops.
+        take, give: index of the pool from which the op takes a server at its start, and to which it returns one at its end;
+            -1: none. Different ops may take and return a server.
+        edges: rows (from, to, lag): `to` starts after the end of `from` of `lag` iterations before.
+        times: number of runs of the body.
+        turns: iterations of the program's loop per run of the body.
+        turn: iteration of each op in the first run of the body; None: 0 for every op.
     """
 
     label: Ints
@@ -95,14 +102,14 @@ class Block:
 
     @property
     def iteration(self) -> Ints:
-        """Per op of all runs of the body, the number of its iteration."""
+        """Iteration of each op, for all runs of the body."""
         if self.times == 1 and self.turn is None:
             return np.broadcast_to(np.int32(0), self.label.shape)
         first = np.zeros(len(self), np.int64) if self.turn is None else self.turn
         return (np.arange(self.times, dtype=np.int64)[:, None] * self.turns + first).ravel().astype(np.int32)
 
     def turns_in(self, times: int) -> int:
-        """Iterations of its loop until the body has run `times` times, earlier ones included."""
+        """Return the number of iterations of the loop after `times` runs of the body, including earlier iterations."""
         before = 0 if self.turn is None else int(self.turn.min())
         return before + times * self.turns
 
@@ -112,7 +119,7 @@ class Block:
 
 
 class Change(NamedTuple):
-    """From `at` (fs) on, only this fraction of a capacity's rate is there."""
+    """A change of a capacity: from `at` (fs) on, its rate is this fraction of the full rate."""
 
     at: int
     capacity: str
@@ -120,18 +127,18 @@ class Change(NamedTuple):
 
 
 class LazyChanges(Sequence[Change]):
-    """Changes in order of time that are drawn as they are asked for.  capacities: all that change."""
+    """A lazy sequence of changes in order of time; `capacities`: names of all that change."""
 
     capacities: frozenset[str]
 
 
 def capacities_of(changes: Sequence[Change]) -> frozenset[str]:
-    """The capacities that change."""
+    """Return the names of the capacities that change."""
     return changes.capacities if isinstance(changes, LazyChanges) else frozenset(change.capacity for change in changes)
 
 
 class Speaks(NamedTuple):
-    """`teams` stage groups of GPUs, which exchange on the queues of `leader`."""
+    """A representation of `teams` stage groups of GPUs, whose communication is on the queues of `leader`."""
 
     leader: str
     teams: int
@@ -139,19 +146,28 @@ class Speaks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A training among the ops of a graph: the work of its steps.
+    """A training whose steps are ops of the graph, for results; no effect on time.
 
     Args:
-        program: program of its ops; ops of kind "step" end its steps.
-        count, unit: tokens, images, ... of a step; flop: FLOP of the model for them; peak: FLOP/s of all its devices.
-        gpus: number of GPUs; devices: one for each pipeline stage, whose queues are read.
-        speaks: stage groups that each of `devices` represents if the GPUs are of several kinds; kinds: the GPUs of each kind.
-        inside: (cost, part of its time) of ops that wait for collectives inside.
-        whole: `count` of the entire training; 0 if not given.
-        replicas: data-parallel replicas that others represent, or themselves; 1 if each has its own ops.
-        classes: those that have ops, each with the number that it represents; () if each has its own.
-        saves: its checkpoints; job: what fails of it, and how often.
-        errors: what such steps miss by, a regime of `errors.yaml`; "" if no such steps were measured.
+        program: program of the ops; an op of kind "step" ends each step.
+        plan: parallel plan in words.
+        steps: number of steps.
+        count: samples or tokens per step.
+        unit: unit of `count`: tokens, images, ...
+        flop: FLOP of the model per step.
+        peak: peak rate of all devices (FLOP/s).
+        gpus: number of GPUs.
+        devices: one device per pipeline stage, whose queues are read.
+        inside: (cost, share of its time) of ops that contain collectives.
+        whole: `count` of the entire training; 0: unknown.
+        start: start time (fs).
+        replicas: number of data-parallel replicas that the ops represent; 1: each has its own ops.
+        classes: (replica, number of replicas that it represents) of replicas with ops; (): each has its own.
+        speaks: stage groups that each of `devices` represents, if there are several kinds of GPUs.
+        kinds: GPUs of each kind.
+        errors: regime in `errors.yaml` of the error of such steps; "": not measured.
+        saves: checkpoints.
+        job: components that fail, with their failure rates.
     """
 
     program: str
@@ -165,7 +181,7 @@ class Trained:
     devices: tuple[str, ...]
     inside: tuple[tuple[int, float], ...] = ()
     whole: float = 0.0
-    start: int = 0  # fs
+    start: int = 0
     replicas: int = 1
     classes: tuple[tuple[int, int], ...] = ()
     speaks: tuple[Speaks, ...] = ()
@@ -175,7 +191,7 @@ class Trained:
     job: Job | None = None
 
     def renumbered(self, first: int) -> Trained:
-        """The same among costs that are `first` behind."""
+        """Return the training with cost indices increased by `first`."""
         return replace(self, inside=tuple((cost + first, part) for cost, part in self.inside))
 
 
@@ -183,7 +199,7 @@ Freeing = Literal["scope", "last-use", "stream"]
 
 
 class Mark(NamedTuple):
-    """An op as a buffer sees it: of `lag` iterations before the buffer's own, or of the last iteration of another block."""
+    """A reference from a buffer to an op, of `lag` iterations before the buffer's own or of another block's last iteration."""
 
     block: int
     op: int
@@ -192,12 +208,19 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A buffer of `bytes` in a device's memory: one per iteration `first` ... `first + times - 1` of its block.
+    """A buffer in a device's memory, one per iteration `first` ... `first + times - 1` of its block; no effect on time.
 
-    It is taken when `made` starts. It is given back (see `results.memory`) at the latest end of `users`, or when
-    `renamed` starts, as the program's name then means another buffer; without `renamed` the name keeps it to the end.
-    block -1: it belongs to no loop, and all marks are of other blocks. op: what the op that makes it is called.
-    spread: by how much the device may then hold more or less, where the bytes are a model's estimate.
+    Args:
+        value: name of the value in the program.
+        op: name of the op that writes the buffer.
+        device: device in whose memory the buffer is.
+        bytes: size.
+        free: rule by which the buffer is freed (see `results.memory`): at the latest end of `users` or at `renamed`.
+        made: op at whose start the buffer is allocated.
+        users: ops that use the buffer.
+        renamed: op at whose start the name refers to another buffer; None: the name refers to the buffer until the end.
+        block: block of the loop; -1: no loop, and all marks are in other blocks.
+        spread: uncertainty of the size (bytes), if it is an estimate of a model.
     """
 
     value: str
@@ -214,7 +237,7 @@ class Buffer:
     spread: float = 0.0
 
     def renumbered(self, numbers: Sequence[int]) -> Buffer:
-        """The same with other numbers for the blocks."""
+        """Return the buffer with other block numbers."""
         made, *users = (mark._replace(block=numbers[mark.block]) for mark in (self.made, *self.users))
         renamed = self.renamed and self.renamed._replace(block=numbers[self.renamed.block])
         block = -1 if self.block < 0 else numbers[self.block]
@@ -223,7 +246,15 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Memory that a service, which is no op of the graph, holds on a device from `since` (fs) to `until` (None: the end)."""
+    """A memory allocation of a service, which is not an op of the graph.
+
+    Args:
+        device: device.
+        value: name of the content.
+        by: name of the service.
+        bytes: size.
+        since, until: start and end (fs); None: to the end of the run.
+    """
 
     device: str
     value: str
@@ -235,9 +266,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class LineStage:
-    """A stage of a line: a batch enters it as `first` begins and leaves it as `last` ends; `ops` keep `device` busy.
+    """A stage of a pipeline of batches.
 
-    at_once: batches in it at the same time. ahead: batches it may have ready for the next stage.
+    Args:
+        first: op at whose start a batch enters the stage.
+        last: op at whose end a batch leaves the stage.
+        ops: ops of the stage on `device`.
+        at_once: maximum batches in the stage.
+        ahead: maximum completed batches that wait for the next stage.
     """
 
     name: str
@@ -251,9 +287,12 @@ class LineStage:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Stages that batches go through one after another, as a program's pipeline; no effect on time.
+    """A pipeline of a program: stages through which batches pass; no effect on time.
 
-    batch: samples in one, 0 if not given. epochs: batches in each. samples: of the data that all programs read, 0 if not given.
+    Args:
+        batch: samples per batch; 0: unknown.
+        epochs: batches of each epoch.
+        samples: samples of the dataset of all programs; 0: unknown.
     """
 
     program: str
@@ -265,18 +304,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alike:
-    """Ranks that the ops of a folded graph represent (see `hwsim.graph.fold`).
+    """A set of ranks that the ops of a folded graph represent (see `hwsim.graph.fold`).
 
     Args:
-        programs: the names of all of them, by rank.
+        programs: program of each rank.
         of: class of each rank.
         first: rank of each class whose ops are in the graph.
         labels: number of ops that each op of a label represents.
-        met: labels of ops that are an entire collective, which every rank shows as its own.
-        queues: number of ops that each op of a queue represents; () for one each.
+        met: labels of ops that are an entire collective, which every rank shows as its own op.
         capacities: number of capacities that each capacity of the graph represents.
-        members: the names of those, of devices where they are several: the first is the one of the graph.
-        unseen: views of the run show the ops of all ranks, from the graph that is not folded.
+        members: names of the represented capacities of devices, if there are several; the first is in the graph.
+        queues: number of ops that each op of a queue represents; (): one each.
+        unseen: whether views show the ops of all ranks, from the graph without folding.
     """
 
     programs: tuple[str, ...]
@@ -290,13 +329,13 @@ class Alike:
     unseen: bool = False
 
     def classes(self) -> tuple[tuple[str, int], ...]:
-        """(program, how many are alike) of each class."""
+        """Return (program of the first rank, number of ranks) of each class."""
         sizes = np.bincount(self.of, minlength=len(self.first)).tolist()
         return tuple((self.programs[rank], size) for rank, size in zip(self.first.tolist(), sizes, strict=True))
 
 
 class Names(NamedTuple):
-    """Names that differ at another rank."""
+    """The labels and queues of another rank, by those of the rank in the graph."""
 
     labels: Mapping[Label, Label]
     queues: Mapping[str, str]
@@ -304,16 +343,18 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpGraph:
-    """Blocks in program order, the tables they index, and the edges between blocks.
+    """A graph of ops: blocks in program order, their tables, and the edges between blocks.
 
-    ties: rows (block, op, block, op, mode): the first op ends before the second starts. LAST:
-    its last iteration before the other's first. EVERY: each of its iterations before the other's
-    first. PAIRED: iteration i before iteration i (both blocks run equally often).
-    buffers: what the values of known size take of the devices' memories; no effect on time.
-    alike: ranks that the ops represent, if one rank of each class is in the graph. unfolded: why it has all of its many ranks.
-    trainings: what the steps of `train:` are worth; no effect on time.
-    unlisted: capacities of a large machine that nothing draws from and that are not among `capacities`.
-    lines: pipelines among the ops, for those who ask what their last stages wait for; no effect on time.
+    Args:
+        ties: rows (block, op, block, op, mode): the first op ends before the second starts. LAST: its last iteration before the
+            first iteration of the other. EVERY: each of its iterations before the first iteration of the other. PAIRED: iteration
+            i before iteration i (both blocks run equally often).
+        buffers: buffers of known size; no effect on time.
+        trainings: trainings whose steps are ops; no effect on time.
+        lines: pipelines of batches; no effect on time.
+        alike: represented ranks, if the graph is folded.
+        unfolded: reason why the graph contains all of its many ranks.
+        unlisted: number of unused capacities of a large machine that are not in `capacities`.
     """
 
     blocks: tuple[Block, ...]
@@ -336,8 +377,8 @@ class OpGraph:
 
     @property
     def shown(self) -> int:
-        """Number of ops that its run shows."""
+        """Number of ops in the results."""
         if self.alike is None or not self.alike.unseen:
             return self.total
-        many = np.append(self.alike.queues, 1)
-        return sum(block.times * int(many[block.queue].sum()) for block in self.blocks)  # integers
+        counts = np.append(self.alike.queues, 1)
+        return sum(block.times * int(counts[block.queue].sum()) for block in self.blocks)  # integers

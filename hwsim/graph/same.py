@@ -1,4 +1,4 @@
-"""Whether two graphs are the same in all that a run depends on, and so have one timeline."""
+"""Comparison of op graphs: equal graphs have the same timeline."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TIMES: Final = ("label", "cost", "size", "time")
 
 
 def is_same(first: OpGraph, second: OpGraph) -> bool:
-    """Whether two graphs are the same in every number and every word, so that they have the same timeline and derivations.
+    """Return whether two graphs have the same timeline and derivations: all numbers and texts are equal.
 
-    The rates of capacities that no op draws from may differ.
+    Rates of capacities that no op draws from may differ.
     """
-    demands = zip(first.costs, second.costs, strict=False)  # mostly these differ, and in one of the first
-    if len(first.costs) != len(second.costs) or any(mine.demand != its.demand for mine, its in demands):
+    demands = zip(first.costs, second.costs, strict=False)  # the most frequent difference
+    if len(first.costs) != len(second.costs) or any(cost.demand != other.demand for cost, other in demands):
         return False
-    if not _is_variant(first, second) or not _stand_for_the_same(first.alike, second.alike):
+    if not _is_variant(first, second) or not _represent_same_ranks(first.alike, second.alike):
         return False
     plain = ("costs", "labels", "buffers", "trainings", "lines", "unfolded", "unlisted")
     if not all(getattr(first, name) == getattr(second, name) for name in plain):
@@ -34,11 +34,11 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
         drawn = {name for cost in first.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
         pairs = list(zip(first.capacities, second.capacities, strict=False))
         if len(first.capacities) != len(second.capacities) or any(
-            mine != its and (mine.name in drawn or (mine.name, mine.unit) != (its.name, its.unit)) for mine, its in pairs
+            one != other and (one.name in drawn or (one.name, one.unit) != (other.name, other.unit)) for one, other in pairs
         ):
             return False
     blocks = zip(first.blocks, second.blocks, strict=True)
-    return all(mine.turns == its.turns and _equal_columns(mine, its, (*_TIMES, "iteration")) for mine, its in blocks)
+    return all(one.turns == other.turns and _equal_columns(one, other, (*_TIMES, "iteration")) for one, other in blocks)
 
 
 def _is_variant(first: OpGraph, second: OpGraph) -> bool:
@@ -49,15 +49,15 @@ def _is_variant(first: OpGraph, second: OpGraph) -> bool:
         return False
     blocks = zip(first.blocks, second.blocks, strict=True)
     return _same(first.ties, second.ties) and all(
-        mine.times == its.times and _equal_columns(mine, its, _SHAPE) for mine, its in blocks
+        one.times == other.times and _equal_columns(one, other, _SHAPE) for one, other in blocks
     )
 
 
-def _stand_for_the_same(one: Alike | None, other: Alike | None) -> bool:
+def _represent_same_ranks(one: Alike | None, other: Alike | None) -> bool:
     if one is None or other is None:
         return one is other
     pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(Alike)]
-    return all(_same(mine, its) if isinstance(mine, np.ndarray) else mine == its for mine, its in pairs)
+    return all(_same(value, its) if isinstance(value, np.ndarray) else value == its for value, its in pairs)
 
 
 def _equal_columns(one: Block, other: Block, columns: Sequence[str]) -> bool:

@@ -1,10 +1,10 @@
-"""YAML files: values with their positions, `use:`, parameters, `--set`; all mistakes at once, each with its place.
+"""Input files in YAML: values with positions, `use:`, parameters and `--set`; all mistakes are reported at once with places.
 
-tree = read("machine.yaml")                       what the file says
+tree = read("machine.yaml")                       parse a file
 machine, workload, note = apply_set(machine, workload, "machine.gpu.count", "8")
-tree = resolve(tree, mistakes, kind="machine")    parameters put in, every `use:` followed
-value = decode(tree, cls, mistakes)               what it means
-mistakes.raise_if_any()                           SpecError
+tree = resolve(tree, mistakes, kind="machine")    substitute parameters and merge every `use:`
+value = decode(tree, cls, mistakes)               convert to a dataclass
+mistakes.raise_if_any()                           raise SpecError
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Folders that may be read: files of strangers, such as those behind a link, must not make a program read the rest of the disk.
+"""Confinement of file access to allowed folders, so that untrusted input files cannot read other files of the disk.
 
-Without `confined` a file may name any other. Inside it every reading of hwsim, by `use:` or by the name of data, asks `refusal`
-before it looks whether the file is there; links on the disk are followed first. The library may always be read.
+Without `confined`, an input file may name any other file. Inside `confined`, every file access by `use:` or by the name of a data
+file calls `refuse_outside` before it checks whether the file exists; symbolic links are resolved first. Library files are always
+allowed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _ROOTS: ContextVar[tuple[Path, ...] | None] = ContextVar("roots", default=None)
 
 @contextmanager
 def confined(roots: Iterable[Path | str] | None) -> Iterator[None]:
-    """Read inside these folders, and the library, alone; None: anywhere. What was refused outside stays refused inside."""
+    """Allow file access only inside these folders and the library; None: anywhere. An outer restriction remains in force."""
     outer = _ROOTS.get()
-    given = None if roots is None else tuple(Path(root).resolve() for root in roots)
-    if outer is not None and given is not None:
-        given = tuple(root for root in given if _is_inside(root, outer))
-    before = _ROOTS.set(outer if given is None else given)
+    allowed = None if roots is None else tuple(Path(root).resolve() for root in roots)
+    if outer is not None and allowed is not None:
+        allowed = tuple(root for root in allowed if _is_inside(root, outer))
+    before = _ROOTS.set(outer if allowed is None else allowed)
     try:
         yield
     finally:
@@ -32,29 +33,29 @@ def confined(roots: Iterable[Path | str] | None) -> Iterator[None]:
 
 
 def may_read(path: Path | str) -> bool:
-    """Whether a file may be read, whether or not it is there."""
+    """Return whether a file may be read; it need not exist."""
     roots = _ROOTS.get()
     if roots is None:
         return True
     try:
         return _is_inside(Path(path).resolve(), (*roots, *_library()))
-    except (OSError, ValueError, RuntimeError):  # a name no file can have, or links in a circle
+    except (OSError, ValueError, RuntimeError):  # invalid file name, or a cycle of links
         return False
 
 
 def refuse_outside(path: Path | str, place: Place | None = None) -> None:
-    """Raise SpecError if a file may not be read; the mistake has nothing of the file, not even whether it is there."""
+    """Raise SpecError if a file may not be read; the message does not reveal whether the file exists."""
     if not may_read(path):
-        raise SpecError.of(place, f"'{str(path)[:60]}' lies outside of the folders that may be read here", _HINT)
+        raise SpecError.of(place, f"'{str(path)[:60]}' is outside the allowed folders", _HINT)
 
 
 def _library() -> tuple[Path, Path]:
-    from hwsim.spec.library import library_root  # it asks here whether it may read a file
+    from hwsim.spec.library import library_root  # circular import
 
     return library_root() / "machines", library_root() / "workloads"
 
 
-_HINT: Final = "files of the library can be used, and those of folders that were allowed (hwsim explore --allow FOLDER)"
+_HINT: Final = "use a file of the library, or allow the folder: hwsim explore --allow FOLDER"
 
 
 def _is_inside(path: Path, roots: Iterable[Path]) -> bool:

@@ -1,11 +1,11 @@
-"""Tree -> frozen dataclass: every mistake noted with its place, nothing guessed.
+"""Decoder: tree -> frozen dataclass, with a mistake and its place for every invalid value.
 
-A schema is a frozen dataclass. Its fields may be str, int, float, bool, Literal, or a unit type of `hwsim.units` (the text
-carries the unit, the field holds SI). They may also be X | None, unions, tuple[X, ...], tuple[X, Y], Mapping[str, X] and other
-such dataclasses. A Tree is kept as it stands, for a caller that decodes it by its `kind`; a Place is filled with the place of
-the mapping (see `place_field`). Bounds and names come from `hwsim.spec.fields.field`.
+A schema is a frozen dataclass. Its fields may be str, int, float, bool, Literal, or a unit type of `hwsim.units` (a text with a
+unit in the file, a number in SI units in the field). They may also be X | None, unions, tuple[X, ...], tuple[X, Y],
+Mapping[str, X] and other schemas. A field of type Tree remains undecoded, for a caller that decodes it by its `kind`. A field of
+type Place is set to the place of the mapping (see `place_field`). `hwsim.spec.fields.field` defines bounds and keys.
 
-A number may be written with where it is from: `{value: 900 GB/s, source: datasheet, ref: "..."}`.
+A number may include its source: `{value: 900 GB/s, source: datasheet, ref: "..."}`.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from hwsim.units import Dimension, UnitError
 
 T = TypeVar("T")
 _MISSING: Final = dataclasses.MISSING
-_PART_INSIDE: Final = frozenset({"use"})  # what a part inside a part may say besides its own keys
+_PART_INSIDE: Final = frozenset({"use"})  # additional keys of a part inside a part
 
 
 def decode(
     tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[str] = (), sourced: bool = False, sure: bool = False
 ) -> T | None:
-    """The dataclass a mapping writes, or None once its mistakes are noted.
+    """Decode a mapping; return None if a mistake was added.
 
     Args:
-        ignore: keys that the caller reads itself (`kind`, `use`, `count`).
-        sure: what is unsure is refused, though the class has answers that carry it.
-        sourced: `source:` and `ref:` may stand in every mapping, as in the files of machines and parts. A class with `sources`
-            is given where each of its numbers is from, and its `problems()` are noted.
+        ignore: keys that the caller decodes (`kind`, `use`, `count`).
+        sourced: whether every mapping may have `source:` and `ref:`, as in the files of machines and parts. A class with
+            `sources` receives the source of each number, and each of its `problems()` becomes a mistake.
+        sure: whether stated uncertainties are refused, even if results of the class include them.
     """
     if sourced and sure:
         refuse_doubts(tree, mistakes)
@@ -72,9 +72,9 @@ def decode(
 
 
 def _set_sources(value: Any, by_path: Mapping[str, Origin]) -> None:
-    """Give a model, and the parts inside it, the source of each number by key."""
+    """Set the source of each number, by key, of a model and of the parts inside it."""
     if hasattr(value, "sources"):
-        object.__setattr__(value, "sources", by_path)  # no key of the file, and the model is new
+        object.__setattr__(value, "sources", by_path)  # not a key of the file; the model is new
     cls: type = type(value)
     for entry in plan(cls):
         inner = getattr(value, entry.name)
@@ -84,21 +84,21 @@ def _set_sources(value: Any, by_path: Mapping[str, Origin]) -> None:
 
 
 def decode_all(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[str] = (), sourced: bool = False) -> T:
-    """The dataclass a mapping writes; arguments as of `decode`, of a file of its own whose numbers no answer doubts.
+    """Decode the mapping of an entire file without uncertainties; arguments as in `decode`.
 
     Raises:
-        SpecError: its mistakes, and those noted before.
+        SpecError: any mistake, including earlier ones.
     """
     mistakes.raise_if_any()
     value = decode(tree, cls, mistakes, ignore=ignore, sourced=sourced, sure=True)
     mistakes.raise_if_any()
     if value is None:
-        raise TypeError(f"no {title(cls)} was read, and no mistake noted")
+        raise TypeError(f"no {title(cls)} was decoded, but no mistake was added")
     return value
 
 
 def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes) -> Any:
-    """A value of any type that a field may have (`Seconds`, `tuple[str, ...]`), or None once its mistakes are noted."""
+    """Decode a value of any type that a field may have (`Seconds`, `tuple[str, ...]`); return None if a mistake was added."""
     shape = _shape(annotation, NO_BOUNDS)
     value = None if shape.optional and tree.value is None else shape.read(tree, Context(mistakes, False))
     return None if value is FAILED else value
@@ -106,41 +106,36 @@ def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes) -> Any:
 
 @dataclass(frozen=True)
 class FieldPlan:
-    """One field of a schema, ready to be read or documented."""
+    """A field of a schema, for decoding and documentation."""
 
     name: str
     key: str
     annotation: Any
     bounds: Bounds
     required: bool
-    default: Any  # MISSING where there is none or a factory makes it
+    default: Any  # MISSING if there is none, or a factory
     doc: str
     example: str | None
-    record: str = ""  # why no result depends on it
-    doubted: bool = True  # whether answers carry how unsure it is, if any of the class
+    record: str = ""  # reason why no result depends on it
+    doubted: bool = True  # whether results include its uncertainty, if they do for the class
 
     @cached_property
     def shape(self) -> Shape:
-        """Its reader."""
+        """Decoder of the field's type."""
         return _shape(self.annotation, self.bounds)
 
 
 @cache
 def plan(cls: type) -> tuple[FieldPlan, ...]:
-    """The fields of a schema that stand in a file, in order."""
+    """Return the fields of a schema that are keys of a file, in order."""
     hints = get_type_hints(cls, include_extras=True)
     plans = []
     for entry in dataclasses.fields(cls):
         if not entry.init or hints[entry.name] is Place:
             continue
         given = entry.metadata
-        bounds = Bounds(
-            given.get("minimum"),
-            given.get("maximum"),
-            given.get("exclusive_minimum"),
-            bool(given.get("one_or_many")),
-            given.get("choices"),
-        )
+        limits = (given.get("minimum"), given.get("maximum"), given.get("exclusive_minimum"))
+        bounds = Bounds(*limits, bool(given.get("one_or_many")), given.get("choices"))
         required = entry.default is _MISSING and entry.default_factory is _MISSING
         key, doc = given.get("key", entry.name), given.get("doc", "")
         example, record = given.get("example"), given.get("record", "")
@@ -163,7 +158,7 @@ def _place_names(cls: type) -> tuple[str, ...]:
 
 
 def title(cls: type) -> str:
-    """Name of a schema for readers: its `kind`, else its name in words."""
+    """Return the name of a schema in messages: its `kind`, else the words of the class name."""
     kind = getattr(cls, "kind", None)
     return kind if isinstance(kind, str) else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
@@ -180,11 +175,10 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
     fields = plan(cls)
     if not isinstance(tree.value, dict):
         keys = ", ".join(entry.key for entry in fields[:8])
-        mistakes.add(
-            tree.place, f"a mapping is needed for {title(cls)}, not {tree.what()}", f"its keys: {keys}" if keys else None
-        )
+        hint = f"its keys: {keys}" if keys else None
+        mistakes.add(tree.place, f"expected a mapping for {title(cls)}, got {tree.what()}", hint)
         return FAILED
-    complete = True  # not taken from the count of mistakes: what an alias repeats is noted once
+    complete = True  # not the count of mistakes, because a repeated alias adds only one
     values: dict[str, Any] = {}
     accepted = _keys(cls) | ignore if ignore else _keys(cls)
     for key in tree.value:
@@ -222,9 +216,9 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
     return FAILED
 
 
-def _what_it_is(each: FieldPlan) -> str:
-    needs = each.shape.expects
-    return f"{each.doc.rstrip('.')}: {needs}" if each.doc else needs
+def _what_it_is(entry: FieldPlan) -> str:
+    needs = entry.shape.expects
+    return f"{entry.doc.rstrip('.')}: {needs}" if entry.doc else needs
 
 
 # ---- types to shapes ----
@@ -232,7 +226,7 @@ def _what_it_is(each: FieldPlan) -> str:
 
 @cache
 def _shape(annotation: Any, bounds: Bounds) -> Shape:
-    """The reader of a type; a mistake in a schema is a TypeError."""
+    """Decoder of a type; raise TypeError for a type that no field may have."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         for extra in arguments[1:]:
@@ -278,7 +272,7 @@ def _read_text(tree: Tree, context: Context) -> Any:
         return tree.value
     hint = None if tree.is_mapping or tree.is_list or tree.value is None else "put it in quotes"
     if hint and tree.place.text.lstrip("\"'(").startswith("$"):
-        hint = "it is worked out to a number; a part by its number is gpu[...]"
+        hint = "the expression is a number; a part is selected by gpu[...]"
     context.mistakes.add(tree.place, f"{tree.what()} is not a text", hint)
     return FAILED
 
@@ -292,21 +286,21 @@ def _read_bool(tree: Tree, context: Context) -> Any:
     return FAILED
 
 
-_ELSEWHERE: Final = {  # what other tools call a type of elements
+_ELSEWHERE: Final = {  # names of number formats in other tools
     "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32", "single": "fp32", "float16": "fp16",
     "half": "fp16", "bfloat16": "bf16", "float8": "fp8", "float4": "fp4", "int": "int8", "i8": "int8",
 }  # fmt: skip
 
 
 def _literal(allowed: tuple[Any, ...]) -> Shape:
-    listed = ", ".join(str(each) for each in allowed)
+    listed = ", ".join(str(choice) for choice in allowed)
     expects = f"one of {listed}" if len(allowed) > 1 else f"'{listed}'"
 
     def read(tree: Tree, context: Context) -> Any:
-        for each in allowed:
-            if type(each) is type(tree.value) and each == tree.value:
-                return each
-        texts = [each for each in allowed if isinstance(each, str)]
+        for choice in allowed:
+            if type(choice) is type(tree.value) and choice == tree.value:
+                return choice
+        texts = [choice for choice in allowed if isinstance(choice, str)]
         near = None
         if isinstance(tree.value, str):
             meant = _ELSEWHERE.get(tree.value.lower(), "")
@@ -330,20 +324,18 @@ def _tuple(arguments: tuple[Any, ...], bounds: Bounds) -> Shape:
             if bounds.one_or_many and tree.value is not None:
                 return _all([tree], [element], context)
             hint = None if tree.value is None or tree.is_mapping else f"write [{tree.value}]"
-            context.mistakes.add(tree.place, f"a list is needed, not {tree.what()}", hint)
+            context.mistakes.add(tree.place, f"expected a list, got {tree.what()}", hint)
             return FAILED
 
-        many = f"a list, each {element.expects}"
-        return Shape(
-            f"{element.expects}, or {many}" if bounds.one_or_many else many, "any" if bounds.one_or_many else "list", read
-        )
+        expects = f"a list, each {element.expects}"
+        return Shape(f"{element.expects}, or {expects}", "any", read) if bounds.one_or_many else Shape(expects, "list", read)
 
     elements = [_shape(argument, bounds) for argument in arguments]
 
     def read_fixed(tree: Tree, context: Context) -> Any:
         if not isinstance(tree.value, list) or len(tree.value) != len(elements):
-            given = f"{len(tree.value)}" if isinstance(tree.value, list) else tree.what()
-            context.mistakes.add(tree.place, f"a list of {len(elements)} is needed, not {given}")
+            actual = f"a list of {len(tree.value)}" if isinstance(tree.value, list) else tree.what()
+            context.mistakes.add(tree.place, f"expected a list of {len(elements)}, got {actual}")
             return FAILED
         return _all(tree.value, elements, context)
 
@@ -361,7 +353,7 @@ def _all(trees: list[Tree], shapes: list[Shape], context: Context) -> Any:
 def _mapping(element: Shape) -> Shape:
     def read(tree: Tree, context: Context) -> Any:
         if not isinstance(tree.value, dict):
-            context.mistakes.add(tree.place, f"a mapping is needed, not {tree.what()}", f"names, and for each {element.expects}")
+            context.mistakes.add(tree.place, f"expected a mapping, got {tree.what()}", f"from names to {element.expects}")
             return FAILED
         skipped = SOURCE_KEYS if context.sourced else ()
         values = {
@@ -377,25 +369,25 @@ def _mapping(element: Shape) -> Shape:
 def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
     if len(shapes) == 1:
         return dataclasses.replace(shapes[0], optional=optional)
-    expects = " or ".join(dict.fromkeys(each.expects for each in shapes))
+    expects = " or ".join(dict.fromkeys(shape.expects for shape in shapes))
 
     def read(tree: Tree, context: Context) -> Any:
         node = "mapping" if tree.is_mapping else "list" if tree.is_list else "scalar"
         candidates = [shape for shape in shapes if shape.takes in (node, "any")]
         if node == "mapping" and tree.get("value") is not None:  # a number with its source
-            candidates = [each for each in shapes if each.takes == "scalar"] or candidates
+            candidates = [shape for shape in shapes if shape.takes == "scalar"] or candidates
         if len(candidates) == 1:
             return candidates[0].read(tree, context)
         trials = [Mistakes() for _ in candidates]
-        for each, trial in zip(candidates, trials, strict=True):
-            value = each.read(tree, dataclasses.replace(context, mistakes=trial))
+        for shape, trial in zip(candidates, trials, strict=True):
+            value = shape.read(tree, dataclasses.replace(context, mistakes=trial))
             if value is not FAILED and not len(trial):
                 return value
-        if node == "mapping" and trials and len(trials[0]):  # what is wrong with it as a number
+        if node == "mapping" and trials and len(trials[0]):  # mistakes of the first candidate
             context.mistakes.extend(trials[0])
             return FAILED
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}")
         return FAILED
 
-    takes = shapes[0].takes if len({each.takes for each in shapes}) == 1 else "any"
+    takes = shapes[0].takes if len({shape.takes for shape in shapes}) == 1 else "any"
     return Shape(expects, takes, read, optional)

@@ -1,8 +1,8 @@
-"""`$name` and arithmetic on parameters: `$batch * 38.5 MB`, `ceil($n / 8)`, `($rank + 1) mod $ranks`.
+"""Expressions of parameters: `$name`, `$batch * 38.5 MB`, `ceil($n / 8)`, `($rank + 1) mod $ranks`.
 
-Numbers may carry units and keep them. Operators: + - * / // % mod and parentheses; functions: min max ceil floor round.
-Nothing else is understood, so nothing else can be run. A plain `$name` gives the parameter as it stands, text and lists
-included; `$$` writes a dollar sign. In a name, brackets hold the number of a part: `gpu[($rank + 1) mod $ranks]` is `gpu3`.
+Numbers may have units and keep them. Operators: + - * / // % mod and parentheses; functions: min max ceil floor round.
+There is no other syntax, so an expression cannot execute code. A single `$name` is the parameter itself, which may be a text or a
+list; `$$` is a dollar sign. In a name, brackets contain the number of a part: `gpu[($rank + 1) mod $ranks]` is `gpu3`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
-_NUMBERED: Final = re.compile(r"(?<![$\w])([A-Za-z_]\w*)\[([^][]*)\]")  # gpu[...]: the number of a part
+_NUMBERED: Final = re.compile(r"(?<![$\w])([A-Za-z_]\w*)\[([^][]*)\]")  # gpu[...]: number of a part
 _FUNCTIONS: Final = ("min", "max", "ceil", "floor", "round")
 
 
 class ExpressionError(Hinted):
-    """An expression that cannot be read or worked out."""
+    """An error for an expression that cannot be parsed or evaluated."""
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The parameters a text mentions, in order, each once.
+    """Return the parameters that a text mentions, in order, without repetition.
 
     >>> names_in("($rank + $k) mod $ranks, $$5")
     ('rank', 'k', 'ranks')
@@ -56,7 +56,7 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def evaluate(text: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
-    """Value of an expression. Raises ExpressionError, UnitError.
+    """Return the value of an expression; raise ExpressionError or UnitError.
 
     >>> evaluate("($rank + 1) mod $ranks", {"rank": 3, "ranks": 4})
     0
@@ -66,30 +66,30 @@ def evaluate(text: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
     'node1.gpu3'
     """
     stripped = text.strip()
-    if alone := _NAME.fullmatch(stripped):
-        return _look_up(alone[1], names)
+    if match := _NAME.fullmatch(stripped):
+        return _look_up(match[1], names)
     if _NUMBERED.search(stripped):
         return _numbered(stripped, names)
     return _Parser(stripped, names).whole()
 
 
 def _numbered(text: str, names: Mapping[str, Value | Tree]) -> str:
-    """A name with every bracket worked out to the number of a part."""
+    """A name with every bracket evaluated to the number of a part."""
 
     def number(match: re.Match[str]) -> str:
         value = _Parser(match[2], names).whole()
         if isinstance(value, Quantity) or value != int(value) or value < 0:
-            raise ExpressionError(f"'{text}' has the number {value} in its brackets", "parts are counted 0, 1, 2, ...")
+            raise ExpressionError(f"the number of a part in '{text}' is {value}: expected 0, 1, 2, ...")
         return f"{match[1]}{int(value)}"
 
     filled = _NUMBERED.sub(number, text)
     if "$" in filled:
-        raise ExpressionError(f"'{text}' has a parameter outside its brackets", "write gpu[$rank], or $name alone")
+        raise ExpressionError(f"'{text}' has a parameter outside its brackets", "write gpu[$rank] or a single $name")
     return filled
 
 
 def mentions(tree: Tree) -> bool:
-    """Whether any text in a tree may mention a parameter."""
+    """Return whether any text in a tree may mention a parameter."""
     value = tree.value
     if isinstance(value, str):
         return "$" in value
@@ -99,13 +99,13 @@ def mentions(tree: Tree) -> bool:
 
 
 def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes, keep: Collection[str] = KEPT) -> Tree:
-    """The tree with every parameter replaced by its value.
+    """Return the tree with every parameter replaced by its value; add a mistake for each invalid expression.
 
-    A text that mentions a name of `keep` (known only per rank) stays a text, to be evaluated later, with the other
-    parameters in it written out.
+    A text that mentions a name of `keep` (known only per rank) remains a text for later evaluation, with the values of all other
+    parameters inserted.
     """
     kept = frozenset(keep)
-    added = 0  # nodes that came in with parameters which are lists or mappings
+    added = 0  # nodes of inserted lists and mappings
 
     def walk(node: Tree, depth: int) -> Tree:
         nonlocal added
@@ -114,10 +114,10 @@ def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes
                 return node
             replaced = _in_text(node, node.value, names, mistakes, kept)
             if isinstance(replaced.value, dict | list):
-                nodes, deep = _extent(replaced)
+                nodes, height = _extent(replaced)
                 added += nodes
-                if added > MAX_NODES or depth + deep > MAX_DEPTH:
-                    mistakes.add(node.place, "the parameters make this file too large")
+                if added > MAX_NODES or depth + height > MAX_DEPTH:
+                    mistakes.add(node.place, f"the file exceeds {MAX_NODES:,} values or {MAX_DEPTH} levels with its parameters")
                     return node
             return replaced
         changed = False
@@ -139,13 +139,13 @@ def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes
 
 
 def _extent(tree: Tree) -> tuple[int, int]:
-    """Nodes and depth of a tree, aliases written out; it stops counting where there are too many."""
+    """Number of nodes and depth of a tree with aliases expanded; counting stops at the limit."""
     nodes, deepest, stack = 0, 0, [(tree, 0)]
     while stack and nodes <= MAX_NODES:
         node, depth = stack.pop()
         nodes, deepest = nodes + 1, max(deepest, depth)
         inner = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
-        stack.extend((each, depth + 1) for each in inner)
+        stack.extend((child, depth + 1) for child in inner)
     return nodes, deepest
 
 
@@ -170,7 +170,7 @@ def _in_text(node: Tree, text: str, names: Mapping[str, Value | Tree], mistakes:
 
 
 def _written_out(text: str, names: Mapping[str, Value | Tree], keep: frozenset[str]) -> str:
-    """The text with all parameters but the kept ones replaced; checked for its grammar."""
+    """The text with all parameters except the kept ones replaced; its syntax is checked."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] in keep:
@@ -192,44 +192,47 @@ def parameters(
     given: Mapping[str, Value | Tree] | None = None,
     kept: Collection[str] = KEPT,
 ) -> dict[str, Value | Tree]:
-    """The values of a `let:` block; parameters may be made of others; `given` ones take precedence.
+    """Return the values of a `let:` block, whose parameters may refer to each other.
 
-    kept: names with a meaning of their own, which no parameter can have (none in a machine: it has no ranks).
-    Notes: a name that is no word, a circle of parameters.
+    Args:
+        given: values that take precedence over those of the block.
+        kept: reserved names; none in a machine, which has no ranks.
+
+    A mistake is added for an invalid or reserved name, and for a cycle of parameters.
     """
     values: dict[str, Value | Tree] = dict(given or {})
     if let is None or let.value is None:
         return values
     if not isinstance(let.value, dict):
-        mistakes.add(let.place, f"'let' is a mapping from names to values, not {let.what()}")
+        mistakes.add(let.place, f"`let`: expected a mapping from names to values, got {let.what()}")
         return values
     waiting = {name: tree for name, tree in let.value.items() if name not in values}
     for name in list(waiting):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            mistakes.add(let.key_place(name), f"'{name}' cannot be a parameter: letters, digits and _ only")
+            mistakes.add(let.key_place(name), f"'{name}' is not a valid parameter name: use letters, digits and _")
             del waiting[name]
         elif name in kept:
-            mistakes.add(let.key_place(name), f"'{name}' is a name with a meaning of its own (${name})", "choose another")
+            mistakes.add(let.key_place(name), f"the parameter name '{name}' is reserved (${name})", "choose another name")
             del waiting[name]
     while waiting:
-        ready = [name for name, tree in waiting.items() if not any(need in waiting for need in _needs(tree))]
+        ready = [name for name, tree in waiting.items() if not any(other in waiting for other in _needs(tree))]
         if not ready:
             for name, tree in waiting.items():
-                mistakes.add(tree.place, f"'{name}' is defined in a circle: {', '.join(sorted(waiting))}")
+                mistakes.add(tree.place, f"parameter '{name}' is part of a cycle: {', '.join(sorted(waiting))}")
             return values
         for name in ready:
             trial = Mistakes()
             value = substitute(waiting.pop(name), values, trial, keep=frozenset())
             mistakes.extend(trial)
             if len(trial):
-                values[name] = 1  # noted; what depends on it is not to blame
+                values[name] = 1  # avoids further mistakes of parameters that depend on it
             else:
                 values[name] = value if isinstance(value.value, dict | list) or value.value is None else value.value
     return values
 
 
 def unused(tree: Tree) -> Iterator[tuple[str, Place | None]]:
-    """Parameters of a file's `let:` that nothing in the file mentions; none where it takes more from another file."""
+    """Yield (name, place) of each parameter that the file does not mention; none for a file with `use:`."""
     let = tree.get("let")
     if let is None or not isinstance(let.value, dict) or tree.get("use") is not None:
         return
@@ -238,7 +241,7 @@ def unused(tree: Tree) -> Iterator[tuple[str, Place | None]]:
 
 
 def _needs(tree: Tree) -> set[str]:
-    """Parameters mentioned anywhere in a tree."""
+    """Parameters that a tree mentions."""
     needed: set[str] = set()
     stack, seen = [tree], set()
     while stack:
@@ -263,13 +266,13 @@ def _look_up(name: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
 
 
 class _Parser:
-    """Precedence climbing over the tokens, working out as it goes."""
+    """A parser with precedence climbing that evaluates the expression during parsing."""
 
     def __init__(self, text: str, names: Mapping[str, Value | Tree]) -> None:
         self.text, self.names, self.position, self.nesting = text, names, 0, 0
         self.shown = text if len(text) <= 60 else text[:57] + "..."
         if len(text) > _MAX_LENGTH:
-            raise ExpressionError(f"an expression of more than {_MAX_LENGTH} characters")
+            raise ExpressionError(f"the expression has more than {_MAX_LENGTH} characters")
         self.token = self._next()
 
     def _next(self) -> re.Match[str] | None:
@@ -278,7 +281,7 @@ class _Parser:
         match = _TOKEN.match(self.text, self.position)
         if match is None:
             rest = self.text[self.position :].strip()
-            raise ExpressionError(f"'{self.shown}' is not an expression: '{rest[:10]}' is not understood", _AS_TEXT)
+            raise ExpressionError(f"'{self.shown}' is not an expression: unexpected '{rest[:10]}'", _AS_TEXT)
         self.position = match.end()
         return match
 
@@ -299,7 +302,7 @@ class _Parser:
     def _sum(self) -> Number:
         self.nesting += 1
         if self.nesting > _MAX_NESTING:
-            raise ExpressionError(f"an expression nested more than {_MAX_NESTING} deep")
+            raise ExpressionError(f"the expression is nested more than {_MAX_NESTING} levels deep")
         value = self._product()
         while (sign := self._sign()) in ("+", "-"):
             self._advance()
@@ -326,7 +329,7 @@ class _Parser:
     def _operand(self) -> Number:
         token = self.token
         if token is None:
-            raise ExpressionError(f"'{self.shown}' is not finished")
+            raise ExpressionError(f"'{self.shown}' is incomplete")
         if token["number"]:
             self._advance()
             return _number(token["number"], (token["unit"] or "").strip())
@@ -348,7 +351,7 @@ class _Parser:
             self._expect(")")
             return _call(token["word"], arguments)
         following = self.text[self.position : self.position + 1]
-        hint = f"a part by its number: {token['word']}[$rank]" if token["word"] and following in ("$", "(") else _AS_TEXT
+        hint = f"to number a part, write {token['word']}[$rank]" if token["word"] and following in ("$", "(") else _AS_TEXT
         raise ExpressionError(f"'{self.shown}' is not an expression: '{token[0].strip()}' is out of place", hint)
 
     def _expect(self, sign: str) -> None:
@@ -357,7 +360,7 @@ class _Parser:
         self._advance()
 
 
-_AS_TEXT: Final = "a parameter stands alone ($name) or in arithmetic; $$ writes a dollar sign"
+_AS_TEXT: Final = "use a single $name or arithmetic; write $$ for a dollar sign"
 
 
 def _number(digits: str, unit: str) -> Number:
@@ -378,7 +381,7 @@ def _as_number(name: str, value: Value | Tree) -> Number:
 
 
 def _sized(value: Number) -> Number:
-    """The value if it is one a machine has use for; a Quantity without dimension is a number."""
+    """The value, converted to a number if it has no dimension; raise OverflowError if it is too large."""
     if isinstance(value, int):
         if value.bit_length() > _MAX_BITS:
             raise OverflowError
@@ -392,7 +395,7 @@ def _both_plain(sign: str, a: Number, b: Number) -> tuple[int | float, int | flo
     if isinstance(a, Quantity) and isinstance(b, Quantity) and a.dimension.fits(b.dimension):
         return a.value, b.value
     if isinstance(a, Quantity) or isinstance(b, Quantity):
-        raise ExpressionError(f"'{sign}' is for plain numbers, or two of the same unit")
+        raise ExpressionError(f"'{sign}' needs two numbers without units or with the same unit")
     return a, b
 
 

@@ -1,4 +1,4 @@
-"""Fields of schemas: frozen dataclasses whose fields carry a line of documentation and bounds."""
+"""Fields of schemas (frozen dataclasses) with a description and bounds."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ def field(
     doubted: bool = True,
     kw_only: bool | Any = _NONE_GIVEN,
 ) -> Any:
-    """A dataclass field with what its reader and its documentation need.
+    """Return a dataclass field with metadata for decoding and documentation.
 
     Args:
-        doc: one line that says what it means.
-        key: the key in the file where it cannot be the field's name (`return`).
+        doc: description in one line.
+        default, default_factory: default value; without either, the key is required.
+        key: key in the file, if it differs from the field's name (`return`).
         minimum, maximum, exclusive_minimum: bounds in SI units, for the number or every number of a tuple.
-            A field with a unit is never negative unless a minimum below zero is given.
-        one_or_many: for `tuple[X, ...]`: a single X stands for a tuple of one.
-        choices: for `str`: the texts that are accepted.
-        record: the reason why no result depends on the value; every other key changes a result, warns or is refused.
-        doubted: answers carry how unsure its number is, as those of its class do (`doubts_of`); False: that is refused.
-        kw_only: it is given by name only: in a base of classes whose own fields must be given.
+            A field with a unit cannot be negative unless its minimum is below zero.
+        one_or_many: for `tuple[X, ...]`: whether a single X is accepted for a tuple of one.
+        choices: for `str`: accepted texts.
+        example: value that the documentation shows.
+        record: reason why no result depends on the value; every other key changes a result, warns or is refused.
+        doubted: whether results include the uncertainty of the number, if they do for its class (`doubts_of`); False: a stated
+            uncertainty is refused.
+        kw_only: whether the field is keyword-only, as in a base of classes with required fields.
     """
-    given = {
+    options = {
         "key": key,
         "minimum": minimum,
         "maximum": maximum,
@@ -51,12 +54,12 @@ def field(
         "record": record,
         "doubted": None if doubted else False,
     }
-    metadata = {"doc": doc, **{name: value for name, value in given.items() if value is not None}}
+    metadata = {"doc": doc, **{name: value for name, value in options.items() if value is not None}}
     if default_factory is not _NONE_GIVEN:
         return dataclasses.field(default_factory=default_factory, metadata=metadata, kw_only=kw_only)
     return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
 
 def place_field() -> Any:
-    """A field of type Place that `decode` fills with where the mapping stands: for mistakes found later."""
+    """Return a field of type Place that `decode` sets to the place of the mapping, for later mistakes."""
     return dataclasses.field(default=NOWHERE, compare=False, repr=False, kw_only=True)

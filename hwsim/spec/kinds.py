@@ -1,4 +1,4 @@
-"""Tables of classes by the name that a file calls them, each imported when it is first looked up."""
+"""Lazy tables of classes by their `kind` in a file: each class is imported on first lookup."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Kinds(MutableMapping[str, T], Generic[T]):
-    """Names of kinds in the order of their table; going through the names imports nothing.
+    """A table from kinds to classes, in order; iteration over the kinds imports nothing.
 
     >>> kinds = Kinds({"counter": "collections:Counter", "chain": "collections:ChainMap"})
     >>> list(kinds), kinds["counter"]("aab")["a"]
@@ -18,7 +18,7 @@ class Kinds(MutableMapping[str, T], Generic[T]):
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:
-        """places: by kind `module:class`."""
+        """Create a table from `places`: `module:class` by kind."""
         self._places: dict[str, str | T] = dict(places)
 
     def __getitem__(self, kind: str) -> T:

@@ -1,7 +1,7 @@
-"""Finding files by name: the machines, parts, workloads, models and runtimes that come with hwsim.
+"""Lookup of files by name in the library: the machines, parts, workloads, models and runtimes that hwsim includes.
 
-A name that ends in `.yaml` or `.json`, or begins with `.` or `/` is a file, relative to the one that names it. Any other name is
-looked up in the library (`d2l-4gpu-pcie`, `d2l/async-loop`); a name with `/` may also be a file without its ending.
+A name that ends in `.yaml` or `.json`, or begins with `.` or `/`, is a path relative to the naming file. Any other name is looked
+up in the library (`d2l-4gpu-pcie`, `d2l/async-loop`). A name with `/` may also be a path without its ending.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ _FOLDERS: Final = {
     "model": "workloads/models",
     "runtime": "workloads/runtimes",
 }
-_ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "disk")  # they lie in one folder
-_ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own")}  # what a machine says without the kind
-_TRAINED: Final = ("workload", "model")  # a model in the place of a workload
+_ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "disk")  # kinds in one folder
+_ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own")}  # kinds that a machine file may omit
+_TRAINED: Final = ("workload", "model")  # a model where a workload is expected
 _ENDINGS: Final = (".yaml", ".yml")
 _GRAPHS: Final = (".npz",)
 
 
 @cache
 def library_root() -> Path:
-    """The folder that holds machines/ and workloads/: inside an installed package, or next to it in a checkout."""
+    """Return the folder of machines/ and workloads/: inside an installed package, or next to it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "_data"
     return installed if installed.is_dir() else package.parent
 
 
 def of_user(tree: Tree) -> bool:
-    """Whether a value stands in no file of the library."""
+    """Return whether a value is from a file outside the library."""
     return not tree.place.file.startswith((str(library_root() / "machines"), str(library_root() / "workloads")))
 
 
 def role(kind: str) -> str:
-    """Role of a kind of part in a machine: a hard disk is one kind of disk; most kinds are their own.
+    """Return the role of a kind of part in a machine: `disk` for a hard disk; most kinds are their own role.
 
     >>> role("hdd"), role("gpu")
     ('disk', 'gpu')
@@ -54,14 +54,14 @@ def role(kind: str) -> str:
 
 
 def folder(kind: str) -> Path:
-    """Folder of the files of a kind; every kind that is not a whole is a kind of part (gpu, pcie, ...)."""
+    """Return the folder of the files of a kind; every kind without its own folder is a kind of part (gpu, pcie, ...)."""
     return library_root() / _FOLDERS.get(kind, f"machines/parts/{role(kind)}")
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Names of the library's files of a kind, sorted; 'part' is every kind of part, as `gpu/v100`.
+    """Return the sorted names of the library's files of a kind; 'part' is every kind of part, as `gpu/v100`.
 
-    The folders of other kinds inside (machines/parts, workloads/models) are left out. They are listed once in a process.
+    Nested folders of other kinds (machines/parts, workloads/models) are excluded. The result is cached for the process.
     """
     return _names(kind, library_root())
 
@@ -69,36 +69,37 @@ def names(kind: str) -> tuple[str, ...]:
 @cache
 def _names(kind: str, library: Path) -> tuple[str, ...]:
     if kind in _ANY:
-        return tuple(sorted(name for each in _ANY[kind] for name in _names(each, library)))
+        return tuple(sorted(name for member in _ANY[kind] for name in _names(member, library)))
     root = library / "machines/parts" if kind == "part" else folder(kind)
     try:
         if not root.is_dir():
             return ()
-    except OSError:  # a kind whose name no folder can have
+    except OSError:  # the kind is not a valid folder name
         return ()
-    inner = [library / "machines/parts", *(library / each for each in _FOLDERS.values())]
-    others = tuple(f"{each.as_posix()}/" for each in inner if each != root and root in each.parents)
+    inner = [library / "machines/parts", *(library / path for path in _FOLDERS.values())]
+    others = tuple(f"{path.as_posix()}/" for path in inner if path != root and root in path.parents)
     paths = (path.as_posix() for path in root.rglob("*.yaml"))
     skipped = len(root.as_posix()) + 1
     return tuple(sorted(path[skipped:].removesuffix(".yaml") for path in paths if not path.startswith(others)))
 
 
 def find(kind: str, name: str, relative_to: Path | None = None, place: Place | None = None) -> Path:
-    """The file that a name or path stands for.
+    """Return the file of a name or path.
 
     Args:
-        kind: "machine", "workload", "model", "runtime", a kind of part ("gpu", "pcie"), or "part" for any of these.
-        relative_to: the folder that paths start from (default: the current one).
-        place: where the name stands, for the message.
+        kind: "machine", "workload", "model", "runtime", a kind of part ("gpu", "pcie"), or "part" for any kind of part.
+        relative_to: folder to which paths are relative; default: the current folder.
+        place: place of the name in a file, for the message.
 
-    Raises SpecError with the nearest names of the library.
+    Raises:
+        SpecError: there is no such file; the hint contains the nearest names of the library.
     """
     if not _can_name(name):
-        raise SpecError.of(place, f"a {kind} is called by name, not '{name[:40]}'")
+        raise SpecError.of(place, f"expected the name of a {kind}, got '{name[:40]}'")
     if kind == "workload" and name.endswith(_GRAPHS):
         raise SpecError.of(
-            place, f"'{name}' is an op graph: it has its numbers put in, and nothing of it can be varied",
-            "hwsim simulate, explain, compare and export take it",
+            place, f"'{name}' is an op graph, whose numbers are fixed: this command needs a workload file",
+            "hwsim simulate, explain, compare and export accept op graphs",
         )  # fmt: skip
     path = located(kind, name, relative_to)
     if path is not None:
@@ -106,15 +107,14 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     if _is_path(name):
         path = _beside(name, relative_to)
         refuse_outside(path, place)
-        if (thing := _other_thing(path)) is not None:
-            hint = "what another program writes is read from standard input, as -" if thing == "a pipe" else None
-            raise SpecError.of(place, f"'{name}' is {thing}, not a file", hint)
+        if (file_type := _special_file(path)) is not None:
+            hint = "to read the output of another program, use standard input: -" if file_type == "a pipe" else None
+            raise SpecError.of(place, f"'{name}' is {file_type}, not a file", hint)
         raise SpecError.of(place, f"there is no file '{name}'" + (f" next to {place.file}" if place and place.file else ""))
     folder_of_paths = relative_to or Path()
     candidates = names(kind)
-    hint = next(
-        (f"a file is named with its ending: '{name}{end}'" for end in _ENDINGS if _is_file(folder_of_paths / (name + end))), None
-    )
+    ending = next((ending for ending in _ENDINGS if _is_file(folder_of_paths / (name + ending))), "")
+    hint = f"write the file's name with its ending: '{name}{ending}'" if ending else None
     ends = [candidate for candidate in candidates if candidate.rpartition("/")[2] == name]
     near = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
     elsewhere = None if ends else _elsewhere(kind, name)
@@ -124,7 +124,7 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
 
 
 def located(kind: str, name: str, relative_to: Path | None = None) -> Path | None:
-    """The file that `find` finds, None if there is none."""
+    """Return the file that `find` returns, or None if there is none."""
     if not _can_name(name):
         return None
     folder_of_paths = relative_to or Path()
@@ -135,11 +135,11 @@ def located(kind: str, name: str, relative_to: Path | None = None) -> Path | Non
         for ending in _ENDINGS:
             if _is_file(folder_of_paths / (name + ending)):
                 return folder_of_paths / (name + ending)
-    where = [folder(each) for each in _ANY.get(kind, (kind,))]
+    folders = [folder(member) for member in _ANY.get(kind, (kind,))]
     if kind == "part":
         parts = library_root() / "machines/parts"
-        where = [parts, *sorted(parts.glob("*/"))]
-    paths = (each / (name + ".yaml") for each in where)
+        folders = [parts, *sorted(parts.glob("*/"))]
+    paths = (parent / (name + ".yaml") for parent in folders)
     return next((path for path in paths if ".." not in path.parts and _is_file(path)), None)
 
 
@@ -154,20 +154,20 @@ def _is_path(name: str) -> bool:
 def _beside(name: str, relative_to: Path | None) -> Path:
     try:
         return Path(name).expanduser() if name.startswith("~") else (relative_to or Path()) / name
-    except RuntimeError:  # a user that is not known
+    except RuntimeError:  # unknown user
         return (relative_to or Path()) / name
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is such a file, and it may be read."""
+    """Whether the file exists and may be read."""
     try:
         return may_read(path) and path.is_file()
-    except (OSError, ValueError):  # a name no file can have
+    except (OSError, ValueError):  # invalid file name
         return False
 
 
-def _other_thing(path: Path) -> str | None:
-    """The kind of thing that lies there, in words, if it is no regular file."""
+def _special_file(path: Path) -> str | None:
+    """The type of an existing file in words, if it is not a regular file."""
     try:
         if not may_read(path) or not path.exists():
             return None
@@ -177,7 +177,7 @@ def _other_thing(path: Path) -> str | None:
 
 
 def _elsewhere(kind: str, name: str) -> str | None:
-    """Hint that the library has the name under another kind."""
+    """Hint that the library contains the name under another kind."""
     for other_kind in (*_FOLDERS, "part"):
         for candidate in names(other_kind) if other_kind != kind else ():
             if candidate == name or candidate.rpartition("/")[2] == name:

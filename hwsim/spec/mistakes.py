@@ -1,4 +1,4 @@
-"""Mistakes in a file, reported all at once: place, message and hint."""
+"""Mistakes in input files, each with place, message and hint; all mistakes are reported at once."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Final
 from hwsim.records import dataclass
 from hwsim.units import UnitError
 
-Problem = tuple[str, str, str | None]  # of one value among its keys, before its place is found: key, message, hint
+Problem = tuple[str, str, str | None]  # (key, message, hint)
 
-_SHOWN: Final = 50  # mistakes written out; the rest are counted
-_ENOUGH: Final = 1000
-_COMPARED: Final = 1000  # names; among more of them the nearest is not searched
-_WORD: Final = 3  # letters of a name that is looked for as a word of others
+_SHOWN: Final = 50  # mistakes shown; the rest are counted
+_ENOUGH: Final = 1000  # mistakes after which decoding stops
+_COMPARED: Final = 1000  # candidates up to which the nearest name is searched
+_WORD: Final = 3  # minimum length of a name that is searched as a word of other names
 _PARTS: Final = re.compile(r"[-_.: ]")
-_SYNONYMS: Final = (  # keys that other tools have for the same
+_SYNONYMS: Final = (  # keys that are synonyms in other tools
     {"bandwidth", "rate", "speed", "throughput"},
     {"bytes", "capacity", "size"},
     {"cores", "count", "number"},
     {"delay", "latency"},
     {"duration", "time"},
 )
-_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML calls a line break
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks of YAML
 
 
 class Source:
-    """The text a place points into, kept for the line under the message."""
+    """A text with a file name, from which messages quote lines."""
 
     __slots__ = ("_lines", "_text", "file")
 
@@ -39,7 +39,7 @@ class Source:
         self._lines: list[str] | None = None
 
     def line(self, number: int) -> str:
-        """A line of the text, counted from 1; empty beyond the end."""
+        """Return a line of the text, counted from 1; "" beyond the end."""
         if self._lines is None:
             self._lines = _BREAK.split(self._text)
         return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
@@ -47,7 +47,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Position of a value: file, line and column, both counted from 1; line 0 is the file as a whole."""
+    """A position of a value: file, line and column, both counted from 1; line 0 is the entire file."""
 
     file: str
     line: int
@@ -56,12 +56,12 @@ class Place:
 
     @property
     def text(self) -> str:
-        """Its line from there on, as it is written; empty where the text is not kept."""
+        """The line from the column on; "" if the text is not available."""
         return self.source.line(self.line)[self.column - 1 :] if self.source and self.line else ""
 
     @property
     def folder(self) -> Path | None:
-        """The folder of its file, from which paths in it start; None of text that is in no file."""
+        """Folder of the file, to which paths in it are relative; None if the text is not in a file."""
         return Path(self.file).parent if self.file and not self.file.startswith(("<", "-")) else None
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ NOWHERE: Final = Place("", 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing that is wrong, in one line, and a hint how to right it."""
+    """A mistake: a message in one line, and a hint how to correct it."""
 
     place: Place | None
     message: str
@@ -95,20 +95,20 @@ class Mistake:
 
 
 def one_line(text: str) -> str:
-    """The text with spaces for all that is not printable: what a user's text brings along must not move the cursor."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+    """Return the text with spaces for all unprintable characters, so that user input cannot control the terminal."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _window(text: str, column: int, width: int = 100) -> list[str]:
-    """The line and a caret under the column; a long line is cut around it."""
+    """The line and a caret under the column; a long line is shortened to the surrounding text."""
     start = 0 if len(text) <= width else max(0, min(column - 1 - width // 2, len(text) - width))
-    shown = "".join(each if each.isprintable() else " " for each in text[start : start + width])
+    shown = one_line(text[start : start + width])
     dots = "..." if start else ""
     return [f"    {dots}{shown}", "    " + " " * (len(dots) + column - 1 - start) + "^"]
 
 
 class Hinted(ValueError):
-    """A value that cannot be, in one line; `hint` says which can. The caller knows the place in the file."""
+    """An error for an invalid value, in one line with a hint; the caller adds the place in the file."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -117,7 +117,7 @@ class Hinted(ValueError):
 
 
 class SpecError(ValueError):
-    """A user's mistakes; `str()` writes them all, in the order of the file."""
+    """An error with a user's mistakes; `str()` lists them in order of the file."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -125,7 +125,7 @@ class SpecError(ValueError):
 
     @staticmethod
     def of(place: Place | None, message: str, hint: str | None = None) -> SpecError:
-        """One mistake."""
+        """Return an error with one mistake."""
         return SpecError([Mistake(place, message, hint)])
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ class SpecError(ValueError):
 
 
 class Mistakes:
-    """A collector: what is found wrong on the way, raised together at the end."""
+    """A collector of mistakes, which are raised together at the end."""
 
     __slots__ = ("_found",)
 
@@ -144,9 +144,10 @@ class Mistakes:
         self._found: dict[tuple[Place | None, str], Mistake] = {}
 
     def add(self, place: Place | None, message: str, hint: str | None = None) -> None:
-        """Note a mistake; the same one at the same place counts once (an alias repeats it).
+        """Add a mistake; equal mistakes at one place count once (an alias repeats them).
 
-        Raises SpecError at the thousandth mistake.
+        Raises:
+            SpecError: this is the thousandth mistake.
         """
         self._found.setdefault((place, message), Mistake(place, message, hint))
         if len(self._found) >= _ENOUGH:
@@ -163,7 +164,7 @@ class Mistakes:
         return len(self._found)
 
     def __iter__(self) -> Iterator[Mistake]:
-        """By file in order of first appearance, then by line and column."""
+        """Iterate by file in order of first appearance, then by line and column."""
         files: dict[str, int] = {}
         for mistake in self._found.values():
             files.setdefault(mistake.place.file if mistake.place else "", len(files))
@@ -175,33 +176,33 @@ class Mistakes:
         )
 
     def raise_if_any(self) -> None:
-        """Raise SpecError with everything noted so far."""
+        """Raise SpecError with all mistakes, if there are any."""
         if self._found:
             raise SpecError(self)
 
 
 def _with_word(name: str, names: Iterable[str]) -> list[str]:
-    """At most four names that begin with this one as a word, else that have it as a word; the shortest, in order."""
+    """At most four names that begin with this word, or else contain it; the shortest ones, sorted."""
     if len(name) < _WORD or not name.isascii():
         return []
-    words = [(each, _PARTS.split(each.casefold().rpartition("/")[2])) for each in names if each != name]
+    words = [(other, _PARTS.split(other.casefold().rpartition("/")[2])) for other in names if other != name]
     wanted = _PARTS.split(name.casefold())
-    first = [each for each, parts in words if parts[: len(wanted)] == wanted]
-    matches = first or [each for each, parts in words if len(wanted) == 1 and wanted[0] in parts]
-    return sorted(sorted(matches, key=lambda each: (len(each), each))[:4])
+    first = [other for other, parts in words if parts[: len(wanted)] == wanted]
+    matches = first or [other for other, parts in words if len(wanted) == 1 and wanted[0] in parts]
+    return sorted(sorted(matches, key=lambda match: (len(match), match))[:4])
 
 
 def _in_other_words(name: str, names: Iterable[str]) -> list[str]:
-    """At most two names that shorten this one, are shortened by it, or mean the same."""
-    short = [each for each in names if min(len(each), len(name)) >= _WORD and (name.startswith(each) or each.startswith(name))]
-    same = [each for each in names for words in _SYNONYMS if {name, each} <= words]
+    """At most two names that are a prefix of this one, begin with it, or are synonyms."""
+    short = [key for key in names if min(len(key), len(name)) >= _WORD and (name.startswith(key) or key.startswith(name))]
+    same = [key for key in names for words in _SYNONYMS if {name, key} <= words]
     return sorted(short or same)[:2]
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """The hint for an unknown name: the nearest known one (two where they are as near), else the list if it is short.
+    """Return the hint for an unknown name: the nearest known name (two if equally near), or else a short list of all names.
 
-    Names that have it as a word come before those that are spelt like it:
+    Names that contain it as a word have priority over names with a similar spelling:
 
     >>> did_you_mean("h100", ["h100-sxm", "h200", "h100-pcie"])
     "did you mean 'h100-pcie' or 'h100-sxm'?"
@@ -214,16 +215,16 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     if len(names) > _COMPARED:
         return None
     name = name[:60]
-    chosen = sorted(each for each in names if each.casefold() == name.casefold())[:2]
+    chosen = sorted(other for other in names if other.casefold() == name.casefold())[:2]
     chosen = chosen or _with_word(name, names)
     if len(chosen) > 2:
-        return "did you mean " + ", ".join(f"'{each}'" for each in chosen[:-1]) + f" or '{chosen[-1]}'?"
+        return "did you mean " + ", ".join(f"'{choice}'" for choice in chosen[:-1]) + f" or '{chosen[-1]}'?"
     import difflib  # few runs have a mistake
 
     chosen = chosen or difflib.get_close_matches(name, names, 2, 0.6) or _in_other_words(name, names)
     if len(chosen) == 2 and not _with_word(name, names):
-        first, second = (difflib.SequenceMatcher(None, each, name).ratio() for each in chosen)
+        first, second = (difflib.SequenceMatcher(None, choice, name).ratio() for choice in chosen)
         chosen = chosen[:1] if first - second > 0.05 else sorted(chosen) if first == second else chosen
     if chosen:
-        return "did you mean " + " or ".join(f"'{each}'" for each in chosen) + "?"
+        return "did you mean " + " or ".join(f"'{choice}'" for choice in chosen) + "?"
     return f"known: {', '.join(sorted(names))}" if 0 < len(names) <= 30 else None

@@ -1,12 +1,17 @@
-"""Numbers of a file: their readers, their sources, and what the readers of all types have in common.
+"""Decoders of numbers and their sources, and common parts of the decoders of all types.
 
-A number may be written with its source: `{value: 900 GB/s, source: datasheet, ref: "..."}`. A `source:`/`ref:` of a mapping
-holds for every number in it that has none of its own, as far as the same file goes: what a file takes from the library keeps
-the sources of the library.
+A number may include its source: `{value: 900 GB/s, source: datasheet, ref: "..."}`. A `source:`/`ref:` of a mapping applies to
+every number in it without its own source, if the number is in the same file: values from the library keep the sources of the
+library.
 
-The kinds of sources: `datasheet` and `standard` are read off the document named, `recalled` is what the document named is
-remembered to say (without the document in hand), `measured` and `fitted` come from measurements, `twin` from those of another
-part with the same chip, `elsewhere` from those of other software or another computer, `guess` from none.
+Kinds of sources:
+
+    datasheet, standard   copied from the named document
+    recalled              content of the named document from memory
+    measured, fitted      from measurements
+    twin                  from measurements of another part with the same chip
+    elsewhere             from measurements of other software or another computer
+    guess                 no source
 """
 
 from __future__ import annotations
@@ -29,15 +34,15 @@ from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, is_quantity
 
 SOURCE_KEYS: Final = ("source", "ref")
 NUMBER_KEYS: Final = ("value", "source", "ref", "spread", "ci95", "points", "note")
-WIDEST: Final = 3.0  # spread: a factor of 20
+WIDEST: Final = 3.0  # maximum spread: a factor of 20
 FAILED: Final = object()
 Doubts = Literal["", "own", "file"]
-_LONGEST: Final = ticks.LONGEST / ticks.FEMTO  # seconds
+_LONGEST: Final = ticks.LONGEST / ticks.FEMTO  # longest accepted time, s
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds from a field's metadata, and whether one value stands for a tuple of one."""
+    """The bounds and choices of a field, and whether a single value is accepted for a tuple of one."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -51,12 +56,13 @@ NO_BOUNDS: Final = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Arguments of a reader besides the node.
+    """A context of a decoder.
 
     Args:
-        mistakes: where mistakes go.
-        sourced: sources may stand everywhere, and are kept by path.
-        doubts: answers carry how unsure the number is: by what stands beside it (own), or around it, too (file).
+        mistakes: collector of mistakes.
+        sourced: whether every mapping may have a source.
+        doubts: whether results include the uncertainty of a number: "": no; own: from its own keys; file: also from the source of
+            the surrounding mapping.
     """
 
     mistakes: Mistakes
@@ -66,9 +72,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Reader of one type, its name in messages, and the nodes it takes: scalar, list, mapping, any.
+    """A decoder of one type.
 
-    optional: null is None, and is not handed to `read`.
+    Args:
+        expects: name of the type in messages.
+        takes: accepted nodes: scalar, list, mapping or any.
+        read: decoding function.
+        optional: whether null is accepted as None, without a call of `read`.
     """
 
     expects: str
@@ -78,27 +88,27 @@ class Shape:
 
 
 def short(text: str) -> str:
-    """A key as far as a message has room for it."""
+    """Return a key, shortened to 40 characters for messages."""
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def number_of(tree: Tree, mistakes: Mistakes) -> Tree | None:
-    """The number itself where it is written with its source: `{value: 900 GB/s, source: datasheet}`."""
+    """Return the value of a number with a source: `{value: 900 GB/s, source: datasheet}`; None if a mistake was added."""
     if not isinstance(tree.value, dict):
         return tree
     if "value" not in tree.value:
-        mistakes.add(tree.place, "a number is needed, not a mapping", "with its source it is {value: ..., source: ...}")
+        mistakes.add(tree.place, "expected a number, got a mapping", "a number with a source is {value: ..., source: ...}")
         return None
     for key in tree.value:
         if key not in NUMBER_KEYS:
-            mistakes.add(tree.key_place(key), f"unknown key '{short(key)}' beside a value", did_you_mean(key, NUMBER_KEYS))
+            mistakes.add(tree.key_place(key), f"unknown key '{short(key)}' next to `value`", did_you_mean(key, NUMBER_KEYS))
     return tree.value["value"]
 
 
 def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: bool = False) -> Shape:
-    """Reader of a number: with a unit, whole (`1e9` is), or any.
+    """Return the decoder of a number with a unit, of a whole number (`1e9` is whole), or of any number.
 
-    A quantity is not below zero, a ratio not above one and a time not above the longest, unless its bounds say so.
+    Default bounds: a quantity is not negative, a ratio is at most one, and a time is at most the longest accepted time.
     """
     least, above, most = bounds.minimum, bounds.exclusive_minimum, bounds.maximum
     if dimension is not None:
@@ -126,17 +136,18 @@ def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: b
             return FAILED
         unit = "1" if dimension is None else "%" if dimension is RATIO else dimension.unit
         if least is not None and value < least:
-            message = "cannot be negative" if least == 0 else f"is less than the least, {_bound(least, unit)}"
+            message = "cannot be negative" if least == 0 else f"is below the minimum of {_bound(least, unit)}"
         elif above is not None and value <= above:
             message = "must be more than 0" if above == 0 else f"must be more than {_bound(above, unit)}"
         elif most is not None and value > most:
-            message = f"is more than the most, {_bound(most, unit)}"
+            message = f"is above the maximum of {_bound(most, unit)}"
         elif isinstance(tree.value, dict) or context.doubts == "file":
             return _unsure(value, tree, context, whole=whole)
         else:
             return value
-        forgot = unit == "%" and 1 < value <= 100 and isinstance(number.value, int | float)
-        context.mistakes.add(number.place, f"{number.what()} {message}", f"did you mean '{number.value} %'?" if forgot else None)
+        is_percent = unit == "%" and 1 < value <= 100 and isinstance(number.value, int | float)
+        hint = f"did you mean '{number.value} %'?" if is_percent else None
+        context.mistakes.add(number.place, f"{number.what()} {message}", hint)
         return FAILED
 
     plain = "a whole number" if whole else "a number"
@@ -144,33 +155,34 @@ def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: b
 
 
 def _unsure(value: Any, tree: Tree, context: Context, *, whole: bool) -> Any:
-    """A number with its doubt, where it has one; refused where no answer would carry it."""
+    """A number with its uncertainty, if stated; FAILED if no result would include the uncertainty."""
     spread = tree.get("spread")
     if spread is not None and _spread(spread, context) is None:
         return FAILED
     origin = origin_of(tree) if tree.is_mapping else tree.origin if context.doubts == "file" else None
-    around = whole and context.doubts == "file" and origin and not origin.spread and (origin.kind != "guess" or not of_user(tree))
-    if context.sourced or origin is None or not origin.doubts or around:
+    exempt = whole and context.doubts == "file" and origin and not origin.spread and (origin.kind != "guess" or not of_user(tree))
+    if context.sourced or origin is None or not origin.doubts or exempt:
         return value
     if context.doubts and not whole:
         return Unsure(value, origin)
-    message = f"no answer carries how unsure this number is ({origin!s})"
-    context.mistakes.add(tree.place, message, "say it of a number of an op or of a time of the runtime, or leave it out here")
+    message = f"no result includes the uncertainty of this number ({origin!s})"
+    context.mistakes.add(tree.place, message, "state it for a number of an op or a time of the runtime, or omit it here")
     return FAILED
 
 
 def _spread(tree: Tree, context: Context) -> float | None:
-    """One standard deviation of a number, as a part of it."""
-    given = tree.value
+    """Relative standard deviation of a number; None if a mistake was added."""
+    value = tree.value
     try:
         spread = (
-            parse_as(given, RATIO) if isinstance(given, str | int | float | Quantity) and not isinstance(given, bool) else -1.0
+            parse_as(value, RATIO) if isinstance(value, str | int | float | Quantity) and not isinstance(value, bool) else -1.0
         )
     except UnitError as error:
         context.mistakes.add_unit_error(tree.place, error)
         return None
     if not 0 <= spread <= WIDEST:
-        context.mistakes.add(tree.place, f"{tree.what()} is not a spread", "one standard deviation as a part of the number: 5 %")
+        message = f"`spread`: expected a relative standard deviation (0 % to 300 %), got {tree.what()}"
+        context.mistakes.add(tree.place, message, "spread: 5 %")
         return None
     return spread
 
@@ -182,7 +194,7 @@ def _bound(value: float, unit: str) -> str:
 
 
 def _plain_number(number: Tree, context: Context, *, whole: bool) -> Any:
-    """A number without a unit; FAILED once its mistake is noted."""
+    """A number without a unit; FAILED if a mistake was added."""
     given, needed, hint = number.value, "a whole number" if whole else "a number", None
     message = f"{number.what()} is not {needed}"
     if isinstance(given, Quantity):
@@ -199,7 +211,7 @@ def _plain_number(number: Tree, context: Context, *, whole: bool) -> Any:
         context.mistakes.add(number.place, message, hint)
         return FAILED
     if not whole:
-        return float(given)  # a whole number of a file has at most 40 digits
+        return float(given)  # at most 40 digits
     if isinstance(given, float) and (not math.isfinite(given) or not given.is_integer()):
         context.mistakes.add(number.place, message)
         return FAILED
@@ -213,7 +225,7 @@ def _plain_number(number: Tree, context: Context, *, whole: bool) -> Any:
 
 
 def origin_of(tree: Tree) -> Origin | None:
-    """Origin stated by a mapping's own `source:` and `ref:`."""
+    """Return the origin that the `source:`, `ref:` and `spread:` of a mapping state; None without any."""
     source, ref = (tree.text(key) for key in SOURCE_KEYS)
     given = tree.get("spread") if tree.get("value") is not None else None
     spread = None if given is None else _spread(given, Context(Mistakes(), False))
@@ -226,16 +238,17 @@ def origin_of(tree: Tree) -> Origin | None:
 
 
 def doubted(node: Tree, path: tuple[str, ...] = (), guess: Tree | None = None) -> Iterator[tuple[tuple[str, ...], Tree]]:
-    """Path and node of each number beside which stands its spread, or that it is a guess, or that all of its mapping are.
+    """Yield path and node of each number with a spread, or with the source `guess` of its own or of its mapping.
 
-    guess: what the mapping around it says of its source, where that is a guess.
+    Args:
+        guess: source keys of the surrounding mapping, if its source is a guess.
     """
     if node.get("value") is not None and (node.get("spread") is not None or node.text("source") == "guess"):
         yield path, node
         return
     if node.get("value") is None and node.text("source") is not None:
-        says = {key: entry for key, entry in node.items() if key in SOURCE_KEYS}
-        guess = Tree(says, says["source"].place) if node.text("source") == "guess" else None
+        entries = {key: entry for key, entry in node.items() if key in SOURCE_KEYS}
+        guess = Tree(entries, entries["source"].place) if node.text("source") == "guess" else None
     for key, child in enumerate(node.elements()) if node.is_list else node.items():
         if isinstance(child.value, dict | list):
             yield from doubted(child, (*path, str(key)), guess)
@@ -246,25 +259,28 @@ def doubted(node: Tree, path: tuple[str, ...] = (), guess: Tree | None = None) -
 
 
 def refuse_doubts(tree: Tree, mistakes: Mistakes) -> None:
-    """Note a mistake for each, of a file whose numbers no answer doubts; guesses of the library are among its errors."""
+    """Add a mistake for each number with a stated uncertainty in a file whose uncertainties no result includes.
+
+    Guesses of the library are exempt, because the error model covers them.
+    """
     for _, node in doubted(tree):
         if (origin := origin_of(node)) is not None and origin.doubts and (origin.spread or of_user(node)):
-            mistakes.add(node.place, f"no answer carries how unsure this number is ({origin!s})", "leave its doubt out")
+            mistakes.add(node.place, f"no result includes the uncertainty of this number ({origin!s})", "omit its uncertainty")
 
 
 def with_origins(tree: Tree) -> Tree:
-    """The tree with every value knowing its source; one that already knows keeps it."""
+    """Return the tree with the source of every value set, unless it is already set."""
     return _stamp(tree, None, "")
 
 
 def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
-    """`default` is what `file` says about the values in it."""
+    """Set the source of values in `file` to `default`, unless a mapping states another."""
     if isinstance(tree.value, dict):
         default, file = _inside(tree, default, file)
-        entries = {key: _stamp(each, default, file) for key, each in tree.value.items()}
+        entries = {key: _stamp(child, default, file) for key, child in tree.value.items()}
         return tree if all(map(is_, entries.values(), tree.value.values())) else tree.having(entries)
     if isinstance(tree.value, list):
-        elements = [_stamp(each, default, file) for each in tree.value]
+        elements = [_stamp(child, default, file) for child in tree.value]
         return tree if all(map(is_, elements, tree.value)) else tree.having(elements)
     if tree.origin is not None or default is None or tree.place.file != file:
         return tree
@@ -272,7 +288,7 @@ def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
 
 
 def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | None, str]:
-    """The source that holds inside a mapping, and the file that says so."""
+    """The source that applies inside a mapping, and the file that states it."""
     stated = tree.get("source") or tree.get("ref") or (tree.get("spread") if tree.get("value") is not None else None)
     origin = origin_of(tree)
     if (
@@ -287,15 +303,15 @@ def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | Non
 
 
 def sources(tree: Tree) -> dict[str, Origin]:
-    """Source of each number that has one, by path: `parts.gpu.memory.bandwidth`.
+    """Return the source of each number with a source, by path: `parts.gpu.memory.bandwidth`.
 
-    The path of an element of a list ends in its `name:` where it has one, else in its index.
+    An element of a list has its `name:` or else its index in the path.
     """
     return {path: node.origin for path, node in _values(with_origins(tree)) if node.origin is not None and _is_number(node)}
 
 
 def origins(tree: Tree) -> dict[str, Origin]:
-    """Source of each value of a resolved mapping, by path; as given for a list, and for values without a source."""
+    """Return the source of each value of a resolved mapping, by path; `GIVEN` for lists and values without a source."""
     return {
         path: node.origin if node.origin is not None and _is_number(node) else GIVEN
         for path, node in _values(tree, into_lists=False)
@@ -303,7 +319,7 @@ def origins(tree: Tree) -> dict[str, Origin]:
 
 
 def _values(node: Tree, path: str = "", *, into_lists: bool = True) -> Iterator[tuple[str, Tree]]:
-    """Path and node of each scalar (and list); a number with its source counts as one scalar."""
+    """Path and node of each scalar (and list); a number with a source counts as one scalar."""
     if isinstance(node.value, dict):
         if "value" in node.value and set(node.value) <= set(NUMBER_KEYS):
             yield from _values(node.value["value"], path)

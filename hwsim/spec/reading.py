@@ -1,10 +1,10 @@
-"""YAML -> Tree: the core schema of YAML 1.2, positions kept, limits enforced, no code, no tags.
+"""Parser: YAML -> Tree, with positions and limits, for the core schema of YAML 1.2 without tags.
 
 Plain scalars: `true`/`false`, `null`/`~`/nothing, whole numbers (`8`, `-3`, `0x1F`, `0o17`) and floats (`1.5`, `1e9`).
-All else is text: `on`, `no`, `12:30`, `2024-01-01`, `1_000`. So is `017`, which YAML 1.1 reads as 15 and 1.2 as 17.
-`.nan` and `.inf` are refused, as are tags, merge keys, keys that are not text, repeated keys and second documents.
+All other scalars are texts: `on`, `no`, `12:30`, `2024-01-01`, `1_000`, and `017`, which is 15 in YAML 1.1 and 17 in YAML 1.2.
+Mistakes: `.nan`, `.inf`, tags, merge keys, keys that are not texts, duplicate keys, and a second document.
 
-A document is read event by event, so depth is checked before anything recurses into it.
+A document is parsed event by event, so that its depth is checked before any recursion.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hwsim.spec.tree import DIGITS, MAX_DEPTH, UNPRINTABLE, Tree
 MAX_BYTES: Final = 20_000_000
 MAX_NODES: Final = 1_000_000
 
-_LARGE: Final = "say it with `repeat` and `each`; ops that are all different go into an op graph: hwsim.save_graph, graph.npz"
+_LARGE: Final = "use `repeat` and `each`; for ops that all differ, use an op graph: hwsim.save_graph, graph.npz"
 
 _INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -33,14 +33,15 @@ _CONSTANTS: Final[dict[str, bool | None]] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
-_NO_KEYS: Final[dict[str, Place]] = {}  # of every scalar
+_NO_KEYS: Final[dict[str, Place]] = {}  # keys of every scalar
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(path: Path | str) -> Tree:
-    """The tree of a file; `-` is standard input; a text with a line break in it is a document itself.
+    """Return the tree of a file, of standard input (`-`), or of a text with a line break.
 
-    Raises SpecError: no such file, not YAML, or beyond the limits above.
+    Raises:
+        SpecError: the file does not exist, is not YAML, or exceeds a limit.
     """
     if isinstance(path, str) and ("\n" in path or "\r" in path):
         return read_text(path)
@@ -60,9 +61,9 @@ def read(path: Path | str) -> Tree:
             shared[name] = tree
         return tree
     except FileNotFoundError:
-        raise SpecError.of(Place(name, 0, 0), "there is no such file") from None
+        raise SpecError.of(Place(name, 0, 0), "the file does not exist") from None
     except IsADirectoryError:
-        raise SpecError.of(Place(name, 0, 0), "this is a directory, not a file") from None
+        raise SpecError.of(Place(name, 0, 0), "expected a file, got a directory") from None
     except (OSError, ValueError) as error:
         if isinstance(error, SpecError):
             raise
@@ -70,7 +71,7 @@ def read(path: Path | str) -> Tree:
 
 
 def read_bytes(data: bytes, file: str) -> Tree:
-    """The tree of a document as it lies on disk: UTF-8, with or without a byte order mark."""
+    """Return the tree of a document in UTF-8, with or without a byte order mark; raise SpecError."""
     if len(data) > MAX_BYTES:
         raise SpecError.of(Place(file, 0, 0), f"the file is larger than {MAX_BYTES // 1_000_000} MB", _LARGE)
     if data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
@@ -88,7 +89,7 @@ def read_bytes(data: bytes, file: str) -> Tree:
 
 
 def read_text(text: str, file: str = "<text>") -> Tree:
-    """The tree of a document held as text. Raises SpecError."""
+    """Return the tree of a text; raise SpecError."""
     text = text.removeprefix("\ufeff")
     source = Source(file, text)
     if len(text) > MAX_BYTES:
@@ -109,21 +110,21 @@ def read_text(text: str, file: str = "<text>") -> Tree:
         tree = None
     reader.mistakes.raise_if_any()
     if tree is None:
-        raise SpecError.of(Place(file, 1, 1, source), "the file is empty", "its first line says what it is: 'hwsim: machine/1'")
+        raise SpecError.of(Place(file, 1, 1, source), "the file is empty", "begin with the format, such as 'hwsim: machine/1'")
     return tree
 
 
 class _Stop(Exception):
-    """Reading on would not help: the mistake is noted."""
+    """A signal that parsing stops after a mistake was added."""
 
 
 class _Reader:
-    """One pass over the events; containers grow on a stack of their own."""
+    """A parser of the events of a document, with an explicit stack of open containers."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.mistakes = Mistakes()
-        self.anchors: dict[str, tuple[Tree, int, int]] = {}  # the tree, its nodes and depth with aliases written out
+        self.anchors: dict[str, tuple[Tree, int, int]] = {}  # tree, number of nodes and depth with aliases expanded
         self.open_anchors: list[str] = []
         self.nodes = 0
 
@@ -169,7 +170,7 @@ class _Reader:
                     self.open_anchors.remove(top.anchor)
             elif kind is yaml.AliasEvent:
                 if event.anchor in self.open_anchors:
-                    raise self._stop(event.start_mark, f"the alias '*{event.anchor}' stands inside what it repeats")
+                    raise self._stop(event.start_mark, f"the alias '*{event.anchor}' is inside its own anchor")
                 if event.anchor not in self.anchors:
                     raise self._stop(event.start_mark, f"there is no anchor '&{event.anchor}' before this alias", _STAR)
                 done, nodes, depth = self.anchors[event.anchor]
@@ -179,15 +180,15 @@ class _Reader:
             elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
-                    message = "a second document begins here, but a file holds one"
-                    raise self._stop(event.start_mark, message, "put it in a file of its own")
+                    message = "expected one document, but a second document begins here"
+                    raise self._stop(event.start_mark, message, "move it to another file")
                 continue
             elif kind is yaml.StreamEndEvent:
                 return root
             else:
                 continue
             if self.nodes > MAX_NODES:
-                raise self._stop(event.start_mark, f"more than {MAX_NODES} values, aliases written out", _LARGE)
+                raise self._stop(event.start_mark, f"more than {MAX_NODES:,} values with aliases expanded", _LARGE)
             anchor = top.anchor if kind in _ENDS else event.anchor
             if anchor and kind is not yaml.AliasEvent:
                 self.anchors[anchor] = done, nodes, depth
@@ -200,7 +201,7 @@ class _Reader:
                 root = done
 
     def _put(self, parent: _Open, done: Tree, event: Any) -> None:
-        """Hand a finished node to the container it stands in."""
+        """Add a complete node to its container."""
         if not parent.mapping:
             parent.elements.append(done)
         elif parent.has_key:
@@ -211,32 +212,28 @@ class _Reader:
         else:
             parent.has_key, parent.key, parent.key_place = True, None, done.place
             if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
-                self.mistakes.add(
-                    done.place, "merge keys ('<<') are not used here", "write `use:` with a file, or the keys themselves"
-                )
+                self.mistakes.add(done.place, "merge keys ('<<') are not supported", "write `use: FILE`, or repeat the keys")
             elif not isinstance(done.value, str):
                 hint = f"write '{event.value}' in quotes" if isinstance(event, yaml.ScalarEvent) and event.value else None
-                self.mistakes.add(done.place, f"a key is a text, not {done.what()}", hint)
+                self.mistakes.add(done.place, f"expected a text as key, got {done.what()}", hint)
             elif done.value in parent.entries:
                 first = parent.places[done.value]
-                self.mistakes.add(done.place, f"'{done.value}' stands here a second time (first in line {first.line})")
+                self.mistakes.add(done.place, f"duplicate key '{done.value}' (first in line {first.line})")
             else:
                 parent.key = done.value
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self.mistakes.add(
-                self.place(event.start_mark), f"tags such as '{tag[:40]}' are not used here", "write the value alone"
-            )
+            self.mistakes.add(self.place(event.start_mark), f"tags are not supported: '{tag[:40]}'", "write only the value")
 
     def _scalar(self, event: Any) -> Tree:
         place = self.place(event.start_mark)
         if event.tag is not None:
             self._refuse_tag(event)
         text: str = event.value
-        if event.style:  # quoted or a block: text whatever it looks like
-            if bad := UNPRINTABLE.search(text):  # as an escape: "\e]0;" would command the terminal that shows it
+        if event.style:  # quoted or a block: always a text
+            if bad := UNPRINTABLE.search(text):  # an escape such as "\e]0;" would control the terminal
                 self.mistakes.add(place, f"the control character U+{ord(bad[0]):04X} does not belong in a text")
             return Tree(text, place, _NO_KEYS)
         return Tree(self._resolve(text, place), place, _NO_KEYS)
@@ -249,7 +246,7 @@ class _Reader:
         if _INT.fullmatch(text):
             if len(text) <= DIGITS:
                 return int(text, 0)
-            self.mistakes.add(place, "this number has too many digits")
+            self.mistakes.add(place, f"the number has more than {DIGITS} digits")
         elif _FLOAT.fullmatch(text):
             value = float(text)
             if abs(value) != float("inf"):
@@ -261,7 +258,7 @@ class _Reader:
 
 
 def is_text(text: str) -> bool:
-    """Whether a scalar without quotes is read as this text, and as no number or constant.
+    """Return whether a scalar without quotes is this text, not a number or constant.
 
     >>> [is_text(each) for each in ("gpu0", "16 GB/s", "2024", "1e3", "null")]
     [True, True, False, False, False]
@@ -274,7 +271,7 @@ _ENDS: Final = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
 
 
 class _Open:
-    """A container still being read."""
+    """A container whose end is not yet parsed."""
 
     __slots__ = ("anchor", "depth", "elements", "entries", "has_key", "key", "key_place", "mapping", "place", "places", "started")
 
@@ -291,9 +288,9 @@ class _Open:
         return Tree(self.entries, self.place, self.places) if self.mapping else Tree(self.elements, self.place, _NO_KEYS)
 
 
-# ---- libyaml's words, made into ours ----
+# ---- messages of libyaml ----
 
-_STAR: Final = "a name that begins with * needs quotes; after a name it does not: gpu*"
+_STAR: Final = "put a text that begins with * in quotes; gpu* needs none"
 
 
 def _syntax(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
@@ -303,25 +300,23 @@ def _syntax(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
     rest = text[column - 1 :]
     problem = " ".join(str(error.problem or error.context or "unreadable").split())
     hint = None
-    if "nesting depth" in problem:  # libyaml 0.2.6 has a limit of its own, and reads ahead
+    if "nesting depth" in problem:  # libyaml 0.2.6 has its own limit and look-ahead
         return Mistake(Place(source.file, line, column, source), f"nested more than {MAX_DEPTH} levels deep")
     if "\t" in text[: len(text) - len(text.lstrip())] or rest.startswith("\t"):
-        problem, hint = "a tab where YAML wants spaces", "indent with spaces"
+        problem, hint = "a tab in the indentation", "indent with spaces"
     elif "alias" in problem or "alias" in str(error.context or "") or rest.startswith("*"):
         hint = _STAR
     elif rest[:1] in ("%", "@", "`"):
         problem, hint = f"a text cannot begin with '{rest[0]}'", "put it in quotes"
     elif "mapping values are not allowed" in problem:
-        problem, hint = (
-            "a ':' where no key can stand",
-            "is the line above finished, and is this one indented like its neighbours? A text with ': ' needs quotes",
-        )
+        problem = "unexpected ':'"
+        hint = "check that the previous line is complete and the indentation is consistent; a text with ': ' needs quotes"
     elif "expected ',' or" in problem:
         hint = "a bracket or a comma is missing; inside [ ] and { } a text with , [ ] { } needs quotes"
     elif "tag handle" in problem or rest.startswith("!"):
-        problem, hint = "tags are not used here", "a text that begins with '!' needs quotes"
+        problem, hint = "tags are not supported", "a text that begins with '!' needs quotes"
     elif "could not find expected ':'" in problem:
         hint = "a key is followed by ': '"
     elif "block end" in problem or "expected <block end>" in problem or "did not find expected key" in problem:
-        hint = "is this line indented like its neighbours?"
+        hint = "indent the line like its neighbours"
     return Mistake(Place(source.file, line, column, source), f"this is not YAML: {problem}", hint)

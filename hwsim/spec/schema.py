@@ -1,4 +1,4 @@
-"""JSON Schema for editors, from the same dataclasses that read the files."""
+"""JSON Schema for editors, generated from the dataclasses that decode the files."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _WITH_UNIT: Final = rf"^{_NUMBER}\s*(?![eE][-+]?[0-9]+$)([A-Za-z%µμ]|1/)|\$[A-
 def json_schema(
     cls: type, *, header: str | None = None, ignore: Mapping[str, Any] | None = None, sourced: bool = False
 ) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a schema class.
+    """Return the JSON Schema (draft 2020-12) of a schema class.
 
     Args:
-        header: the value of the file's first line (`machine/1`), required if given.
-        ignore: keys that are read elsewhere (`kind`, `use`, `count`) and their schemas.
-        sourced: `source:` and `ref:` may stand in every mapping.
+        header: required value of the key `hwsim` (`machine/1`); None: no such key.
+        ignore: schemas of keys that are decoded elsewhere (`kind`, `use`, `count`).
+        sourced: whether every mapping may have `source:` and `ref:`.
     """
-    made = _Writer(sourced)
-    body = made.mapping(cls)
+    writer = _Writer(sourced)
+    body = writer.mapping(cls)
     body["properties"] = {**({"hwsim": {"const": header}} if header else {}), **(ignore or {}), **body["properties"]}
     if header:
         body["required"] = ["hwsim", *body.get("required", [])]
     out = {"$schema": "https://json-schema.org/draft/2020-12/schema", **body}
-    if made.definitions:
-        out["$defs"] = dict(sorted(made.definitions.items()))
+    if writer.definitions:
+        out["$defs"] = dict(sorted(writer.definitions.items()))
     return out
 
 
@@ -45,10 +45,10 @@ class _Writer:
         self.definitions: dict[str, Any] = {}
 
     def mapping(self, cls: type) -> dict[str, Any]:
-        properties = {each.key: self._field(each) for each in plan(cls)}
+        properties = {entry.key: self._field(entry) for entry in plan(cls)}
         if self.sourced:
             properties |= {"source": {"type": "string"}, "ref": {"type": "string"}}
-        required = [each.key for each in plan(cls) if each.required]
+        required = [entry.key for entry in plan(cls) if entry.required]
         doc = (inspect.getdoc(cls) or "").split("\n", 1)[0]
         out: dict[str, Any] = {"title": title(cls), "type": "object", "additionalProperties": False, "properties": properties}
         if doc and not doc.startswith(cls.__name__ + "("):
@@ -71,26 +71,26 @@ class _Writer:
             dimension = next((argument for argument in arguments[1:] if isinstance(argument, Dimension)), None)
             return self.value(arguments[0], bounds) if dimension is None else self._quantity(dimension)
         if origin in (Union, types.UnionType):
-            return {"anyOf": [{"type": "null"} if each is type(None) else self.value(each, bounds) for each in arguments]}
+            return {"anyOf": [{"type": "null"} if type_ is type(None) else self.value(type_, bounds) for type_ in arguments]}
         if origin is Literal:
             return {"anyOf": [{"enum": list(arguments)}, _EXPRESSION]}
         if origin is tuple:
             if arguments[-1] is Ellipsis:
                 element = self.value(arguments[0], dataclasses.replace(bounds, one_or_many=False))
-                many = {"type": "array", "items": element}
-                return {"anyOf": [element, many]} if bounds.one_or_many else {"anyOf": [many, _EXPRESSION]}
-            return {"type": "array", "prefixItems": [self.value(each, bounds) for each in arguments], "items": False}
+                array = {"type": "array", "items": element}
+                return {"anyOf": [element, array]} if bounds.one_or_many else {"anyOf": [array, _EXPRESSION]}
+            return {"type": "array", "prefixItems": [self.value(type_, bounds) for type_ in arguments], "items": False}
         if isinstance(origin, type) and issubclass(origin, Mapping):
             sources = {"properties": {"source": {"type": "string"}, "ref": {"type": "string"}}} if self.sourced else {}
             return {"type": "object", "additionalProperties": self.value(arguments[1], bounds)} | sources
         if annotation is Tree:
-            return {}  # decoded elsewhere, where its form is known
+            return {}  # decoded by another module
         if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
             name = annotation.__name__
             if name not in self.definitions:
-                self.definitions[name] = {}  # a schema may hold itself
+                self.definitions[name] = {}  # a schema may be recursive
                 self.definitions[name] = self.mapping(annotation)
-                if hasattr(annotation, "kind"):  # a part inside a part: `use:` may bring all of it
+                if hasattr(annotation, "kind"):  # a part inside a part: `use:` may supply all keys
                     self.definitions[name]["properties"]["use"] = {"type": "string"}
                     self.definitions[name].pop("required", None)
             return {"$ref": f"#/$defs/{name}"}
@@ -118,12 +118,12 @@ class _Writer:
 
 
 def _with_source(value: dict[str, Any]) -> dict[str, Any]:
-    """`{value: ..., source: datasheet, ref: "..."}`."""
+    """The schema of `{value: ..., source: datasheet, ref: "..."}`."""
     inner: dict[str, Any] = {key: {} for key in NUMBER_KEYS} | {"value": value}
     return {"type": "object", "required": ["value"], "additionalProperties": False, "properties": inner}
 
 
 def _has_unit(annotation: Any) -> bool:
     if get_origin(annotation) is Annotated:
-        return any(isinstance(each, Dimension) for each in get_args(annotation))
-    return any(_has_unit(get_argument) for get_argument in get_args(annotation))
+        return any(isinstance(argument, Dimension) for argument in get_args(annotation))
+    return any(_has_unit(argument_type) for argument_type in get_args(annotation))

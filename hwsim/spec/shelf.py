@@ -1,7 +1,7 @@
-"""Values that successive runs of one study share: they were worked out once and hold for equal inputs.
+"""Memo store for successive runs of one study: results of slow functions are reused for equal inputs.
 
-Nothing is shared by default. Inside `shared(shelf)` a function that takes long may look under its name for what it has found for
-the same inputs before. What it puts there must be a function of its inputs alone, so that a run is the same with and without.
+By default nothing is memoized. Inside `shared(shelf)`, a function can look up its earlier result for the same inputs. A memoized
+result must depend only on its inputs, so that a run is the same with and without the store.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 from hwsim.spec.tree import Tree
 
 Shelf = dict[str, dict[Any, Any]]
-MOST_KEPT: Final = 4  # results of one name
-MOST_BUILT: Final = 2  # results that hold a machine
-MANY: Final = 1 << 16  # rows of a column up to which results are kept
+MOST_KEPT: Final = 4  # memoized results per name
+MOST_BUILT: Final = 2  # memoized results that contain a machine
+MANY: Final = 1 << 16  # rows of a result up to which it is memoized
 _SHELF: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
@@ -28,7 +28,7 @@ _Found = TypeVar("_Found")
 
 @contextmanager
 def shared(shelf: Shelf) -> Iterator[None]:
-    """Share what is worked out inside through `shelf`."""
+    """Memoize results in `shelf` inside the context."""
     before = _SHELF.set(shelf)
     try:
         yield
@@ -37,7 +37,7 @@ def shared(shelf: Shelf) -> Iterator[None]:
 
 
 def sharing(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
-    """A function that makes several runs of much the same files, which share what is worked out."""
+    """Return the function with a memo store for all of its runs; an outer store is reused."""
 
     @wraps(function)
     def call(*arguments: _Given.args, **named: _Given.kwargs) -> _Found:
@@ -48,7 +48,7 @@ def sharing(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
 
 
 def shared_by(name: str) -> dict[Any, Any] | None:
-    """Values kept under this name; None where nothing is shared."""
+    """Return the memoized values of a name; None without a store."""
     shelf = _SHELF.get()
     return None if shelf is None else shelf.setdefault(name, {})
 
@@ -62,13 +62,15 @@ def once(
     most: int = MOST_KEPT,
     rows: int = 0,
 ) -> _Found:
-    """The result of `make` for these very objects, which are never changed; a study makes it once.
+    """Return the memoized result of `make` for these objects, compared by identity; the objects must be immutable.
 
     Args:
-        name: name of the results; equal objects have one result of a name.
-        also: values that the result depends on besides.
-        most: number of results that are kept, the latest in use.
-        rows: rows of its columns; above `MANY` nothing is kept.
+        name: name of the function in the store.
+        given: objects on which the result depends.
+        make: function without arguments that computes the result.
+        also: further values on which the result depends, compared by equality.
+        most: maximum number of results per name; the least recently used one is removed.
+        rows: rows of the result; above `MANY` it is not memoized.
     """
     results = shared_by(name) if rows <= MANY else None
     if results is None:
@@ -82,10 +84,13 @@ def once(
 
 
 def by_entry(name: str, tree: Tree, make: Callable[[str, Tree], _Found], given: tuple[object, ...] = ()) -> dict[str, _Found]:
-    """The result of `make` for each entry of a mapping; a study takes it from the latest mapping that had this very entry.
+    """Return the result of `make` for each entry of a mapping, memoized for entries that are identical to the latest mapping's.
 
     Args:
-        given: objects that the results depend on besides.
+        name: name of the function in the store.
+        tree: mapping.
+        make: function of key and entry.
+        given: further objects on which the results depend, compared by identity.
     """
     latest = shared_by(name)
     given_before, tree_before, earlier = latest[""] if latest else (given, tree, {})
@@ -103,10 +108,10 @@ _Stamp: TypeAlias = tuple[int, int, int, int] | None
 
 
 class Unchanged:
-    """Values that calls of a function share as long as the files that they read say the same.
+    """A memo store for successive calls that is valid while the files that they read are unchanged.
 
-    Each file is looked at before a call: one that has another size or time, or is another file, makes all be worked out anew.
-    A file that was written just before a call, or since, is not kept.
+    Before each call, size, modification time and inode of every file are compared; a difference clears the store. The store is
+    also cleared if a file was modified during the call or within two seconds before it.
     """
 
     def __init__(self) -> None:
@@ -115,26 +120,26 @@ class Unchanged:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Share what is worked out inside."""
-        began = time.time_ns()
+        """Memoize results inside the context."""
+        start_ns = time.time_ns()
         if any(_stamp(name) != stamp for name, stamp in self._stamps.items()):
             self._shelf, self._stamps = {}, {}
-        shelf, self._shelf = self._shelf, {}  # nothing is kept of a call that fails
+        shelf, self._shelf = self._shelf, {}  # a failed call leaves an empty store
         with shared(shelf):
             yield
         files = shelf.get("files", {})
         stamps = self._stamps | {name: _stamp(name) for name in files if name not in self._stamps}
-        if any(stamp is None or stamp[0] >= began - _TICK for stamp in stamps.values()):
+        if any(stamp is None or stamp[0] >= start_ns - _TICK for stamp in stamps.values()):
             self._shelf, self._stamps = {}, {}
         else:
             self._shelf, self._stamps = shelf, stamps
 
 
-_TICK: Final = 2_000_000_000  # ns: some file systems know times to two seconds
+_TICK: Final = 2_000_000_000  # ns; resolution of times on some file systems
 
 
 def _stamp(name: str) -> _Stamp:
-    """Time of the last change, size, and which file it is; None if there is none."""
+    """Modification time (ns), size, inode and device of a file; None if it does not exist."""
     try:
         status = Path(name).stat()
     except OSError:
@@ -143,7 +148,7 @@ def _stamp(name: str) -> _Stamp:
 
 
 def same(first: Tree, second: Tree) -> bool:
-    """Whether two trees have the same values from the same sources, at the same places."""
+    """Return whether two trees have equal values, sources and places."""
     if first is second:
         return True
     if first.origin != second.origin or first.place != second.place or type(first.value) is not type(second.value):

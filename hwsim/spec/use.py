@@ -1,7 +1,7 @@
-"""`use: NAME`: a part, machine, model or runtime from the library or another file; the keys next to it override, deeply.
+"""Resolution of `use: NAME`: merge a part, machine, model or runtime of the library or another file with overriding keys.
 
-Overrides are laid over the used file before that file's own parameters and `use:` are worked out, so a machine inside
-a machine can be given other parts and parameters from outside.
+Overrides are merged recursively, before the parameters and the `use:` of the used file are resolved, so that a machine can
+override parts and parameters of a machine inside it.
 """
 
 from __future__ import annotations
@@ -32,60 +32,60 @@ FORMATS: Final = {
     "prices": "prices/1",
 }
 _MAX_USES: Final = 100_000
-_FOR_ALL: Final = ("let", "source", "ref", "spread", "value", "kind")  # entries of a file that the others may hang on
-_MOST_KEPT: Final = 4  # files that runs of one study share, their parameters put in
-_PART_KEYS: Final = ("kind", "name", "notes", "class", "power", "price")  # what the file of a part says of itself
+_FOR_ALL: Final = ("let", "source", "ref", "spread", "value", "kind")  # entries of a file on which other entries may depend
+_MOST_KEPT: Final = 4  # memoized resolved files per study
+_PART_KEYS: Final = ("kind", "name", "notes", "class", "power", "price")  # keys of a part that it loses inside another part
 _OF_NUMBERS: Final = {"source", "ref"}  # keys next to the value of a number
 
 
 def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
-    """Whether a file begins with the expected format: `hwsim: machine/1`."""
+    """Return whether a file has the expected format (`hwsim: machine/1`); else add a mistake."""
     header = tree.get("hwsim")
     if not tree.is_mapping:
-        mistakes.add(tree.place, f"a file is a mapping, not {tree.what()}", f"its first line is 'hwsim: {expected}'")
+        mistakes.add(tree.place, f"expected a mapping, got {tree.what()}", f"its first line is 'hwsim: {expected}'")
     elif header is None:
-        mistakes.add(tree.place, "'hwsim' is missing", f"the first line says what the file is: 'hwsim: {expected}'")
+        mistakes.add(tree.place, "'hwsim' is missing", f"the first line is the format: 'hwsim: {expected}'")
     elif header.value != expected:
         formats = sorted(set(FORMATS.values()))
         if isinstance(header.value, str) and header.value in formats:
-            mistakes.add(header.place, f"this is a file '{header.value}', but '{expected}' is needed here")
+            mistakes.add(header.place, f"expected a file of format '{expected}', got '{header.value}'")
         else:
             near = did_you_mean(header.value, formats) if isinstance(header.value, str) else None
-            mistakes.add(header.place, f"{header.what()} is not a format that hwsim reads", near or f"write {expected}")
+            mistakes.add(header.place, f"{header.what()} is not a known format", near or f"write {expected}")
     else:
         return True
     return False
 
 
 def merge(base: Tree, over: Tree) -> Tree:
-    """`over` laid on `base`: mapping into mapping, key by key; scalars and lists replace, and know what they replaced.
+    """Return `base` with the overrides of `over`: mappings are merged by key; scalars and lists replace the base value.
 
-    A mapping laid on a list of named mappings changes the ones it names: `links: {fabric: {use: hdr200}}`. One without a name
-    goes by its kind, where no other is of it.
+    A mapping over a list of named mappings changes the named elements: `links: {fabric: {use: hdr200}}`. An element without a
+    name is selected by its kind, if the kind is unique.
     """
     if isinstance(base.value, dict) and isinstance(over.value, dict):
-        number = "value" in base.value  # a number with its source: a new value does not keep the old one's source
-        if "value" in over.value or (number and not over.value.keys() <= _OF_NUMBERS):  # nor do several numbers in its place
+        is_number = "value" in base.value  # a new value does not keep the source of the old one
+        if "value" in over.value or (is_number and not over.value.keys() <= _OF_NUMBERS):
             return laid(base, over)
         entries = dict(base.value)
-        for key, each in over.value.items():
-            entries[key] = merge(entries[key], each) if key in entries else each
+        for key, child in over.value.items():
+            entries[key] = merge(entries[key], child) if key in entries else child
         replaced = over.over or next((entries[key].over for key in over.value if entries[key].over is not None), None)
         return Tree(entries, over.place, {**base.keys, **over.keys}, over.origin, replaced)
     if isinstance(base.value, list) and isinstance(over.value, dict) and over.value:
-        kinds = [None if each.text("name") else each.text("kind") for each in base.value]
-        named = {kind: index for index, kind in enumerate(kinds) if kind and kinds.count(kind) == 1}
-        named |= {name: index for index, each in enumerate(base.value) if (name := each.text("name"))}
-        if all(key in named for key in over.value):
+        kinds = [None if child.text("name") else child.text("kind") for child in base.value]
+        index_of = {kind: index for index, kind in enumerate(kinds) if kind and kinds.count(kind) == 1}
+        index_of |= {name: index for index, child in enumerate(base.value) if (name := child.text("name"))}
+        if all(key in index_of for key in over.value):
             elements = list(base.value)
-            for key, each in over.value.items():
-                elements[named[key]] = merge(elements[named[key]], each)
+            for key, child in over.value.items():
+                elements[index_of[key]] = merge(elements[index_of[key]], child)
             return replace(base, value=elements)
     return laid(base, over)
 
 
 def laid(base: Tree, over: Tree) -> Tree:
-    """`over` in the place of `base`, which it remembers, behind what it replaced before; the same number changes nothing."""
+    """Return `over` with `base` as its innermost replaced value; an equal number leaves `base` unchanged."""
     if over.over is not None:
         return Tree(over.value, over.place, over.keys, over.origin, laid(base, over.over))
     new, old = (None if over.is_mapping or over.origin is not None else over.quantity), base.quantity
@@ -95,19 +95,19 @@ def laid(base: Tree, over: Tree) -> Tree:
 
 
 def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: frozenset[str] = KEPT) -> Tree:
-    """The tree of a file with its parameters put in and every `use:` in it followed.
+    """Return the tree of a file with parameters substituted and every `use:` merged.
 
     Args:
-        kind: what the file is; a `use:` at the top takes another of the kind.
-        kept: names that are known only later, and stay as they are; of a machine there are none.
+        kind: kind of the file, and of the file of a `use:` at its top level.
+        kept: names whose values are known only later, which remain in the tree; ignored for a machine.
     """
     earlier: dict[Any, tuple[Tree, Tree]] | None = shared_by("resolved")
     if earlier is not None and (before := earlier.get((id(tree), kind, kept))) is not None:
         return before[1]
-    already, resolved = len(mistakes), _by_entry(tree, kind, kept)
+    mistake_count, resolved = len(mistakes), _by_entry(tree, kind, kept)
     if resolved is None:
         resolved = _Resolver(mistakes, kept).whole(tree, kind, ())
-    if earlier is not None and len(mistakes) == already:
+    if earlier is not None and len(mistakes) == mistake_count:
         while len(earlier) >= _MOST_KEPT:
             del earlier[next(iter(earlier))]
         earlier[id(tree), kind, kept] = tree, resolved
@@ -115,27 +115,27 @@ def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: froz
 
 
 def _by_entry(tree: Tree, kind: str, kept: frozenset[str]) -> Tree | None:
-    """The same, entry by entry: those that runs of a study have alike are resolved once. None where that is not enough.
+    """Resolve a file entry by entry, memoized for equal entries of a study's runs; None if that is not possible.
 
-    An entry hangs on itself and on what a file says for all of them: its parameters and its sources.
+    An entry depends on itself and on the parameters and sources of the file.
     """
     let = tree.get("let")
     if shared_by("entries") is None or not isinstance(tree.value, dict) or "use" in tree.value:
         return None
-    if let is not None and not (isinstance(let.value, dict) and all(_is_plain(each) for each in let.value.values())):
-        return None  # the size of parameters that are lists counts for the file as a whole
+    if let is not None and not (isinstance(let.value, dict) and all(map(_is_plain, let.value.values()))):
+        return None  # list parameters count towards the size of the entire file
     common: dict[str, Tree] = {key: tree.value[key] for key in _FOR_ALL if key in tree.value}
 
-    def alone(key: str, entry: Tree) -> tuple[Tree | None, int]:
+    def resolve_entry(key: str, entry: Tree) -> tuple[Tree | None, int]:
         resolver = _Resolver(Mistakes(), kept)
-        inside = {each: it for each, it in common.items() if each != "let" or mentions(entry)} | {key: entry}
+        inside = {name: value for name, value in common.items() if name != "let" or mentions(entry)} | {key: entry}
         resolved = resolver.whole(Tree(inside, tree.place, tree.keys, tree.origin), kind, ())
         return None if len(resolver.mistakes) else resolved.get(key), resolver.uses
 
-    results = by_entry(f"entries of a {kind}", tree, alone, (*common.values(), kept))
+    results = by_entry(f"entries of a {kind}", tree, resolve_entry, (*common.values(), kept))
     entries = {key: resolved for key, (resolved, _) in results.items() if resolved is not None}
     if len(entries) < len(results) or sum(uses for _, uses in results.values()) > _MAX_USES:  # integers
-        return None  # all mistakes of a file are found together
+        return None  # report all mistakes of the file together
     let = entries.pop("let", None)
     inside = tree.having(entries)
     return inside if let is None else inside.put("let", let)
@@ -146,7 +146,7 @@ def _is_plain(tree: Tree) -> bool:
 
 
 def used(tree: Tree, kind: str) -> Tree | None:
-    """The file behind a mapping's `use:`, as it is written; None without one. Raises SpecError."""
+    """Return the tree of the file that a mapping's `use:` names; None without `use:`. Raise SpecError."""
     name = tree.get("use")
     if name is None or not isinstance(name.value, str):
         return None
@@ -154,7 +154,7 @@ def used(tree: Tree, kind: str) -> Tree | None:
 
 
 def readable(tree: Tree, kind: str) -> Tree | None:
-    """The same; None also if there is no such file, or it cannot be read."""
+    """Return the tree of the file that a mapping's `use:` names; None if it cannot be read."""
     name = tree.get("use")
     if name is None or not isinstance(name.value, str) or located(kind, name.value, name.place.folder) is None:
         return None
@@ -173,7 +173,7 @@ class _Resolver:
         self.known: dict[tuple[Path, str], Tree | None] | None = shared_by("used")
 
     def whole(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> Tree:
-        """A file or what was made of one: its own use first, its parameters, then the uses inside."""
+        """Resolve a file: first its own `use:`, then its parameters, then the `use:` of its entries."""
         tree, path = self._follow(with_origins(tree), kind, path)
         kept = () if kind == "machine" else self.kept
         names = parameters(tree.get("let"), self.mistakes, kept=kept)
@@ -183,11 +183,11 @@ class _Resolver:
 
     def _children(self, tree: Tree, path: tuple[Path, ...]) -> Tree:
         if self.depth >= MAX_DEPTH:
-            self.mistakes.add(tree.place, f"nested more than {MAX_DEPTH} levels deep, files used included")
+            self.mistakes.add(tree.place, f"nested more than {MAX_DEPTH} levels deep, including used files")
             return tree
         self.depth += 1
         if isinstance(tree.value, dict):
-            inside = tree.text("kind") not in (None, "machine")  # of a part: `memory: {use: ddr4-3200}` is no part of its own
+            inside = tree.text("kind") not in (None, "machine")  # `memory: {use: ddr4-3200}` of a part is not a part
             entries = dict(tree.value)
             for key, child in tree.value.items():
                 if key != "let" and isinstance(child.value, dict | list):
@@ -205,15 +205,15 @@ class _Resolver:
         return part.without(*_PART_KEYS) if inside else part
 
     def _follow(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> tuple[Tree, tuple[Path, ...]]:
-        """The tree with the file it uses laid under it, and with the one that file uses, and so on."""
+        """The tree merged with the file that it uses, recursively."""
         first = tree.get("use")
         while (name := tree.get("use")) is not None:
             self.uses += 1
             if not isinstance(name.value, str):
-                self.mistakes.add(name.place, f"'use' is followed by a name, not {name.what()}")
+                self.mistakes.add(name.place, f"`use`: expected a name, got {name.what()}")
                 break
             if self.uses > _MAX_USES or len(path) > 50:
-                self.mistakes.add(name.place, "too many files use one another")
+                self.mistakes.add(name.place, "too many nested `use:`")
                 break
             try:
                 file = find(kind, name.value, name.place.folder, name.place)
@@ -221,8 +221,8 @@ class _Resolver:
                 self.mistakes.extend(error.mistakes)
                 break
             if file.resolve() in path:
-                circle = " -> ".join(each.stem for each in (*path, file.resolve()))
-                self.mistakes.add(name.place, f"files use one another in a circle: {circle}")
+                cycle = " -> ".join(file_.stem for file_ in (*path, file.resolve()))
+                self.mistakes.add(name.place, f"`use` forms a cycle of files: {cycle}")
                 break
             path = (*path, file.resolve())
             base = self._file(file, kind)

@@ -1,6 +1,6 @@
-"""Warnings: what was accepted and is probably not meant, or cannot be built. Each has a code that a script can test.
+"""Warnings about valid input that is probably unintended, or that the machine cannot do; each has a code for scripts.
 
-A run goes on with its warnings. A question without an answer is a mistake (`hwsim.spec.mistakes`).
+A run continues after a warning. Invalid input is a mistake (`hwsim.spec.mistakes`).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ CODES: Final = (
     "runtime-replaced", "services-stuck", "set-in-both", "slower-than-slot", "stall-loses-nothing", "still-filling",
     "timeout-too-short", "tokens-gathered", "unlike-provenance", "wider-format", "working-set-too-large",
 )  # fmt: skip
-"""docs/warnings.md says what each means."""
+"""Codes of all warnings; docs/warnings.md explains them."""
 EXCEEDS: Final = frozenset({"disk-overfull", "overloaded", "power-over-budget", "services-stuck", "working-set-too-large"})
-"""Codes of runs that use more of something than the machine has: such a machine cannot do what was simulated."""
+"""Codes of runs that exceed a capacity of the machine, which therefore cannot do what was simulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warning:
-    """A statement that is accepted but probably not meant.
+    """A warning about valid input that is probably unintended.
 
     Args:
         code: one of `CODES`.
-        text: what was found, in one line.
-        place: where it stands; None if it stands in no single place of a file.
+        text: finding in one line.
+        place: position in a file; None without a single position.
 
     >>> print(Warning("power-over-budget", "its parts draw up to 2.8 kW, but its supply gives 2 kW"))
     power-over-budget: its parts draw up to 2.8 kW, but its supply gives 2 kW
@@ -47,22 +47,22 @@ class Warning:
 
     @property
     def exceeds(self) -> bool:
-        """Whether the machine has less of something than the run uses."""
+        """Whether the run exceeds a capacity of the machine."""
         return self.code in EXCEEDS
 
     @property
     def message(self) -> str:
-        """The text after its place."""
+        """Text with the place in front."""
         return f"{self.place}: {self.text}" if self.place is not None and self.place.file else self.text
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The warning for JSON: code, text, place ("file:line:column" or null)."""
+        """Return the warning for JSON: code, text, place ("file:line:column" or null)."""
         return {"code": self.code, "text": self.text, "place": str(self.place) if self.place and self.place.file else None}
 
 
 def different(*groups: Iterable[Warning]) -> tuple[Warning, ...]:
-    """All warnings of the groups in their order, each once."""
-    return tuple(dict.fromkeys(each for group in groups for each in group))
+    """Return the warnings of all groups in order, without duplicates."""
+    return tuple(dict.fromkeys(warning for group in groups for warning in group))

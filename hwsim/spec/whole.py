@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: a graph of gigabytes takes a while, and a kill comes when it likes."""
+"""Atomic writing of files: an interrupted write leaves the old file unchanged."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A file to write to, in the same folder; it takes the place of `path` at the end, or is removed after a failure.
+    """Yield a temporary file in the same folder that replaces `path` at the end, or is removed after a failure.
 
-    A link is followed; what is no regular file (a pipe, a terminal) is written to as it comes. A file that is replaced keeps
-    its permissions.
+    Symbolic links are followed. Anything but a regular file (a pipe, a terminal) is written directly. A replaced file keeps its
+    permissions.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():

@@ -1,7 +1,7 @@
-"""Values and trees as YAML: a value on one line, and a tree as the text that it was read from with single values replaced.
+"""YAML writer: a value on one line, and a changed tree as its original text with single values replaced.
 
 flow({"rank": 512, "of": ["q", "k"]})       # {rank: 512, of: [q, k]}
-edited(text, before, after)                 # written anew where more than single values differ
+edited(text, before, after)                 # a new text if more than single values differ
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from hwsim.spec.reading import is_text, read_text
 from hwsim.spec.tree import Tree
 
 WIDTH: Final = 130
-LARGE: Final = 1e6  # numbers that are written with an exponent
+LARGE: Final = 1e6  # magnitude from which floats have an exponent
 _SPECIAL: Final = frozenset("#:{}[],&*!|>'\"%@`\n\t")
 _QUOTED: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"\\]|\\.)*\"""")
-_BRACES: Final = re.compile(r"""\{(?:[^{}"']|'[^']*'|"[^"]*")*\}""")  # a number with its source
+_BRACES: Final = re.compile(r"""\{(?:[^{}"']|'[^']*'|"[^"]*")*\}""")  # a number with a source
 _IN_LINE: Final = re.compile(r"[^,\[\]{}#\n]*[^,\[\]{}#\s]")  # a plain scalar inside brackets
 _PLAIN: Final = re.compile(r"(?:[^#\n]|(?<=\S)#)*?(?=\s+#|\s*$)", re.MULTILINE)
 
 
 def flow(value: object) -> str:
-    """A value on one line.
+    """Return a value in flow style on one line.
 
     >>> flow({"rank": 512, "of": ["q", "k"], "gated": True}), flow("a: b"), flow("2024")
     ('{rank: 512, of: [q, k], gated: true}', '"a: b"', '"2024"')
     """
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{scalar(key)}: {flow(held)}" for key, held in value.items()) + "}"
+        return "{" + ", ".join(f"{scalar(key)}: {flow(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(flow, value)) + "]"
     return scalar(value)
 
 
 def scalar(value: object) -> str:
-    """A text, number or constant that is read again as it is, also inside brackets and as a key."""
+    """Return a scalar that YAML parses to the same value, also inside brackets and as a key."""
     match value:
         case None:
             return "null"
@@ -51,7 +51,7 @@ def scalar(value: object) -> str:
             return value if _plain(value) else json.dumps(value, ensure_ascii=False)
         case float() if abs(value) >= LARGE:
             digits, _, power = f"{Decimal(repr(value)).normalize():E}".partition("E")
-            return f"{digits if '.' in digits else digits + '.0'}e{int(power):+}"  # as YAML 1.1 knows a number
+            return f"{digits if '.' in digits else digits + '.0'}e{int(power):+}"  # valid in YAML 1.1
         case _:
             return str(value)
 
@@ -63,7 +63,7 @@ def _plain(text: str) -> bool:
 
 
 def edited(text: str, before: Tree, after: Tree) -> str:
-    """The text that says `after` instead of `before`, which was read from it; its comments stay if only single values differ."""
+    """Return the text of `before`, changed to the content of `after`; comments remain if only single values differ."""
     if before is after:
         return text
     lines = text.split("\n")
@@ -77,22 +77,22 @@ def edited(text: str, before: Tree, after: Tree) -> str:
         token = (_BRACES if row.startswith("{") else _QUOTED).match(row) or (_IN_LINE if is_in_line else _PLAIN).match(row)
         if token is not None:
             lines[line] = lines[line][:column] + scalar(new.value) + row[token.end() :]
-    gone = [before.key_place(key).line - 1 for key in dict(before.items()) if after.get(key) is None]
-    for line in sorted(gone, reverse=True):
+    removed = [before.key_place(key).line - 1 for key in dict(before.items()) if after.get(key) is None]
+    for line in sorted(removed, reverse=True):
         end = next((index for index in range(line + 1, len(lines)) if lines[index][:1].strip()), len(lines))
         lines[line:end] = []
-    made = "\n".join(lines).rstrip("\n") + "\n"
-    return made if _says(made, after) else written(after)
+    result = "\n".join(lines).rstrip("\n") + "\n"
+    return result if _has_content(result, after) else written(after)
 
 
 def written(tree: Tree) -> str:
-    """A tree as YAML, in the order of its keys."""
+    """Return a tree as YAML, in order of its keys."""
     plain = tree.plain()
     text = yaml.safe_dump(plain, sort_keys=False, width=WIDTH, allow_unicode=True, default_flow_style=None)
-    return text if _says(text, tree) else json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+    return text if _has_content(text, tree) else json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
 
 
-def _says(text: str, tree: Tree) -> bool:
+def _has_content(text: str, tree: Tree) -> bool:
     try:
         return bool(read_text(text).plain() == tree.plain())
     except SpecError:
@@ -100,7 +100,7 @@ def _says(text: str, tree: Tree) -> bool:
 
 
 def _changes(before: Tree, after: Tree) -> Iterator[tuple[Tree, Tree] | None]:
-    """Scalars that differ; None for what is there in one of both only."""
+    """Pairs of scalars that differ; None for any other difference."""
     if before is after:
         return
     if isinstance(before.value, dict) and isinstance(after.value, dict):

@@ -1,4 +1,4 @@
-"""Workloads: programs, trainings, services and pipelines in YAML, lowered to op graphs; op graphs built in Python.
+"""Workloads: programs, trainings, services and pipelines in YAML, and their translation to op graphs.
 
 workload = read_workload(read("workload.yaml"), mistakes)
 graph = lower(workload, machine, mistakes)

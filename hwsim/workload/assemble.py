@@ -1,4 +1,4 @@
-"""What the emitters wrote becomes blocks, edges and buffers of the graph, and barriers between programs become ties."""
+"""Conversion of emitted chunks to blocks, edges and buffers of the graph, and of barriers between programs to ties."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hwsim.workload.thread import Chunk, Ref
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A barrier in one group of programs: where it arrives and where it is released, `times` times."""
+    """A barrier of one group of programs: its arrival and release, `times` times."""
 
     arrive: OpRef
     release: OpRef
@@ -24,7 +24,7 @@ class Meeting:
 
 
 def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meeting]]:
-    """Append the blocks and buffers of one group; its shared barriers in program order."""
+    """Append the blocks and buffers of one group; return its shared barriers in program order."""
     numbers: dict[int, int] = {}  # chunk -> block
     for number, chunk in enumerate(emitter.chunks):
         loop = emitter.loops.get(number)
@@ -40,7 +40,7 @@ def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meetin
 
 
 def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], number: int, chunk: Chunk) -> int:
-    """A stretch that runs once."""
+    """Append a chunk that runs once."""
     inside = [(ref[1], to, 0) for to, refs in enumerate(chunk.after) for ref in refs if ref[0] == number]
     block_number = _add(builder, chunk, inside, 1)
     _tie(builder, numbers, number, block_number, chunk)
@@ -48,7 +48,7 @@ def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], number: int, chun
 
 
 def _add_loop(builder: GraphBuilder, numbers: dict[int, int], number: int, chunk: Chunk, again: Chunk, loop: Loop) -> int:
-    """A stretch that runs often: `chunk` is its first iteration, `again` the second and every later one."""
+    """Append a loop: `chunk` is its first iteration, `again` represents all later iterations."""
     inside = [(ref[1], to, number + 1 - ref[0]) for to, refs in enumerate(again.after) for ref in refs if ref[0] >= number]
     if not chunk.rows:
         return -1
@@ -71,7 +71,7 @@ def _tie(builder: GraphBuilder, numbers: dict[int, int], number: int, block_numb
 
 
 def _add_buffers(builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int], number: int, chunk: Chunk) -> None:
-    """The buffers that lose their names in a chunk; the second iteration of a loop speaks for all later ones."""
+    """Append the buffers that are replaced in a chunk; the second iteration of a loop represents all later ones."""
     block_number, loop = numbers.get(number, -1), emitter.loops.get(number)
     later = loop is not None and loop.first != number
 
@@ -110,7 +110,7 @@ def _meetings(emitter: Emitter, numbers: dict[int, int], arrivals: Iterable[tupl
 
 
 def tie_meetings(builder: GraphBuilder, groups: list[list[Meeting]]) -> None:
-    """Everyone's k-th arrival before everyone's k-th release; the first group's release passes it on."""
+    """Tie the k-th arrival of every group to the k-th release of every group, through the release of the first group."""
     for meeting in zip(*groups, strict=True):
         hub, *members = meeting
         mode = PAIRED if hub.times > 1 else LAST

@@ -1,4 +1,4 @@
-"""Barriers between programs: who names them, and programs that would wait for each other for ever."""
+"""Barriers between programs: detection of deadlocks."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from hwsim.workload.reading import Group
 
 
 def refuse_missing(groups: Sequence[Group], emitters: Sequence[Emitter], shared: frozenset[str]) -> None:
-    """Raise NeverArrives for a barrier that one program reaches more often than another."""
+    """Raise NeverArrives if one program reaches a barrier more often than another."""
     for name in sorted(shared):
         counts = {}
         for group, emitter in zip(groups, emitters, strict=True):
             if (barrier := barriers_of(group).get(name)) is not None:
                 counts[group.name] = (emitter.meetings(name), barrier)
-        most = max(counts, key=lambda each: counts[each][0])
+        other = max(counts, key=lambda program: counts[program][0])
         for program, (count, barrier) in counts.items():
-            if count < counts[most][0]:
-                message = f"program '{program}' comes to the barrier '{name}' {count} times, '{most}' {counts[most][0]} times"
-                raise NeverArrives([Mistake(barrier.place, message, f"'{most}' would wait there for ever")])
+            if count < (max_count := counts[other][0]):
+                message = f"deadlock: program '{program}' reaches barrier '{name}' {count} times, '{other}' {max_count} times"
+                raise NeverArrives([Mistake(barrier.place, message, "all programs must reach a barrier equally often")])
 
 
 def refuse_crossed(groups: Sequence[Group], emitters: Sequence[Emitter], shared: frozenset[str]) -> None:
-    """Raise NeverArrives for programs that come to the same barriers in different orders."""
-    before: dict[tuple[str, int], dict[tuple[str, int], int]] = {}  # a meeting -> meetings just before it, and whose they are
+    """Raise NeverArrives if programs reach the same barriers in different orders."""
+    before: dict[tuple[str, int], dict[tuple[str, int], int]] = {}  # meeting -> previous meeting -> number of the program
     for number, emitter in enumerate(emitters):
         met = [
             (chunk, arrival, (name, time))
@@ -40,9 +40,9 @@ def refuse_crossed(groups: Sequence[Group], emitters: Sequence[Emitter], shared:
     try:
         TopologicalSorter(before).prepare()
     except CycleError as error:
-        circle: list[tuple[str, int]] = error.args[1]  # each comes before the next one
+        circle: list[tuple[str, int]] = error.args[1]  # in order: each meeting precedes the next
         orders = [(first[0], second[0], groups[before[second][first]]) for first, second in pairwise(circle)]
-        orders_met = ", ".join(f"'{group.name}' comes to '{first}' before '{second}'" for first, second, group in orders)
+        orders_met = ", ".join(f"'{group.name}' reaches '{first}' before '{second}'" for first, second, group in orders)
         place = barriers_of(orders[0][2])[orders[0][0]].place
-        hint = "programs that share barriers come to them in one order, or wait for ever"
-        raise NeverArrives([Mistake(place, f"crossed barriers: {orders_met}", hint)]) from None
+        hint = "all programs must reach their common barriers in the same order"
+        raise NeverArrives([Mistake(place, f"deadlock: crossed barriers: {orders_met}", hint)]) from None

@@ -1,4 +1,4 @@
-"""Check a workload's statements without a machine: mistakes, and what is valid but probably not meant."""
+"""Checks of a workload's statements without a machine: mistakes, and warnings for probable typing errors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hwsim.workload.file import Workload
 from hwsim.workload.reading import STATEMENTS
 from hwsim.workload.unheeded import refuse_statement
 
-_ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
+_ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # values for any program of an `each`
 _MAKES: Final = ("writes", "updates")
 
 
 def check_statements(workload: Workload, mistakes: Mistakes) -> None:
-    """Note every mistake in the statements that needs no machine to be seen."""
+    """Add every mistake in the statements that is visible without a machine."""
     for statements in _programs(workload).values():
         for tree in _all(statements):
             check_op(tree, mistakes)
@@ -27,7 +27,7 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
 
 
 def suspicions(workload: Workload) -> tuple[Warning, ...]:
-    """Warnings: a value read under a name that is nearly another's, a barrier that only one program names."""
+    """Return warnings for values read under a misspelt name, and for barriers that only one program names."""
     warnings: list[Warning] = []
     programs = _programs(workload)
     for statements in programs.values():
@@ -35,9 +35,9 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
         made = {name for inner in ops for key in _MAKES for name in _names(inner.get(key))}
         for inner in ops:
             for name in _names(inner.get("reads")):
-                near = [] if name in made else [each for each in sorted(made) if _slip(name, each)]
+                near = [] if name in made else [other for other in sorted(made) if _is_slip(name, other)]
                 if near:
-                    text = f"nothing makes '{name}', which is read; did you mean '{near[0]}'?"
+                    text = f"no op writes the value '{name}' that is read here; did you mean '{near[0]}'?"
                     warnings.append(Warning("nothing-makes-it", text, (inner.get("reads") or inner).place))
     if len(programs) > 1:
         barriers: dict[str, list[str]] = {}
@@ -46,16 +46,16 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
             for name in sorted({inner.text("name") or "" if inner.is_mapping else str(inner.value) for inner in met}):
                 barriers.setdefault(name, []).append(program)
         warnings += [
-            Warning("lone-barrier", f"only program '{who[0]}' names the barrier '{name}'")
-            for name, who in sorted(barriers.items())
-            if len(who) == 1
+            Warning("lone-barrier", f"only program '{names[0]}' names barrier '{name}', so the barrier has no effect")
+            for name, names in sorted(barriers.items())
+            if len(names) == 1
         ]
         warnings += _collectives_apart(programs, [name for name, tree in _named(workload).items() if not tree.is_mapping])
     return different(warnings, *(door(key).suspicions(workload) for key in workload.doors))
 
 
 def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence[str]) -> Iterator[Warning]:
-    """Collectives that several programs issue alike; each program alone speaks for all devices, so each does it all."""
+    """Collectives that several single programs issue: each program represents all devices, so the bytes move several times."""
     issuers: dict[tuple[str, ...], dict[str, Tree]] = {}
     for program in alone:
         for tree in _all(programs[program]):
@@ -66,13 +66,14 @@ def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence
     for (kind, name, *among), by_program in issuers.items():
         if len(by_program) > 1:
             exchange = f"{kind} '{name}'" if name else kind
-            who = f"programs {', '.join(repr(each) for each in by_program)} each do their own {exchange} among {', '.join(among)}"
-            text = f"{who}: {len(by_program)} exchanges of all bytes; `each: [{', '.join(among)}]` makes it one"
+            names = ", ".join(repr(program) for program in by_program)
+            text = f"programs {names} run {len(by_program)} separate collectives ({exchange}) among {', '.join(among)}; "
+            text += f"for a single collective, write one program with `each: [{', '.join(among)}]`"
             yield Warning("collectives-apart", text, next(iter(by_program.values())).place)
 
 
 def _named(workload: Workload) -> Mapping[str, Tree]:
-    """The programs by name; "" for the only one."""
+    """The programs by name; a single program has the name ""."""
     return {"": workload.program} if workload.program is not None else workload.programs or {}
 
 
@@ -93,7 +94,7 @@ def _items(tree: Tree) -> list[tuple[str, Tree]]:
 
 
 def _all(statements: tuple[Tree, ...]) -> Iterator[Tree]:
-    """Every statement, those inside others too."""
+    """Every statement, including nested ones."""
     for tree in statements:
         yield tree
         for kind, inner in _items(tree):
@@ -102,7 +103,7 @@ def _all(statements: tuple[Tree, ...]) -> Iterator[Tree]:
 
 
 def _names(tree: Tree | None) -> tuple[str, ...]:
-    """The names a key of values holds."""
+    """The names in the value of a key."""
     if tree is None:
         return ()
     if isinstance(tree.value, dict):
@@ -111,8 +112,8 @@ def _names(tree: Tree | None) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
 
 
-def _slip(first: str, second: str) -> bool:
-    """Letters swapped, or one missing or too many; x_cpu and y_cpu are two names."""
+def _is_slip(first: str, second: str) -> bool:
+    """Whether the names differ by swapped letters or by one missing letter; x_cpu and y_cpu are different names."""
     short, long = sorted((first, second), key=len)
     if len(long) < 4 or len(long) - len(short) > 1:
         return False
@@ -122,10 +123,10 @@ def _slip(first: str, second: str) -> bool:
 
 
 def check_op(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:
-    """Note every mistake of a statement, or of an op of a stage."""
+    """Add every mistake of a statement, or of an op of a pipeline stage."""
     items = _items(tree)
     if len(items) != 1:
-        mistakes.add(tree.place, f"a statement is a mapping of one key, such as `wait: all`, not {tree.what()}")
+        mistakes.add(tree.place, f"expected a statement with one key, such as `wait: all`, got {tree.what()}")
         return
     [(kind, inner)] = items
     cls: Any = OPS.get(kind) or (None if of_stage else STATEMENTS.get(kind))
@@ -134,21 +135,21 @@ def check_op(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:
         mistakes.add(tree.key_place(kind), f"there is no {noun} '{kind}'", did_you_mean(kind, kinds))
         return
     if not inner.is_mapping and (kind in ("wait", "barrier") or issubclass(cls, FetchOp)):
-        return  # a name is all there is
+        return  # short form: only a name
     refuse_statement(kind, inner, mistakes)
     decode(substitute(inner, _ANYONE, mistakes, keep=()), cls, mistakes)
 
 
 def _check_waits(statements: list[Tree], mistakes: Mistakes) -> None:
-    """Names that are waited for, or come after, are names of something."""
+    """Add a mistake for each unknown name in `wait` and `after`."""
     ops = [(kind, inner) for tree in statements for kind, inner in _items(tree) if kind not in ("wait", "barrier", "repeat")]
     op_names = {inner.text("name") or kind for kind, inner in ops}
     values = {name for _, inner in ops for key in _MAKES for name in _names(inner.get(key))}
     for tree in statements:
         for kind, inner in _items(tree):
-            named = (inner.get("name") if inner.is_mapping else inner) if kind == "wait" else inner.get("after")
-            for name in _names(named):
+            mention = (inner.get("name") if inner.is_mapping else inner) if kind == "wait" else inner.get("after")
+            for name in _names(mention):
                 if name not in op_names and not (kind == "wait" and (name in values or name == "all")) and "$" not in name:
-                    place = named.place if named else tree.place
-                    noun, among = ("op or value", op_names | values) if kind == "wait" else ("op", op_names)
-                    mistakes.add(place, f"there is no {noun} called '{name}'", did_you_mean(name, among))
+                    place = mention.place if mention else tree.place
+                    noun, known = ("op or value", op_names | values) if kind == "wait" else ("op", op_names)
+                    mistakes.add(place, f"there is no {noun} called '{name}'", did_you_mean(name, known))

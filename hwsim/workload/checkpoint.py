@@ -1,16 +1,16 @@
-"""Checkpoints: the state of a model, copied to the host's memory where it is on a GPU, and written to a disk.
+"""Two-phase checkpoints: the state of a model is copied from GPU memory to host memory and written to storage.
 
-    sync    the training waits for both: it loses copy + write at each checkpoint
+    sync    the training waits for copy and write at each checkpoint
 
-    async   the training waits for the copy alone, while the write goes on: it loses the copy, as long as the write before has
-            ended, for there is one buffer in the host's memory
+    async   the training waits only for the copy, unless the previous write has not ended: host memory contains one buffer
 
-A training writes with all its nodes at once, each a part: the write takes as long as the storage takes for all bytes, or the
-links and cards of a node for its part, whatever is longer. Storage that is outside of the machine has a bandwidth, and each node
-reaches it at the rate of its network cards.
+All nodes of a training write their parts concurrently. The write time is the maximum of the time of the storage for all bytes and
+of the time of a node's links and NICs for its part. Storage outside the machine has a bandwidth, and each node reaches it at the
+bandwidth of its NICs.
 
 Source: the two-phase checkpoints of Nicolae et al., "DeepFreeze" (CCGrid 2020) and Mohan et al., "CheckFreq" (FAST 2021).
-**Range**: all nodes at once read a checkpoint back, each its part; the network brings copies to the others, as in a step.
+**Range**: all nodes read a checkpoint back concurrently, each its part; replicas receive their copies over the network, as in a
+step.
 """
 
 from __future__ import annotations
@@ -34,40 +34,45 @@ from hwsim.units import Bytes
 
 COPY: Final = "checkpoint copy"
 WRITE: Final = "checkpoint"
-MANY: Final = 2_000  # capacities of one op, above which the first node's, and the slowest, are enough
+MANY: Final = 2_000  # capacities of one op above which only those of the first node and the slowest one are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """Keys of every `checkpoint:`, the way the state of a model is written."""
+    """A base of the keys of every `checkpoint:`: how the state of a model is written."""
 
     mode: Literal["sync", "async"] = field(
-        "sync: training waits until it is written; async: only until it is copied to the host's memory", default="sync"
+        "`sync`: training waits until the checkpoint is written; `async`: only until it is copied to host memory", default="sync"
     )
-    request: Bytes = field("bytes of one write", default=16e6, exclusive_minimum=0.0)
-    depth: int = field("writes in flight at once", default=8, minimum=1)
+    request: Bytes = field("size of one write request", default=16e6, exclusive_minimum=0.0)
+    depth: int = field("queue depth: write requests in flight", default=8, minimum=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """The two parts of a checkpoint; no copy where the state is in the host's memory already."""
+    """A checkpoint of one program: copy (None if the state is already in host memory) and write."""
 
     copy: Placed | None
     write: Placed
 
     def lost(self, rates: Mapping[str, float], *, waits_for_write: bool) -> float:
-        """Seconds for which the training waits, alone on the machine."""
+        """Return the time for which the training waits (s), without contention."""
         parts = [self.copy, self.write if waits_for_write else None]
         return math.fsum(part.cost.demand.alone(rates) if part.cost else part.time for part in parts if part is not None)
 
 
 def saving(scope: Scope, size: float, source: str, target: str, *, request: float = 16e6, depth: int = 8) -> Saving:
-    """The way of `size` bytes in the memory of the device `source` to the disk `target`, through the program's host.
+    """Return the ops of a checkpoint from a device to a disk, through the program's host.
 
-    request: bytes of one write.  depth: writes in flight.
+    Args:
+        size: size of the state (bytes).
+        source: device that contains the state.
+        target: disk.
+        request: size of one write request (bytes).
+        depth: write requests in flight.
 
     Raises:
-        UnknownName, CannotPlace, NoRoute: as the machine says.
+        UnknownName, CannotPlace, NoRoute: a name or route does not exist on the machine.
     """
     host, memory = scope.thread, scope.one(source) if source else scope.thread
     copied = Copy(source=memory, target=host, bytes=size).lower(scope) if host and scope.kind(memory) == "gpu" else None
@@ -76,15 +81,17 @@ def saving(scope: Scope, size: float, source: str, target: str, *, request: floa
     return Saving(copied, write)
 
 
-# ---- of all nodes at once
+# ---- concurrent checkpoints of all nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """The storage that a training writes its checkpoints to: exactly one of the three.
+    """A storage of checkpoints, with exactly one of three keys.
 
-    target: disks of the machine, as a node calls them.  bandwidth: of storage outside of the machine, all nodes together, B/s.
-    seconds: what a write takes, as stated.
+    Args:
+        target: disks of the machine, by the name that a node uses.
+        bandwidth: aggregate bandwidth of storage outside the machine (B/s).
+        seconds: stated duration of a write (s).
     """
 
     target: str = ""
@@ -99,14 +106,14 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A checkpoint that many nodes write at once; read: the same bytes back to where they came from."""
+    """A checkpoint that many nodes write concurrently: copy, write, and read of the same bytes on a restart."""
 
     copy: Cost | None
     write: Cost
     read: Cost
 
     def seconds(self, rates: Mapping[str, float]) -> tuple[float, float, float]:
-        """(copy, write, read back), each alone on the machine."""
+        """Return the times of copy, write and read (s), each without contention."""
         copy = self.copy.demand.alone(rates) if self.copy is not None else 0.0
         return copy, self.write.demand.alone(rates), self.read.demand.alone(rates)
 
@@ -122,14 +129,17 @@ def together(
     snapshot: float | None = None,
     held: bool = False,
 ) -> Together:
-    """The way of `size` bytes, each GPU an equal part of them, to a storage.
+    """Return the costs of a checkpoint whose parts on all GPUs are equal.
 
     Args:
-        snapshot: stated seconds of the copy to the host's memory.
-        held: the copy stays in the host's memory until it is written, and must fit.
+        size: size of the entire state (bytes).
+        request: size of one write request (bytes).
+        depth: write requests in flight.
+        snapshot: stated duration of the copy to host memory (s); None: computed.
+        held: whether the copy must fit in host memory until it is written.
 
     Raises:
-        UnknownName, CannotPlace, NoRoute: as the machine says.
+        UnknownName, CannotPlace, NoRoute: a name or route does not exist on the machine, or host memory is too small.
     """
     nodes: dict[str, list[str]] = {}
     for gpu in gpus:
@@ -147,9 +157,9 @@ def together(
         if storage.target:
             memories = (
                 {host: part * len(inside)} if host else dict.fromkeys(inside, part)
-            )  # without a host each GPU writes its own
-            ways: tuple[tuple[Direction, list[list[Cost]]], ...] = (("write", writes), ("read", reads))
-            for direction, costs in ways:
+            )  # without a host, each GPU writes its part
+            directions: tuple[tuple[Direction, list[list[Cost]]], ...] = (("write", writes), ("read", reads))
+            for direction, costs in directions:
                 costs.append(
                     [
                         cost
@@ -180,18 +190,18 @@ def of_equals(
     depth: int = 8,
     snapshot: float | None = None,
 ) -> tuple[float, float, float]:
-    """(copy, write, read back) in seconds of a checkpoint of equal nodes, by a look at one of them.
+    """Return the times of copy, write and read (s) of a checkpoint of identical nodes, computed for one node.
 
-    Links that nodes share on the way to the storage are not looked at, but for the storage's own.
+    Contention of nodes is included for the storage and its own links, but not for other shared links.
 
     Args:
-        gpus: the GPUs of one node, each with an equal part.
-        size: bytes of all nodes.
-        nodes: how many write at once.
-        otherwise as of `together`.
+        gpus: GPUs of one node, with equal parts of the state.
+        size: size of the state of all nodes (bytes).
+        nodes: number of nodes that write concurrently.
+        request, depth, snapshot: as in `together`.
 
     Raises:
-        UnknownName, CannotPlace, NoRoute: as the machine says.
+        UnknownName, CannotPlace, NoRoute: a name or route does not exist on the machine.
     """
     if storage.bandwidth is not None:
         storage = replace(storage, bandwidth=storage.bandwidth / nodes)
@@ -203,14 +213,14 @@ def of_equals(
     def alone(cost: Cost | None) -> float:
         if cost is None:
             return 0.0
-        drawn = tuple((name, amount * nodes if _is_of(known[name], shared) else amount) for name, amount in cost.demand.amounts)
-        return replace(cost.demand, amounts=drawn).alone(rates)
+        amounts = tuple((name, amount * nodes if _is_of(known[name], shared) else amount) for name, amount in cost.demand.amounts)
+        return replace(cost.demand, amounts=amounts).alone(rates)
 
     return alone(part.copy), alone(part.write), alone(part.read)
 
 
 def _is_of(capacity: Capacity, devices: Sequence[str]) -> bool:
-    """Whether a capacity is one of these devices', or of a link that leads to them or away."""
+    """Whether a capacity belongs to one of these devices or to one of their links."""
     return any(name in devices for name in (capacity.device, *capacity.ends))
 
 
@@ -222,19 +232,16 @@ def _host(machine: Machine, node: str) -> str:
 
 
 def _refuse_full(machine: Machine, host: str, node: str, size: float, snapshot: float | None) -> None:
-    """Raise where a copy has no memory to wait in.
-
-    Raises:
-        CannotPlace: no host, or too little memory.
-    """
+    """Raise CannotPlace if there is no host, or if the copy does not fit in its memory."""
     model = machine.device(host).model if host else None
     if model is None and snapshot is None:
-        message = f"an asynchronous checkpoint is copied to the host's memory, and {node or 'the machine'} has no cpu"
-        raise CannotPlace(message, "mode: sync, or snapshot: 2 s")
+        message = f"an asynchronous checkpoint needs host memory, and {node or 'the machine'} has no cpu"
+        raise CannotPlace(message, "mode: sync   or   snapshot: 2 s")
     room = getattr(getattr(model, "memory", None), "size", None) if isinstance(model, Cpu | Sockets) else None
     if room is not None and size > room:
-        message = f"{host} holds {format_quantity(room, 'B')}, and its part of a checkpoint is {format_quantity(size, 'B')}"
-        raise CannotPlace(message, "mode: sync, or more nodes")
+        part = format_quantity(size, "B")
+        message = f"the part of a checkpoint on {host} is {part}, more than its memory of {format_quantity(room, 'B')}"
+        raise CannotPlace(message, "mode: sync   or use more nodes")
 
 
 def _served(
@@ -247,7 +254,7 @@ def _served(
     request: float,
     depth: int,
 ) -> Iterator[Cost]:
-    """Costs of a node that writes its part, evenly over the disks that it calls by that name."""
+    """Costs of a node that writes its part, in equal shares, to all disks with this name."""
     disks = machine.select(target, node)
     for disk in disks:
         count = max(1, round(size / len(disks) / request))
@@ -255,7 +262,7 @@ def _served(
 
 
 def _outwards(machine: Machine, nodes: Mapping[str, Sequence[str]], bandwidth: float) -> float:
-    """B/s at which all nodes reach a storage outside of the machine: its own, and their network cards at most."""
+    """Aggregate bandwidth (B/s) to storage outside the machine: the minimum of its bandwidth and that of all NICs."""
     first = next(iter(nodes))
     cards = [machine.device(name).model for name in machine.devices_of("nic", first)]
     rate = math.fsum(card.bandwidth for card in cards if isinstance(card, Nic) and card.bandwidth)
@@ -263,15 +270,17 @@ def _outwards(machine: Machine, nodes: Mapping[str, Sequence[str]], bandwidth: f
 
 
 def stated(seconds: float, key: str) -> Cost:
-    """An op that takes stated seconds."""
+    """Return the cost of an op with a stated duration (s)."""
     term = Term(key, key, ((key, precise(seconds, "s"), "workload"),), seconds, kind="stated")
     return Cost(Demand(floor=seconds), why=(term,))
 
 
 def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost:
-    """Costs of many at once as one op: it ends when the slowest has ended, and competes on each capacity as all that meet there.
+    """Return the cost of concurrent ops as one op, which ends with the slowest and draws the sum of their amounts.
 
-    groups: by node.
+    Args:
+        groups: costs by node.
+        rates: rate of each capacity.
     """
     costs = [cost for group in groups for cost in group]
     amounts: dict[str, float] = {}
@@ -303,23 +312,20 @@ def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost
             holds=(),
             share=max(cost.demand.share for cost in costs),
         ),
-        moved=tuple(sorted(each for each in moved.values() if each[0] in amounts)),
+        moved=tuple(sorted(item for item in moved.values() if item[0] in amounts)),
         why=tuple(why),
     )
 
 
 def usual_storage(machine: Machine) -> str:
-    """The storage that is meant where none is named: the only file system of the machine.
+    """Return the default storage of checkpoints: the only file system of the machine.
 
     Raises:
-        UnknownName: there is none, or there are several.
+        UnknownName: the machine has no file system, or several.
     """
     shared = machine.devices_of("filesystem")
     if len(shared) == 1:
         return shared[0]
-    message = (
-        f"which of {', '.join(shared)} is it written to?"
-        if shared
-        else "a checkpoint needs its storage: the machine has no file system"
-    )
-    raise UnknownName(message, f"to: {shared[0] if shared else 'disk*'}; or bandwidth: 2 TB/s of storage elsewhere")
+    count = f"several file systems ({', '.join(shared)})" if shared else "no file system"
+    message = f"the checkpoint needs `to` or `bandwidth`: the machine has {count}"
+    raise UnknownName(message, f"to: {shared[0] if shared else 'disk*'}   or   bandwidth: 2 TB/s")

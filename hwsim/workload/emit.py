@@ -1,20 +1,19 @@
-"""Statements of programs are written out as ops, each with the ops that it starts after.
+"""Emission of statements as ops, each with its predecessors.
 
-Programs are written out iteration by iteration, but only until an iteration repeats the one before
-(see `steady`); the rest of the loop is that iteration again.
+Loops are unrolled iteration by iteration until an iteration repeats the previous one (see `is_steady`); that iteration then
+represents the rest of the loop.
 
 Rules:
-- values: `reads` wait for the last writer; `writes` make a new buffer and wait for nothing; `updates`
-  wait for the last writer and for everyone who has read since.
-- without a runtime, issuing is free; a wait is a join, and all that is issued after it starts after it.
-- with one, each op is issued on the program's thread, then inserted into its queue (a join); only
-  then does the thread go on. A wait is an op of the thread, unless all it asks for was awaited before.
-- a compiled body costs the thread one call; its ops are inserted one after another, with `issue` of the thread for each.
-- a value is fetched without being issued: a copy where it lies in a GPU's memory, then the return of the thread.
-- a buffer is taken when its op is inserted (without a runtime, and in a compiled body: when the op starts); see
-  `results.memory` for its end.
-- an op of the same queue is never named as a predecessor: the queue is in order anyway. So of the
-  ops of one queue only the latest ever counts.
+- Values: an op waits for the last writer of its `reads`. `writes` allocate a new buffer and wait for nothing. `updates` wait for
+  the last writer and for all readers since.
+- Without a runtime, issuing takes no time. A wait is a join, and all ops issued later start after it.
+- With a runtime, the program's thread issues each op and inserts it into its queue (a join) before the thread continues. A wait
+  is an op of the thread, unless all of its ops were awaited before.
+- A compiled body takes the thread one call; its ops are inserted one after another, with `issue` per op.
+- A fetch is not issued: it is a copy if the value is in GPU memory, followed by the return of the thread.
+- A buffer is allocated when its op is inserted (without a runtime, and in a compiled body, when the op starts); see
+  `results.memory` for its release.
+- Ops of the same queue are never predecessors, because queues are in order. Only the latest op of another queue counts.
 """
 
 from __future__ import annotations
@@ -42,15 +41,17 @@ from hwsim.workload.statements import (
 )
 from hwsim.workload.thread import Bound, Chunk, Freed, Ref, Row, Snapshot, Thread, is_steady
 
-LIMIT: Final = 1_000_000  # ops of a body that is written out
-_PATIENCE: Final = 8  # iterations that may differ before a loop is written out
+LIMIT: Final = 1_000_000  # ops of an unrolled body
+_PATIENCE: Final = 8  # differing iterations after which a loop is unrolled completely
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Chunk `first` is the first pass of a block of `times`, chunk `first + 1` any later one.
+    """A block that runs several times: chunk `first` is its first pass, chunk `first + 1` represents all later passes.
 
-    turns: iterations of a pass.
+    Args:
+        times: number of passes.
+        turns: iterations of the loop per pass.
     """
 
     first: int
@@ -60,20 +61,32 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class HostTime:
-    """Cost of something to the threads: indices of costs (one per rank, -1 for none) and own time in fs."""
+    """A time that the threads spend.
+
+    Args:
+        cost: index of the cost per rank; -1: none.
+        time: duration (fs) of the op on a rank without a cost.
+    """
 
     cost: tuple[int, ...]
     time: int
 
     def of(self, rank: int) -> tuple[int, int]:
-        """(cost, time) of a rank's op; the time is the op's own where no device is busy with it."""
+        """Return (cost, time) of a rank's op; the time is 0 if the op has a cost."""
         return self.cost[rank], 0 if self.cost[rank] >= 0 else self.time
 
 
 @dataclass(frozen=True, slots=True)
 class HostRuntime:
-    """Time that the threads of a program spend on issuing an op (alone, of a layer, of a compiled body), returning from a wait,
-    calling and compiling a body.  free: when its buffers are given back."""
+    """The times that the threads of a program spend, with the rules of its buffers.
+
+    Args:
+        dispatch, layer, issue: time to issue an op, an op of a `call` that is not compiled, and an op of a compiled body.
+        back: time to return from a wait.
+        call, compile: time to call and to compile a body.
+        bounded: whether the queues have a maximum depth.
+        free: rule by which buffers are freed.
+    """
 
     dispatch: HostTime
     layer: HostTime
@@ -81,13 +94,13 @@ class HostRuntime:
     back: HostTime
     call: HostTime
     compile: HostTime
-    bounded: bool  # whether its queues have a depth
+    bounded: bool
     free: Freeing
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A repeat that is being written out: the ops of each name, for the iterations a wait can still ask for."""
+    """A repeat during emission: the ops of each name in the iterations that a wait can still refer to."""
 
     repeat: Repeat
     iterations: list[dict[tuple[int, str], Ref]] = field(default_factory=list)
@@ -98,7 +111,7 @@ class _Frame:
 
 
 class Emitter:
-    """Writes out the programs of one `each` (or the only program) side by side."""
+    """An emitter of the programs of one `each`, or of a single program."""
 
     def __init__(
         self,
@@ -109,14 +122,16 @@ class Emitter:
         writes_out: bool = False,
         receives: bool = False,
     ) -> None:
-        """hosts: queue of each rank's thread.  shared: barriers that other groups of programs name too.
+        """Create an emitter without ops.
 
         Args:
-            writes_out: loops with shared barriers are written out, iteration by iteration.
-            receives: the programs receive what they send each other.
+            hosts: queue of each rank's thread.
+            shared: names of barriers that other groups of programs share.
+            writes_out: whether loops with shared barriers are unrolled completely.
+            receives: whether the programs contain `recv`.
         """
         self.chunks: list[Chunk] = [Chunk()]
-        self.loops: dict[int, Loop] = {}  # by each of their two chunks
+        self.loops: dict[int, Loop] = {}  # by the number of each of its two chunks
         self.barriers: dict[str, list[tuple[int, int, int]]] = {}  # name -> (chunk, arrival, release)
         self._threads = [Thread(host) for host in hosts]
         self._runtime = runtime
@@ -124,17 +139,17 @@ class Emitter:
         self._writes_out = writes_out
         self._receives = receives
         self._frames: list[_Frame] = []
-        self._turn = 0  # number of the iteration that is being written, of the outermost loop that runs often
+        self._turn = 0  # current iteration of the outermost loop with several iterations
         self._compiled: set[int] = set()
-        self._leaving: dict[int, tuple[Freed, ...]] = {}  # per rank, of an op whose last piece is still to come
+        self._leaving: dict[int, tuple[Freed, ...]] = {}  # rank -> buffers replaced by an op whose last piece is not yet emitted
 
     @property
     def free(self) -> Freeing:
-        """When buffers are given back."""
+        """Rule by which buffers are freed."""
         return self._runtime.free if self._runtime is not None else "last-use"
 
     def begin(self, labels: Sequence[int], time: int) -> None:
-        """Before the first statement: the threads start only then (fs)."""
+        """Delay the start of the threads to `time` (fs); call before the first statement."""
         for label, thread in zip(labels, self._threads, strict=True):
             if self._runtime is None:
                 thread.gate = self._add((label, -1, 1.0, time, -1, -1), [])
@@ -142,13 +157,13 @@ class Emitter:
                 thread.hosted = self._add((label, -1, 1.0, time, thread.host, -1), [])
 
     def finish(self) -> None:
-        """After the last statement: the buffers that names still mean."""
+        """Record the buffers that still have names; call after the last statement."""
         for thread in self._threads:
             for value, bound in thread.bound.items():
                 self.chunks[-1].freed.append(Freed(value, bound, thread.users(value), None))
 
     def run(self, body: Sequence[Statement]) -> None:
-        """Write out statements that run once."""
+        """Emit statements that run once."""
         for statement in body:
             if isinstance(statement, Repeat):
                 self._loop(statement)
@@ -156,9 +171,9 @@ class Emitter:
                 self._emit(statement)
 
     def shape(self, barrier: str) -> tuple[tuple[int, int], ...]:
-        """(meetings in a block, times the block runs) in program order; blocks that run once are not distinguished."""
+        """Return (meetings per pass, passes) of each block in program order; blocks that run once count per meeting."""
         counts: list[tuple[int, int]] = []
-        for chunk, meetings in groupby(self.barriers.get(barrier, ()), key=lambda each: each[0]):
+        for chunk, meetings in groupby(self.barriers.get(barrier, ()), key=lambda meeting: meeting[0]):
             count, loop = len(list(meetings)), self.loops.get(chunk)
             if loop is None:
                 counts += [(1, 1)] * count
@@ -167,7 +182,7 @@ class Emitter:
         return tuple(counts)
 
     def meetings(self, barrier: str) -> int:
-        """Number of times that the programs reach a barrier."""
+        """Return how often the programs reach a barrier."""
         return sum(count * times for count, times in self.shape(barrier))
 
     # ---- loops
@@ -181,11 +196,11 @@ class Emitter:
             frame.begin()
             self.run(repeat.body)
         else:
-            self._many(repeat, frame)
+            self._repeat(repeat, frame)
             self._turn = 0
         self._frames.pop()
 
-    def _many(self, repeat: Repeat, frame: _Frame) -> None:
+    def _repeat(self, repeat: Repeat, frame: _Frame) -> None:
         shared = bool(repeat.barriers & self._shared)
         unroll = max(1, repeat.reach)
         _refuse_above(LIMIT, repeat, unroll)
@@ -205,7 +220,7 @@ class Emitter:
                 self.loops[chunk - 1] = self.loops[chunk] = Loop(chunk - 1, copies - number + 1, unroll)
                 break
             before = after
-            if number == _PATIENCE:  # no program is known that gets here; it is still simulated as it stands
+            if number == _PATIENCE:  # no program is known to need this; its simulation is still exact
                 _refuse_above(LIMIT, repeat, repeat.times)
                 self._next_chunk()
                 self._turns(repeat, frame, (copies - number - 1) * unroll)
@@ -213,13 +228,13 @@ class Emitter:
         self._next_chunk()
 
     def _turns(self, repeat: Repeat, frame: _Frame, times: int) -> None:
-        """Write out the next iterations of a loop that runs often."""
+        """Emit the next iterations of a loop and count them."""
         for _ in range(times):
             self._iterate(repeat, frame, 1)
             self._turn += 1
 
     def _iterate(self, repeat: Repeat, frame: _Frame, times: int) -> None:
-        """Write out iterations where they stand, inner repeats and all."""
+        """Emit iterations with inner repeats unrolled."""
         for _ in range(times):
             frame.begin()
             for statement in repeat.body:
@@ -269,7 +284,7 @@ class Emitter:
         return len(self.chunks) - 1, len(chunk.rows) - 1
 
     def _issue(self, ops: tuple[PlacedOp, ...]) -> None:
-        """Position by position, at each of them rank by rank."""
+        """Emit an op of each rank, piece by piece."""
         refuse_beyond("ops", sum(op.pieces for op in ops))
         ranked = list(zip(range(len(ops)), ops, self._threads, strict=True))
         for piece in range(max(op.pieces for op in ops)):
@@ -282,7 +297,7 @@ class Emitter:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
 
     def _dispatch(self, ranked: Sequence[tuple[int, PlacedOp, Thread]]) -> None:
-        """The threads issue these, where issuing takes time, and they are inserted."""
+        """Emit the issue of ops, if it takes time, and their insertion into the queues."""
         if self._runtime is None:
             return
         for rank, op, thread in ranked:
@@ -294,12 +309,12 @@ class Emitter:
             self._insert(op, thread)
 
     def _collective(self, statement: Collective) -> None:
-        """Bucket by bucket: every rank arrives, the gatherings do their steps, every rank leaves."""
+        """Emit a collective bucket by bucket: all ranks arrive, the steps run, all ranks leave."""
         ranked = list(zip(range(len(statement.ops)), statement.ops, self._threads, strict=True))
         for bucket in range(statement.buckets):
             self._dispatch(ranked)
             arrived = [self._arrive(rank, op, thread, statement, bucket) for rank, op, thread in ranked]
-            last: dict[int, list[Ref]] = {}  # what each rank waits for
+            last: dict[int, list[Ref]] = {}  # rank -> steps that it waits for
             for gathering in statement.gatherings:
                 steps: list[Ref] = []
                 for step in gathering.steps:
@@ -317,7 +332,7 @@ class Emitter:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
 
     def _arrive(self, rank: int, op: PlacedOp, thread: Thread, statement: Collective, bucket: int) -> Ref:
-        """A rank is ready for a bucket, and its queue has come to it."""
+        """Emit the arrival of a rank for a bucket in its queue."""
         after = [thread.gate if self._runtime is None else thread.inserted]
         if bucket == 0:
             after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
@@ -330,11 +345,11 @@ class Emitter:
         return ref
 
     def _insert(self, op: PlacedOp, thread: Thread) -> None:
-        """The join at which an op enters its queue, after the thread's latest op and all insertions before."""
+        """Emit the join at which an op enters its queue, after the thread's latest op and all earlier insertions."""
         last, hosted = thread.inserted, thread.hosted
-        if last is not None and (hosted is None or hosted < last):  # one after another, without the thread
-            together = op.call >= 0 and last[0] == len(self.chunks) - 1
-            if together and self._runtime is not None and not self._runtime.bounded:
+        if last is not None and (hosted is None or hosted < last):  # insertions without the thread
+            is_joint = op.call >= 0 and last[0] == len(self.chunks) - 1
+            if is_joint and self._runtime is not None and not self._runtime.bounded:
                 return
             hosted = last
         thread.inserted = self._add((op.insert, -1, 1.0, 0, -1, -1), [hosted])
@@ -358,26 +373,26 @@ class Emitter:
         return ref
 
     def _note(self, rank: int, op: PlacedOp, thread: Thread, ref: Ref) -> None:
-        """From now on the op's names mean this."""
+        """Let the names of the op refer to `ref` from now on."""
         thread.issued(op, ref)
         for frame in self._frames:
             for name in op.names:
                 frame.iterations[-1][rank, name] = ref
 
     def _rename(self, op: PlacedOp, thread: Thread, taken: Ref | None) -> tuple[Freed, ...]:
-        """The names that an op writes mean new buffers from now on; those they meant until now."""
-        meant = [(value, thread.bound.pop(value, None)) for value in op.writes]
-        leaving = [Freed(value, bound, thread.users(value), taken) for value, bound in meant if bound is not None]
+        """Bind the values that an op writes to new buffers; return the buffers that they replace."""
+        replaced = [(value, thread.bound.pop(value, None)) for value in op.writes]
+        leaving = [Freed(value, bound, thread.users(value), taken) for value, bound in replaced if bound is not None]
         for value, size in op.sizes:
-            if taken is not None and value not in thread.bound:  # an update keeps the buffer there is
+            if taken is not None and value not in thread.bound:  # an update keeps its buffer
                 thread.bound[value] = Bound(taken, size, op.memory, op.name, value in op.inner)
         return tuple(leaving)
 
     def _free(self, op: PlacedOp, leaving: Iterable[Freed], ref: Ref) -> None:
-        """ref: the op itself, which may use what it replaces."""
-        for each in leaving:
-            reads = each.value in op.reads or each.value in op.updates
-            self.chunks[-1].freed.append(replace(each, users=(*each.users, ref)) if reads else each)
+        """Record replaced buffers; the op `ref` itself may use them."""
+        for freed in leaving:
+            reads = freed.value in op.reads or freed.value in op.updates
+            self.chunks[-1].freed.append(replace(freed, users=(*freed.users, ref)) if reads else freed)
 
     def _fetch(self, rank: int, op: PlacedOp, thread: Thread) -> None:
         if op.queue >= 0:
@@ -392,7 +407,7 @@ class Emitter:
         if op.queue < 0 and last is not None:
             self._free(op, self._rename(op, thread, last), last)
             for value in op.writes:
-                thread.bound.pop(value, None)  # it is the array that was read: no memory of its own
+                thread.bound.pop(value, None)  # the array that was read: no additional memory
                 thread.writer[value] = last
                 thread.readers.pop(value, None)
 
@@ -401,7 +416,7 @@ class Emitter:
         thread.hosted = self._add((label, cost, 1.0, time, thread.host, -1), [*after, thread.inserted])
 
     def _back(self, rank: int, thread: Thread, label: int, after: Iterable[Ref]) -> None:
-        """The thread goes on after these."""
+        """Emit the return of the thread after these ops."""
         if self._runtime is None:
             thread.gate = self._add((label, -1, 1.0, 0, -1, -1), [thread.gate, *after])
         else:
@@ -421,13 +436,13 @@ class Emitter:
         return [ref for ref in refs if ref is not None]
 
     def _received(self, rank: int, statement: Receive) -> Ref:
-        """The earliest send to a rank's device that it has not received yet."""
+        """The earliest send to a rank's device that the rank has not yet received."""
         sender, device = statement.senders[rank], statement.devices[rank]
         sends = self._threads[sender].sent.get(device)
         if not sends:
             source = statement.devices[sender]
-            message = f"{device} receives from {source}, which has sent it nothing more before: it would wait for ever"
-            raise SpecError.of(statement.place, message, "every `recv` comes after a `send` of its own in the program")
+            message = f"deadlock: {device} receives from {source}, but no unreceived `send` precedes this `recv`"
+            raise SpecError.of(statement.place, message, "write the `send` before its `recv` in the program")
         return sends.pop(0)
 
     def _wait(self, rank: int, thread: Thread, wanted: Sequence[Ref], label: int) -> None:
@@ -457,8 +472,6 @@ class Emitter:
 
 def _refuse_above(limit: int, repeat: Repeat, times: int) -> None:
     if (size := times * repeat.size) > limit:
-        message = f"the repeats inside this one have to be written out, and come to {size} ops; the limit is {limit}"
-        hint = (
-            "a repeat of many iterations belongs at the top of the program, or make the inner one a single op (`times`, `pieces`)"
-        )
+        message = f"the nested repeats contain {size:,} ops when unrolled, more than the limit of {limit:,}"
+        hint = "make the repeat with most iterations the outermost one, or use `times` or `pieces` of a single op"
         raise SpecError.of(repeat.place, message, hint)

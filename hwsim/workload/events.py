@@ -1,27 +1,29 @@
-"""Events while a workload runs: parts and links that slow down, fail and come back.
+"""Faults and slowdowns during a run: parts, links and services that slow down, fail and recover.
 
     events: [{at: 30 s, part: node3.gpu2, speed: 50 %}, {at: 1 min, link: fabric, down: 5 s}]
 
-A part at half speed has half of each of its capacities; a link that is down carries nothing, and what is on its way
-waits. A part that is down stalls, and goes on where it was: no work is lost. That is a hang, not a crash, after which a
-training begins again at its last checkpoint (`failures` of a `train`). Events on one part that overlap have causes of their own,
-and what they leave multiplies: a GPU at 50 % by its heat and at 50 % by a neighbour has 25 %. A link and the switch that it
-leaves follow each other: of their events the slower counts. A switch passes on that much of its backplane, or, if it is a full
-crossbar, of what each of its links carries away from it; one that is down stalls all that passes it. A CPU or GPU at a speed
-does all of its work at it, on one core as on all, and of an access to a disk the transfer is slower: `Demand.clocks` says what of
-an op that is.
-Range: a route is never changed; latencies of links, disks and network cards stay, as does the start of a service's work.
+A part at half speed has half of each of its capacities. A link that is down carries nothing, and transfers on it wait. A part
+that is down stalls and then resumes where it stopped, so no work is lost: a hang, not a crash. (After a crash, a training
+restarts from its last checkpoint; see `failures` of a `train`.)
+
+Overlapping events on one part have independent causes, so their speeds multiply: a GPU at 50 % because of its temperature and at
+50 % because of a neighbour runs at 25 %. A link and the switch that it leaves are in series: the slower of their events counts.
+The speed of a switch applies to its backplane or, for a full crossbar, to each of its outgoing links; a switch that is down
+stalls all traffic through it. The speed of a CPU or GPU applies to all of its work, on one core as on all. The speed of a disk
+applies to the transfer of an access, not to its latency. `Demand.clocks` contains the share of an op that scales with the speed.
+Range: routes never change. Latencies of links, disks and NICs, and the start-up time of a service's work, are not affected.
 
     events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]
 
-Jitter draws a new speed for each device (or link) from one piece of its work to the next: what takes t alone takes
-t (1 + x), x exponential with that mean. All pieces hold the same work, so that a part that works all the time takes longer
-by that mean, however long its ops are. With intervals of equal length the slow ones would count too little (50 % would be
-38 %). The pieces last `every` in the mean. Speeds are drawn by the name of the device, or of the link's direction: under another
-name it has others. Range: short work that begins at any moment, after a pause, meets the slow pieces more often: they are longer.
-With a mean m it takes m + m^2 / (1 + m) longer (5.2 % for 5 %, 67 % for 50 %). The same seed gives the same run. Source of the
-shape: operating system noise as Petrini,
-Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, found it: rare and long-tailed.
+Jitter divides the work of each device (or link) into pieces of equal work and draws a new speed for each piece: work that takes t
+without jitter takes t (1 + x), where x is exponentially distributed with mean `jitter`. Because all pieces contain equal work, a
+part that is always busy slows down by this mean, however long its ops are. (With intervals of equal duration, slow intervals
+would contain too little work, and 50 % would become 38 %.) A piece lasts `every` on average. The random stream depends on the
+seed and on the name of the device or link direction: the same seed and names reproduce the run.
+Range: short work that starts at an arbitrary moment, after a pause, falls into slow pieces more often, because they are longer.
+With mean m it takes m + m^2 / (1 + m) longer (5.2 % for 5 %, 67 % for 50 %).
+Source of the shape: operating system noise is rare and long-tailed (Petrini, Kerbyson, Pakin, "The case of the missing
+supercomputer performance", SC 2003).
 """
 
 from __future__ import annotations
@@ -42,58 +44,55 @@ from hwsim.units import Ratio, Seconds
 if TYPE_CHECKING:
     from hwsim.graph.disturbance import Disturbance
 
-MOST_INTERVALS: Final = 100_000
+MOST_INTERVALS: Final = 100_000  # pieces of work with jitter in one event
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One of `events`: exactly one of part, link and service, and one of speed, down, jitter and (of a service) hit."""
+    """An event: exactly one of part, link and service, with exactly one of speed, down, jitter and (services only) hit."""
 
-    at: Seconds = field("when it begins", example="30 s")
-    part: tuple[str, ...] = field("devices it happens to", default=(), one_or_many=True, example="node3.gpu2")
-    link: str = field("links it happens to, by the name of their entry", default="")
-    service: str = field("a service it happens to", default="", example="store")
-    hit: Ratio | None = field("with `service`: what its caches hit meanwhile", default=None, maximum=1.0, example="50 %")
-    of: tuple[str, ...] = field("with `link`: only those that end at these devices", default=(), one_or_many=True)
-    speed: Ratio | None = field("what is left of it", default=None, exclusive_minimum=0.0, maximum=1.0, example="50 %")
+    at: Seconds = field("start time of the event", example="30 s")
+    part: tuple[str, ...] = field("affected devices", default=(), one_or_many=True, example="node3.gpu2")
+    link: str = field("affected links, by the name of their entry in `links`", default="")
+    service: str = field("affected service", default="", example="store")
+    hit: Ratio | None = field("with `service`: hit rate of its caches meanwhile", default=None, maximum=1.0, example="50 %")
+    of: tuple[str, ...] = field("with `link`: only links that end at these devices", default=(), one_or_many=True)
+    speed: Ratio | None = field("relative speed meanwhile", default=None, exclusive_minimum=0.0, maximum=1.0, example="50 %")
     down: Seconds | None = field(
-        "it stalls for so long, then goes on where it was", default=None, exclusive_minimum=0.0, example="5 s"
+        "duration of an outage; work then resumes where it stopped", default=None, exclusive_minimum=0.0, example="5 s"
     )
     lasting: Seconds | None = field(
-        "how long the speed or the jitter lasts (default: to the end)", key="for", default=None, exclusive_minimum=0.0
+        "duration of `speed`, `jitter` or `hit` (default: to the end of the run)", key="for", default=None, exclusive_minimum=0.0
     )
-    jitter: Ratio | None = field("average slowdown", default=None, minimum=0.0, maximum=10.0, example="5 %")
-    every: Seconds | None = field("with `jitter`: average time between changes of its speed", default=None, exclusive_minimum=0.0)
-    seed: int = field("with `jitter`: another seed, another run", default=0, minimum=0)
+    jitter: Ratio | None = field("average slowdown by random jitter", default=None, minimum=0.0, maximum=10.0, example="5 %")
+    every: Seconds | None = field("with `jitter`: average time between changes of speed", default=None, exclusive_minimum=0.0)
+    seed: int = field("with `jitter`: seed of the random speeds", default=0, minimum=0)
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         if self.service:
             yield from self._of_service()
             return
         if self.hit is not None:
-            yield "hit", "only a service has a cache that hits", "service: NAME"
+            yield "hit", "`hit` is valid only with `service`", "service: NAME"
         if bool(self.part) == bool(self.link):
-            yield (
-                "part" if self.part else "at",
-                "an event happens either to a `part` or to a `link`",
-                "part: gpu0   or   link: fabric",
-            )
-        if sum(each is not None for each in (self.speed, self.down, self.jitter)) != 1:
+            message = "an event needs exactly one of `part`, `link` and `service`"
+            yield "part" if self.part else "at", message, "part: gpu0   or   link: fabric"
+        if sum(change is not None for change in (self.speed, self.down, self.jitter)) != 1:
             hint = "speed: 50 %   or   down: 5 s   or   jitter: 5 %"
-            yield "at", "an event has either a `speed` or a `jitter`, or is `down` for a while", hint
+            yield "at", "an event on a part or link needs exactly one of `speed`, `down` and `jitter`", hint
         if self.jitter is not None:
             yield from self._of_jitter(self.lasting, self.every)
         elif self.every is not None:
-            yield "every", "`every` goes with `jitter`", None
+            yield "every", "`every` is valid only with `jitter`", "jitter: 5 %"
         if self.lasting is not None and self.down is not None:
-            yield "for", "`down` says itself how long it lasts", None
+            yield "for", "`for` is not valid with `down`, which is already a duration", None
         if self.of and not self.link:
-            yield "of", "`of` chooses among links, and there is no `link`", None
+            yield "of", "`of` is valid only with `link`", "link: NAME"
 
     def is_sound(self, mistakes: Mistakes) -> bool:
-        """Whether it can happen; what cannot is noted."""
+        """Whether the event is valid; add a mistake for each problem."""
         problems = list(self.problems())
         for _, message, hint in problems:
             mistakes.add(self.place, message, hint)
@@ -101,30 +100,30 @@ class Event:
 
     def _of_service(self) -> Iterator[Problem]:
         if self.part or self.link or self.of:
-            yield "service", "an event happens either to a service or to a part or link", "two events"
+            yield "service", "an event needs exactly one of `part`, `link` and `service`", "write two events"
         if self.speed is not None or self.jitter is not None or self.every is not None:
-            yield "service", "a service has no speed of its own", "down: 2 s, hit: 50 %, or the speed of its part"
+            yield "service", "a service has no `speed` or `jitter`", "down: 2 s   or   an event on its `part`"
         elif (self.hit is None) == (self.down is None):
-            yield "at", "a service is `down` for a while, or its caches hit less often", "down: 2 s   or   hit: 50 %, for: 5 s"
+            yield "at", "an event on a service needs exactly one of `down` and `hit`", "down: 2 s   or   hit: 50 %, for: 5 s"
         elif self.down is not None and self.lasting is not None:
-            yield "for", "`down` says itself how long it lasts", None
+            yield "for", "`for` is not valid with `down`, which is already a duration", None
 
     def _of_jitter(self, lasting: float | None, every: float | None) -> Iterator[Problem]:
         if lasting is None or every is None:
-            yield "jitter", "jitter needs to know for how long and how often", "for: 10 s, every: 10 ms"
+            yield "jitter", "`jitter` requires `for` and `every`", "for: 10 s, every: 10 ms"
         elif lasting / every > MOST_INTERVALS:
-            yield "every", f"more than {MOST_INTERVALS} intervals of jitter", "make `every` longer or `for` shorter"
+            yield "every", f"more than {MOST_INTERVALS:,} intervals of jitter: `for` / `every`", "increase `every`"
 
 
 class _Span(NamedTuple):
     begin: int
     end: float
-    whose: str
-    left: float
+    owner: str  # device, or capacity of a link
+    speed: float
 
 
 def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
-    """The events as the results tell them."""
+    """Return the events on parts and links in the form of the results."""
     if not events:
         return ()
     from hwsim.graph.disturbance import Disturbance
@@ -145,75 +144,76 @@ def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
 
 
 class Changes(LazyChanges):
-    """Changes of capacities in order of time, drawn as they are asked for: of a jitter there may be millions after the run's end.
+    """A lazy sequence of capacity changes in order of time: jitter may cause millions of changes after the end of the run.
 
-    happens: by capacity its events, each with the device or the link's capacity that it is of.
+    Args:
+        events_of: events of each capacity, each event with its owner (a device, or the capacity of a link).
     """
 
-    def __init__(self, happens: Mapping[str, Sequence[tuple[Event, str]]]) -> None:
-        self._happens = happens
-        self.capacities = frozenset(happens)
+    def __init__(self, events_of: Mapping[str, Sequence[tuple[Event, str]]]) -> None:
+        self._events_of = events_of
+        self.capacities = frozenset(events_of)
 
     def __iter__(self) -> Iterator[Change]:
-        return merge(*(_changes(capacity, self._happens[capacity]) for capacity in sorted(self._happens)))
+        return merge(*(_changes(self._events_of[capacity], capacity) for capacity in sorted(self._events_of)))
 
     def __bool__(self) -> bool:
-        return any(True for capacity in self._happens for _ in _changes(capacity, self._happens[capacity]))  # the first found
+        return any(True for capacity in self._events_of for _ in _changes(self._events_of[capacity], capacity))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)  # count
 
     @overload
-    def __getitem__(self, place: int) -> Change: ...
+    def __getitem__(self, index: int) -> Change: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Change, ...]: ...
-    def __getitem__(self, place: int | slice) -> Change | tuple[Change, ...]:
-        return tuple(self)[place]
+    def __getitem__(self, index: slice) -> tuple[Change, ...]: ...
+    def __getitem__(self, index: int | slice) -> Change | tuple[Change, ...]:
+        return tuple(self)[index]
 
 
 def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> Sequence[Change]:
-    """Changes of the machine's capacities by the events, in order of time."""
-    happens: dict[str, list[tuple[Event, str]]] = {}
+    """Return the changes of the machine's capacities by the events, in order of time; add a mistake for each invalid event."""
+    events_of: dict[str, list[tuple[Event, str]]] = {}
     for event in events:
-        if event.service or not event.is_sound(mistakes):  # of services see `hwsim.families.services.workload`
+        if event.service or not event.is_sound(mistakes):  # events of services: `hwsim.families.services.workload`
             continue
-        for capacity, whose in _capacities(event, machine, mistakes):
-            happens.setdefault(capacity, []).append((event, whose))
-    all_changes = Changes(happens)
+        for capacity, owner in _capacities(event, machine, mistakes):
+            events_of.setdefault(capacity, []).append((event, owner))
+    all_changes = Changes(events_of)
     return all_changes if any(event.jitter is not None for event in events) else tuple(all_changes)
 
 
-def _spans(event: Event, whose: str) -> Iterator[_Span]:
-    """When one capacity has how much left: of a jitter, piece of work by piece of work, alike for all of a device."""
+def _spans(event: Event, owner: str) -> Iterator[_Span]:
+    """Yield the spans of time with one speed: with jitter one span per piece of work, equal for all capacities of a device."""
     begin = ticks.femtoseconds(event.at)
-    lasts = event.lasting if event.down is None else event.down
-    end = inf if lasts is None else begin + ticks.femtoseconds(lasts)
+    duration = event.lasting if event.down is None else event.down
+    end = inf if duration is None else begin + ticks.femtoseconds(duration)
     if event.jitter is None or event.every is None:
-        yield _Span(begin, end, whose, event.speed or 0.0)
+        yield _Span(begin, end, owner, event.speed or 0.0)
         return
     import random  # few runs have jitter
 
-    draw = random.Random(f"{event.seed} {whose}")
-    work = event.every / (1.0 + event.jitter)  # of a piece, at full speed
+    draw = random.Random(f"{event.seed} {owner}")
+    work = event.every / (1.0 + event.jitter)  # time of a piece at full speed, s
     while begin < end:
-        longer = 1.0 + draw.expovariate(1.0) * event.jitter
-        until = min(begin + max(1, ticks.femtoseconds(work * longer)), int(end))
-        yield _Span(begin, until, whose, 1.0 / longer)
+        slowdown = 1.0 + draw.expovariate(1.0) * event.jitter
+        until = min(begin + max(1, ticks.femtoseconds(work * slowdown)), int(end))
+        yield _Span(begin, until, owner, 1.0 / slowdown)
         begin = until
 
 
 def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tuple[str, str]]:
-    """(capacity, the device or the link's capacity that it is of)."""
+    """Pairs (capacity, owner), where the owner is a device or the capacity of a link."""
     try:
         if event.part:
-            return [(capacity, each) for each in machine.select(event.part) for capacity in _of_part(machine, each)]
+            return [(capacity, name) for name in machine.select(event.part) for capacity in _capacities_of_part(machine, name)]
         ends = frozenset(machine.select(event.of)) if event.of else None
     except UnknownName as error:
         mistakes.add(event.place, error.message, error.hint)
         return []
-    named = machine.links_called(event.link)
-    capacities = [link.capacity for link in named if ends is None or link.source in ends or link.target in ends]
-    if not named:
+    links = machine.links_called(event.link)
+    capacities = [link.capacity for link in links if ends is None or link.source in ends or link.target in ends]
+    if not links:
         mistakes.add(event.place, f"there is no link '{event.link}'", did_you_mean(event.link, machine.link_names))
     elif not capacities:
         mistakes.add(event.place, f"no link '{event.link}' ends at {', '.join(event.of)}")
@@ -221,22 +221,26 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
 
 
 def unfelt(events: Sequence[Event], machine: Machine, drawn: Collection[str]) -> Iterator[Warning]:
-    """A warning of each event on what nothing draws from.  drawn: the capacities that a run draws from."""
-    for event, told in zip([each for each in events if not each.service], disturbances(events), strict=True):
+    """Yield a warning for each event on capacities that no op uses.
+
+    Args:
+        drawn: names of the capacities that the ops of the run use.
+    """
+    for event, disturbance in zip([event for event in events if not event.service], disturbances(events), strict=True):
         if not any(capacity in drawn for capacity, _ in _capacities(event, machine, Mistakes())):
-            yield Warning("no-effect", f"the event of {told.what} has no effect: nothing in the run works there", event.place)
+            yield Warning("no-effect", f"the event on {disturbance.what} has no effect: no op of the run uses it", event.place)
 
 
 def late(events: Sequence[Event], end_s: float) -> Iterator[Warning]:
-    """A warning of each event that begins when a run has ended."""
+    """Yield a warning for each event that starts after the end of the run."""
     for event in events:
         if event.at >= end_s:
             moment, end = format_quantity(event.at, "s"), format_quantity(end_s, "s")
             yield Warning("no-effect", f"an event at {moment} has no effect: the run ends at {end}", event.place)
 
 
-def _of_part(machine: Machine, name: str) -> list[str]:
-    """What is slower while a part is: its capacities; of a switch its backplane, or what leaves it if that is a full crossbar."""
+def _capacities_of_part(machine: Machine, name: str) -> list[str]:
+    """Capacities that slow down with a part; for a switch its backplane or, if it is a full crossbar, its outgoing links."""
     capacities = [capacity.name for capacity in machine.device(name).model.capacities(name)]
     backplane = f"{name}.backplane"
     return capacities or (
@@ -244,11 +248,11 @@ def _of_part(machine: Machine, name: str) -> list[str]:
     )
 
 
-def _changes(capacity: str, happens: Sequence[tuple[Event, str]]) -> Iterator[Change]:
-    """At each begin and end, what the spans then under way leave: all of one part together, and the least of what is in a row."""
-    spans = merge(*(_spans(event, whose) for event, whose in happens))
+def _changes(events: Sequence[tuple[Event, str]], capacity: str) -> Iterator[Change]:
+    """Speed at each begin and end of a span: the minimum over owners in series of the product over the spans of one owner."""
+    spans = merge(*(_spans(event, owner) for event, owner in events))
     coming = next(spans, None)
-    active: list[tuple[float, str, float]] = []  # a heap of (end, whose, what is left) of the spans under way
+    active: list[tuple[float, str, float]] = []  # heap of (end, owner, speed) of the active spans
     before = 1.0
     while coming is not None or (active and active[0][0] < inf):
         moment = min(coming.begin if coming is not None else inf, active[0][0] if active else inf)
@@ -257,10 +261,10 @@ def _changes(capacity: str, happens: Sequence[tuple[Event, str]]) -> Iterator[Ch
             coming = next(spans, None)
         while active and active[0][0] <= moment:
             heappop(active)
-        left: dict[str, float] = {}
-        for whose, each in sorted(span[1:] for span in active):
-            left[whose] = left.get(whose, 1.0) * each
-        speed = min(left.values(), default=1.0)
+        speeds: dict[str, float] = {}
+        for owner, factor in sorted(span[1:] for span in active):
+            speeds[owner] = speeds.get(owner, 1.0) * factor
+        speed = min(speeds.values(), default=1.0)
         if speed < before or speed > before:
             yield Change(int(moment), capacity, speed)
         before = speed

@@ -1,4 +1,4 @@
-"""A workload file: what is to be run, before it is known on what.
+"""Schema of a workload file: the ops to simulate, independent of the machine.
 
 hwsim: workload/1
 name: y = x + 1, a thousand times
@@ -27,14 +27,17 @@ from hwsim.workload.events import Event
 from hwsim.workload.groups import RankGroups
 
 FORMAT = "workload/1"
-# what a workload, or a job, may be written as
-DOORS: Final = ("program", "programs", "pipeline", "train", "infer", *(key for key, each in FAMILIES.items() if each.says))
+# keys of the forms of a workload or a job, exactly one of which is given
+DOORS: Final = ("program", "programs", "pipeline", "train", "infer", *(key for key, family in FAMILIES.items() if family.says))
 
 
 class Rules(NamedTuple):
-    """Treatment of the ops of a program by its runtime, without the times that its thread takes.
+    """The rules by which a runtime treats the ops of a program, without the thread times of `Runtime`.
 
-    compiles: bodies of `call`; issues: the ops of one, one by one; the others as of `Runtime`.
+    Args:
+        compiles: whether the runtime compiles the body of a `call`.
+        issues: whether the thread issues the ops of a compiled body one by one.
+        queue_depth, blocks, per_op, starts, converts, fuse: as in `Runtime`.
     """
 
     queue_depth: int | None
@@ -49,119 +52,129 @@ class Rules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Times of the software between a program and its devices."""
+    """A framework runtime: CPU times and rules of the software that issues the ops of a program."""
 
     doubts_of: ClassVar[Doubts] = "file"
 
     dispatch: Seconds = field("time of the program's thread to issue one op", default=0.0, example="12 us")
     layer: Seconds | None = field(
-        "time of the thread to issue an op of a `call` that is not compiled: of a layer, with its Python (default: as dispatch)",
+        "time to issue one op of a `call` body that is not compiled, including the layer's Python code (default: `dispatch`)",
         default=None,
     )
-    return_: Seconds = field("time until the thread goes on after what it waited for", key="return", default=0.0, example="8 us")
-    queue_depth: int | None = field("ops a queue holds, the running one included (default: any number)", default=None, minimum=1)
+    return_: Seconds = field("time from the end of an op to the return of its `wait`", key="return", default=0.0, example="8 us")
+    queue_depth: int | None = field("maximum ops in a queue with the running one (default: unlimited)", default=None, minimum=1)
     blocks: Literal["none", "cpu", "all"] = field(
-        "ops the program waits for right after issuing them: all, or (cpu) those whose result is not in a GPU's memory",
+        "ops for which the program waits directly after issuing them: none, all, or `cpu`: ops whose result is not in GPU memory",
         default="none",
     )
-    call: Seconds | None = field(
-        "time of the thread to start a compiled body, whose ops it then need not issue (default: it compiles none)", default=None
-    )
-    issue: Seconds = field("time of the thread for each op of a compiled body: an interpreter without Python", default=0.0)
-    per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0, doubted=False)
+    call: Seconds | None = field("time of the thread to start a compiled body (default: nothing is compiled)", default=None)
+    issue: Seconds = field("time of the thread per op of a compiled body, as in an interpreter; 0: none", default=0.0)
+    per_op: Seconds = field("overhead in the device queue before each op of a compiled body", default=0.0, doubted=False)
     starts: Start = field(
-        "what starts the kernels of a compiled body: see `launch` of a gpu; graph: of a gpu only", default="stream"
+        "launch mechanism for the kernels of a compiled body, see `launch` of a `gpu`; `graph` requires a GPU", default="stream"
     )
-    compile: Seconds = field("time of the thread to compile a body, once for each `call` of the program", default=0.0)
+    compile: Seconds = field("time of the thread to compile a body, once per `call` of the program", default=0.0)
     converts: Literal["copy", "share"] = field(
-        "what `asnumpy` does with a value in the host's memory: copy it, or share it with numpy", default="copy"
+        "whether `asnumpy` copies a value that is in host memory, or shares its memory with NumPy", default="copy"
     )
     fuse: Literal["none", "elementwise"] = field(
-        "elementwise: in a compiled body, such ops in a row that hand on a value become one", default="none"
+        "elementwise: fuse successive elementwise ops of a compiled body that use each other's results", default="none"
     )
     free: Freeing = field(
-        "when a value's buffer is given back: scope (its name means another value and all who use it have ended), "
-        "last-use (all who use it have ended), stream (its name means another value); what a compiled body makes for itself is "
-        "given back at its last use under any of them",
+        "time at which the buffer of a value is freed: `scope` (its name refers to another value and all ops that use it have "
+        "ended), `last-use` (all ops that use it have ended) or `stream` (its name refers to another value). Temporary values "
+        "of a compiled body are always freed after their last use",
         default="scope",
     )
-    use: str = field("a runtime of the library, such as mxnet or pytorch-eager; keys next to it override", default="")
-    kind: Literal["runtime"] = field("what its file says it is", default="runtime", record="for readers")
-    name: str = field("what it is, in a few words", default="", record="for readers")
-    source: str = field("where its numbers are from: how unsure those are that do not say it themselves", default="")
-    ref: str = field("which document or measurement exactly", default="")
+    use: str = field("a runtime of the library, such as mxnet or pytorch-eager; keys next to `use` override its keys", default="")
+    kind: Literal["runtime"] = field("kind of library file; always `runtime`", default="runtime", record="for readers")
+    name: str = field("name of the runtime for readers", default="", record="for readers")
+    source: str = field("source of the times; it sets the uncertainty of every time that has no source of its own", default="")
+    ref: str = field("title or address of the document or measurement behind `source`", default="")
     on: str = field(
-        "the cpu that its times were measured on, a part of the library: on another they are as unsure as those from elsewhere",
+        "CPU of the library on which the times were measured; on any other, they are as uncertain as values measured elsewhere",
         default="",
         example="d2l-laptop-cpu",
     )
-    notes: str = field("anything worth knowing", default="", record="for readers")
+    notes: str = field("remarks for readers", default="", record="for readers")
 
     def doubts(self, key: str, seconds: float, host: str) -> tuple[Doubt, ...]:
-        """What makes a time of it unsure on a cpu that is this part of the library; nothing where the file states it."""
+        """Return the sources of uncertainty of one time of the runtime.
+
+        Args:
+            key: key of the time, such as `dispatch`.
+            seconds: the time (s).
+            host: name of the CPU in the parts library.
+
+        Returns:
+            one source of uncertainty, or none if the file states the time without an uncertainty.
+        """
         if not isinstance(seconds, Unsure):
             return ()
-        source, whose = seconds.origin, key
+        source, subject = seconds.origin, key
         if self.on and self.on != host and source.spread is None and source.kind != "stated":
-            source, whose = Origin("elsewhere", f"on {self.on}"), "times of the runtime"
-        return (doubt_of(whose, source, seconds=seconds),)
+            source, subject = Origin("elsewhere", f"on {self.on}"), "times of the runtime"
+        return (doubt_of(subject, source, seconds=seconds),)
 
     @property
     def rules(self) -> Rules:
-        """All that ops are read with."""
+        """Rules by which the ops of a program are read."""
         compiles, issues = self.call is not None, self.issue > 0
         return Rules(self.queue_depth, self.blocks, compiles, issues, self.per_op, self.starts, self.converts, self.fuse)
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """One program per device (or node), all the same but for $self, $rank and $ranks."""
+    """A program that runs once per device or node; the copies differ only in $self, $rank and $ranks."""
 
-    each: tuple[str, ...] = field("the devices or nodes", one_or_many=True, example="gpu*")
-    do: tuple[Tree, ...] = field("the statements of every program", one_or_many=True)
+    each: tuple[str, ...] = field("devices or nodes that each run the program", one_or_many=True, example="gpu*")
+    do: tuple[Tree, ...] = field("statements of the program", one_or_many=True)
 
 
 class Written:
-    """What families write: a workload or a job, with a field for each family that has none here."""
+    """A base of workloads and jobs that adds a field for every family without a field of its own."""
 
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        for key, each in FAMILIES.items():
-            if each.says and key not in cls.__annotations__:  # a class with slots is made twice
+        for key, family in FAMILIES.items():
+            if family.says and key not in cls.__annotations__:  # a class with slots is made twice
                 cls.__annotations__[key] = "Tree | None"
-                setattr(cls, key, field(each.says, default=None))
+                setattr(cls, key, field(family.says, default=None))
 
     @property
     def doors(self) -> dict[str, Any]:
-        """What it has of each family itself, by key."""
-        return {key: found for key in FAMILIES if (found := getattr(self, key)) is not None}
+        """Values of the families' keys that the workload or job itself gives, by key."""
+        return {key: value for key in FAMILIES if (value := getattr(self, key)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Written):
-    """One of `jobs`: a workload of its own on the same machine; one of program, programs, pipeline, train, infer and services."""
+    """A job: one of several workloads on a machine; exactly one of program, programs, pipeline, train, infer and services."""
 
-    start: Seconds = field("when it begins", default=0.0, example="10 s")
-    runtime: Runtime | None = field("as of a workload; without it, the workload's", default=None)
-    program: Tree | None = field("as of a workload", default=None)
-    programs: Mapping[str, Tree] | None = field("as of a workload", default=None)
-    pipeline: Tree | None = field("as of a workload", default=None)
-    train: Tree | None = field("as of a workload", default=None)
-    infer: Tree | None = field("as of a workload", default=None)
-    services: Mapping[str, Tree] | None = field("as of a workload", default=None)
-    requests: int | None = field("of its services, as of a workload", default=None, minimum=1)
+    start: Seconds = field("start time of the job", default=0.0, example="10 s")
+    runtime: Runtime | None = field("runtime of the job (default: the runtime of the workload)", default=None)
+    program: Tree | None = field("program of the job, as `program` of a workload", default=None)
+    programs: Mapping[str, Tree] | None = field("programs of the job by name, as `programs` of a workload", default=None)
+    pipeline: Tree | None = field("pipeline of the job, as `pipeline` of a workload", default=None)
+    train: Tree | None = field("training of the job, as `train` of a workload", default=None)
+    infer: Tree | None = field("inference of the job, as `infer` of a workload", default=None)
+    services: Mapping[str, Tree] | None = field("services of the job by name, as `services` of a workload", default=None)
+    requests: int | None = field("number of external requests to the services of the job", default=None, minimum=1)
     lasting: Seconds | None = field(
-        "of its services, as of a workload", key="for", default=None, exclusive_minimum=0.0, example="10 min"
+        "with `services`: duration of arrivals", key="for", default=None, exclusive_minimum=0.0, example="10 min"
     )
     device: tuple[str, ...] = field(
-        "what it runs on; a program or pipeline runs on each", default=(), one_or_many=True, example="node0..95.gpu*"
+        "devices of the job; a program or pipeline runs once on each", default=(), one_or_many=True, example="node0..95.gpu*"
     )
-    skip: bool = field("it is left out, as if the file did not have it", default=False)
+    skip: bool = field("true: the job is ignored, as if the file did not contain it", default=False)
     place: Place = place_field()
 
     def on_devices(self, door: Tree, key: Literal["device", "each"] = "device") -> Tree:
-        """A train, infer or service with the job's devices, if it names none; with `each`, a program or pipeline of each."""
+        """Return a train, infer or service with the devices of the job, unless it names its own.
+
+        With `each` as key, return a program or pipeline that runs once per device.
+        """
         if not self.device or door.get(key) is not None or not (door.is_mapping or key == "each"):
             return door
         named = tree_of(self.device[0] if len(self.device) == 1 else list(self.device), self.place)
@@ -169,116 +182,119 @@ class Job(Written):
         return door.put(key, named) if is_whole else tree_of({key: named, "do": door}, door.place)
 
     def placed(self, gpus: list[str]) -> list[Tree]:
-        """What it is written as, with its devices; a train or infer without any runs on all GPUs."""
+        """Return the trees of the job, each with its devices.
+
+        Args:
+            gpus: names of all GPUs, the devices of a train or infer that names none.
+        """
         trees = (*(getattr(self, key) for key in DOORS[3:]), *(self.services or {}).values())
         models = [self.on_devices(tree) for tree in trees if tree]
         everywhere = [tree_of({"device": gpus}) for model in models if model.get("device") is None and self.services is None]
-        programs = [each for each in (self.program, self.pipeline, *(self.programs or {}).values()) if each]
+        programs = [tree for tree in (self.program, self.pipeline, *(self.programs or {}).values()) if tree]
         return [*models, *everywhere, *(self.on_devices(program, "each") for program in programs)]
 
 
 @dataclass(frozen=True, slots=True)
 class Workload(Written):
-    """A workload as a file says it: one of program, programs, pipeline, train, infer and jobs; services with it, or alone."""
+    """A workload file: exactly one of program, programs, pipeline, train, infer and jobs; `services` alone or next to one."""
 
-    hwsim: str = field("the format of the file: workload/1", default=FORMAT)
-    name: str = field("what it is, in a few words", default="")
-    source: str = field("where its numbers are from", default="", record="for readers")
-    notes: str = field("anything worth knowing", default="", record="for readers")
-    let: Mapping[str, object] = field("parameters, `$name` in the rest of the file", default_factory=dict, example="{n: 1000}")
-    runtime: Runtime | None = field("what issuing ops and waiting for them costs (default: nothing)", default=None)
+    hwsim: str = field("format and version of the file: workload/1", default=FORMAT)
+    name: str = field("name of the workload; results print it", default="")
+    source: str = field("source of the numbers in the file", default="", record="for readers")
+    notes: str = field("remarks for readers", default="", record="for readers")
+    let: Mapping[str, object] = field("parameters by name, used as `$name`", default_factory=dict, example="{n: 1000}")
+    runtime: Runtime | None = field("CPU time to issue ops and to wait for them (default: zero)", default=None)
     groups: Mapping[str, RankGroups] = field(
-        "groups of ranks that a collective's `among` may name", default_factory=dict, example="{tp: {of: gpu*, size: 8}}"
+        "groups of ranks by name, for `among` of a collective", default_factory=dict, example="{tp: {of: gpu*, size: 8}}"
     )
-    program: Tree | None = field("the statements of the one program, or {each: gpu*, do: [...]}", default=None)
-    programs: Mapping[str, Tree] | None = field("several programs by name, each written as `program` is", default=None)
-    pipeline: Tree | None = field("stages that run at the same time: {batches, ahead, stages}", default=None)
-    train: Tree | None = field("steps of training a model: {model, global_batch, parallel, ...}", default=None)
-    infer: Tree | None = field("requests that a model answers: {model, arrivals, prompt, output, ...}", default=None)
+    program: Tree | None = field("statements of the only program; {each: gpu*, do: [...]}: one program per device", default=None)
+    programs: Mapping[str, Tree] | None = field("several programs by name, each in the form of `program`", default=None)
+    pipeline: Tree | None = field("stages that run concurrently on successive batches: {batches, ahead, stages}", default=None)
+    train: Tree | None = field("training of a model: {model, global_batch, parallel, ...}", default=None)
+    infer: Tree | None = field("inference of a model, offline or serving: {model, arrivals, prompt, output, ...}", default=None)
     services: Mapping[str, Tree] | None = field(
-        "programs that answer requests, by name: {web: {arrivals, workers, request: [...]}}; alone or beside the others",
+        "services by name: {web: {arrivals, workers, request: [...]}}; allowed alone or together with any other form",
         default=None,
         example="{web: {device: cpu, arrivals: {poisson: 100 1/s}, request: [{busy: {time: 3 ms}}]}}",
     )
-    requests: int | None = field("of `services`: how many come from outside, all together", default=None, minimum=1)
+    requests: int | None = field("with `services`: total number of external requests", default=None, minimum=1)
     lasting: Seconds | None = field(
-        "of `services`, instead of `requests`: how long they come",
+        "with `services`: duration of arrivals, instead of `requests`",
         key="for",
         default=None,
         exclusive_minimum=0.0,
         example="10 min",
     )
-    seed: int = field("of `services`: another seed, other requests", default=0, minimum=0)
+    seed: int = field("with `services`: seed of the random numbers", default=0, minimum=0)
     jobs: Mapping[str, Job] | None = field(
-        "several workloads at once, by name",
+        "several concurrent workloads on the same machine, by name",
         default=None,
         example="{big: {program: [...]}, small: {start: 10 s, program: [...]}}",
     )
-    events: tuple[Event, ...] = field("what goes wrong meanwhile: parts and links that slow down or fail", default=())
-    expect: Tree | None = field("what a run is expected to come to, such as {makespan: 15 ms +- 1 %}", default=None)
+    events: tuple[Event, ...] = field("events during the run: parts, links and services that slow down or fail", default=())
+    expect: Tree | None = field("expected results, such as {makespan: 15 ms +- 1 %}; a miss is exit code 3", default=None)
     place: Place = place_field()
 
     @property
     def parts(self) -> tuple[Workload | Job, ...]:
-        """Itself, and its jobs."""
+        """The workload itself and its jobs."""
         return self, *(self.jobs or {}).values()
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The keys of families that it has, or a job of it has."""
+        """Keys of the families that the workload or one of its jobs uses."""
         written = {key for part in self.parts for key in part.doors}
         return tuple(key for key in FAMILIES if key in written)
 
     def trees(self, family: str = "") -> Iterator[Tree]:
-        """All that is written of a family, or of every one; a family with several by name is left out."""
+        """Yield the trees of a family, or of all families if "" is given; skip families that map names to trees."""
         for part in self.parts:
             yield from (tree for key, tree in part.doors.items() if key == (family or key) and isinstance(tree, Tree))
 
     def written_as(self, family: str) -> tuple[str, ...]:
-        """The jobs that are one; "" is the workload itself."""
+        """Return the names of the jobs of a family; "" stands for the workload itself."""
         jobs = [name for name, job in (self.jobs or {}).items() if family in job.doors]
         return (*jobs, *([""] if family in self.doors else []))
 
 
 def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
-    """The workload a file's tree writes, parameters put in; None once its mistakes are noted."""
+    """Return the workload of a file's tree with its parameters substituted; None if a mistake was added."""
     if not check_header(tree, FORMAT, mistakes):
         return None
     workload = decode(resolve(tree, mistakes, kind="workload", kept=_kept(tree)), Workload, mistakes, ignore=("use",))
     if workload is None:
         return None
-    doors = {name: getattr(workload, name) for name in (*DOORS, "jobs")}
-    has_another = workload.services is None or any(door is not None for door in doors.values())
-    if has_another and not _one_of(doors, "a workload", tree.place, mistakes):
+    forms = {name: getattr(workload, name) for name in (*DOORS, "jobs")}
+    needs_form = workload.services is None or any(form is not None for form in forms.values())
+    if needs_form and not _has_one_of(forms, "a workload", tree.place, mistakes):
         return None
     workload = _at_their_keys(workload, tree)
-    inside = [
-        _one_of({door: getattr(job, door) for door in (*DOORS, "services")}, f"job '{name}'", job.place, mistakes)
+    are_sound = [
+        _has_one_of({form: getattr(job, form) for form in (*DOORS, "services")}, f"job '{name}'", job.place, mistakes)
         for name, job in (workload.jobs or {}).items()
     ]
-    return _without_skipped(workload, mistakes) if all(inside) else None
+    return _without_skipped(workload, mistakes) if all(are_sound) else None
 
 
 def _without_skipped(workload: Workload, mistakes: Mistakes) -> Workload | None:
-    """The workload with the jobs that are not skipped."""
     if not workload.jobs:
         return workload
     jobs = {name: job for name, job in workload.jobs.items() if not job.skip}
     if not jobs:
-        mistakes.add(next(iter(workload.jobs.values())).place, "every job is skipped, so that there is nothing to simulate")
+        mistakes.add(next(iter(workload.jobs.values())).place, "every job has `skip: true`: nothing is left to simulate")
         return None
     return replace(workload, jobs=jobs)
 
 
 def _kept(tree: Tree) -> frozenset[str]:
-    """Names that only a rank, or a request of a service, knows."""
+    """Parameters that only a rank, or a request of a service, defines: they stay in the tree."""
     jobs = tree.get("jobs")
     parts = [tree, *([] if jobs is None else [job for _, job in jobs.items()])]
     return KEPT.union(*(door(key).kept(tree) for key in FAMILIES if any(part.get(key) is not None for part in parts)))
 
 
 def _at_their_keys(workload: Workload, tree: Tree) -> Workload:
-    """Every `train` where its key stands: what it leaves out stands nowhere else."""
+    """Set the place of every `train` to its key, so that mistakes about omitted keys refer to it."""
     jobs, inside = dict(workload.jobs or {}), tree.get("jobs")
     for name, job in jobs.items():
         around = None if inside is None else inside.get(name)
@@ -288,9 +304,8 @@ def _at_their_keys(workload: Workload, tree: Tree) -> Workload:
     return replace(workload, train=train, jobs=None if workload.jobs is None else jobs)
 
 
-def _one_of(doors: Mapping[str, object], whose: str, place: Place, mistakes: Mistakes) -> bool:
-    given = [name for name, door in doors.items() if door is not None]
-    if len(given) != 1:
-        said = " and ".join(given) if given else "none of them"
-        mistakes.add(place, f"{whose} has one of {', '.join(doors)}; this one has {said}")
-    return len(given) == 1
+def _has_one_of(forms: Mapping[str, object], subject: str, place: Place, mistakes: Mistakes) -> bool:
+    names = [name for name, form in forms.items() if form is not None]
+    if len(names) != 1:
+        mistakes.add(place, f"{subject} needs exactly one of {', '.join(forms)}, got {' and '.join(names) or 'none of them'}")
+    return len(names) == 1

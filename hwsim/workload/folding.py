@@ -1,9 +1,9 @@
-"""Programs of ranks that nothing tells apart, as the programs of one rank of each class (see `hwsim.graph.fold`).
+"""Folding of programs: identical ranks are reduced to the first rank of each class (see `hwsim.graph.fold`).
 
-Every program is read, and what it issues is known to the last bit; nothing is written out yet. From here on there are only
-the first rank of each class, what those ranks issue on behalf of all, and of the collectives one of each class.
+Folding takes place after all programs are read and before any op is written out. Its result contains the programs of the first
+rank of each class, with ops that represent all ranks of the class, and one step per class of each collective.
 
-**Range**: ranks of a collective with `steps: explicit` stay apart: its sends are told apart by their place among its steps.
+**Range**: ranks of a collective with `steps: explicit` are not folded, because the positions of their sends differ.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hwsim.workload.template import HOST, ProgramTemplate
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """The part that is written out.  alike: the ranks that it stands for."""
+    """A folded workload; `alike` contains the ranks that it represents."""
 
     builder: GraphBuilder
     groups: tuple[Group, ...]
@@ -56,14 +56,15 @@ def folded(
     capacities: Mapping[str, Capacity],
     marks: Mapping[str, Hashable],
 ) -> Quotient:
-    """The programs of one rank of each class.
+    """Return the programs of one rank of each class.
 
     Args:
-        builder: has the labels, costs and queues that the programs name.
-        marks: capacity -> its changes during the run.
+        builder: contains the labels, costs and queues of the programs.
+        marks: changes of each capacity during the run.
 
     Raises:
-        NoEquals: hardly any rank is like another.
+        CannotFold: the workload is a single program.
+        NoEquals: hardly any two ranks are identical.
     """
     template = ProgramTemplate(builder)
     for group in groups:
@@ -72,34 +73,34 @@ def folded(
     for group, runtime, base in zip(groups, runtimes, template.starts, strict=True):
         template.add(group, runtime, base)
     classes_of_all = fold(template.colours, template.ops, capacities, marks)
-    ranks, wide = programs, int(classes_of_all.capacities.size.sum()) > 2 * len(classes_of_all.capacities)
+    ranks, is_wide = programs, int(classes_of_all.capacities.size.sum()) > 2 * len(classes_of_all.capacities)
     count = len(np.unique(classes_of_all.ranks.of[:ranks]))
-    if 2 * count > ranks and not wide:
+    if 2 * count > ranks and not is_wide:
         if ranks == 1:
-            raise CannotFold("one program issues all ops, and only programs of ranks are folded")
-        raise NoEquals(f"hardly any of the {ranks:,} ranks is like another: there are {count:,} classes")
-    return _Restriction(template, classes_of_all, builder, capacities).of(groups, runtimes)
+            raise CannotFold("a single program issues all ops, and only programs of several ranks can be folded")
+        raise NoEquals(f"hardly any two of the {ranks:,} ranks are identical: there are {count:,} classes")
+    return _Restriction(template, classes_of_all, builder, capacities).restrict(groups, runtimes)
 
 
 @dataclass(slots=True)
 class _Restriction:
-    """Statements of all ranks -> statements of the first rank of each class, with indices into the tables of another builder."""
+    """A map from the statements of all ranks to those of the first rank of each class, with the tables of another builder."""
 
     template: ProgramTemplate
     fold: Fold
     old: GraphBuilder
     capacities: Mapping[str, Capacity]
     new: GraphBuilder = field(init=False)
-    counts: dict[int, int] = field(default_factory=dict)  # ops that each op of a label stands for
+    counts: dict[int, int] = field(default_factory=dict)  # label -> ops that each op with the label represents
     labels: dict[int, int] = field(default_factory=dict)
     queues: dict[int, int] = field(default_factory=dict)
-    met: set[int] = field(default_factory=set)  # labels of whole collectives
+    met: set[int] = field(default_factory=set)  # labels of complete collectives
 
     def __post_init__(self) -> None:
         leaders = {self.fold.names[first] for first in self.fold.capacities.first.tolist()}
         self.new = GraphBuilder([self.capacities[name] for name in sorted(leaders & self.capacities.keys())])
 
-    def of(self, groups: Sequence[Group], runtimes: Sequence[HostRuntime | None]) -> Quotient:
+    def restrict(self, groups: Sequence[Group], runtimes: Sequence[HostRuntime | None]) -> Quotient:
         first = set(self.fold.representatives)
         kept, times = [], []
         for group, runtime, base in zip(groups, runtimes, self.template.starts, strict=True):
@@ -115,7 +116,7 @@ class _Restriction:
             first=classes.first,
             labels=np.array([self.counts.get(label, 1) for label in range(self.new.label_count())], np.int64),
             met=frozenset(self.met),
-            capacities={name: many for name, many in self.fold.alike().items() if name in self.capacities},
+            capacities={name: count for name, count in self.fold.alike().items() if name in self.capacities},
             members=self.fold.members(),
         )
         return Quotient(self.new, tuple(kept), tuple(times), alike)
@@ -140,7 +141,7 @@ class _Restriction:
 
 @dataclass(slots=True)
 class _Group:
-    """The restriction of one group; `ranks`: the programs that stay."""
+    """A restriction of one group to the programs of `ranks`."""
 
     whole: _Restriction
     group: Group
@@ -174,7 +175,7 @@ class _Group:
         return self.whole.label(index, int(ranks.size[ranks.of[self.base + rank]]))
 
     def _body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
-        return tuple(self._statement(each) for each in body)
+        return tuple(self._statement(statement) for statement in body)
 
     def _statement(self, statement: Statement) -> Statement:
         place = (self.group.name, self.number)
@@ -221,21 +222,21 @@ class _Group:
         )
 
     def _collective(self, key: tuple[str, int], collective: Collective) -> Collective:
-        """All that is left of its gatherings as one: a step of each class, after the first of what it follows."""
+        """Merge the gatherings of a collective into one with a step per class."""
         fold, at = self.whole.fold, self.whole.template.at
-        place: dict[int, int] = {}  # of the steps that stay
+        place: dict[int, int] = {}  # step -> position in `steps`
         steps: list[Step] = []
         if any(gathering.sends is not None for gathering in collective.gatherings):
             steps = self._legs(key, collective)
         for number, gathering in enumerate(collective.gatherings):
-            for k, step in enumerate(gathering.steps):
-                op = at[key, number, k]
+            for position, step in enumerate(gathering.steps):
+                op = at[key, number, position]
                 if fold.ops.leader(op) != op:
                     continue
                 place[op] = len(steps)
                 steps.append(Step(
                     label=self._step_label(collective, gathering, step, fold.stands_for(op)),
-                    cost=self._cost((key, number, k)) if step.cost >= 0 else -1,
+                    cost=self._cost((key, number, position)) if step.cost >= 0 else -1,
                     after=tuple(dict.fromkeys(place[fold.ops.leader(at[key, number, earlier])] for earlier in step.after)),
                     begins=self._firsts(step.begins),
                     ends=self._firsts(step.ends),
@@ -248,25 +249,25 @@ class _Group:
         )
 
     def _legs(self, key: tuple[str, int], collective: Collective) -> list[Step]:
-        """The sends of one leg of each class; gatherings with the same courses have classes in common."""
+        """The sends of one leg per class; gatherings with equal courses share classes."""
         alike: dict[tuple[int, ...], list[tuple[int, Sends]]] = {}
         for number, gathering in enumerate(collective.gatherings):
             if (sends := gathering.sends) is not None:
                 alike.setdefault((sends.pieces, *(course.times for course in sends.courses)), []).append((number, sends))
         legs: list[Step] = []
-        for some in alike.values():
-            turns = [self._turn(key, some, course) for course in range(len(some[0][1].courses))]
-            refuse_more(some[0][1].pieces * sum(len(turn.ways) * turn.times for turn in turns), collective)
-            legs += steps(turns, some[0][1].pieces, len(legs))
+        for group in alike.values():
+            turns = [self._turn(key, group, course) for course in range(len(group[0][1].courses))]
+            refuse_more(group[0][1].pieces * sum(len(turn.ways) * turn.times for turn in turns), collective)
+            legs += steps(turns, group[0][1].pieces, len(legs))
         return legs
 
-    def _turn(self, key: tuple[str, int], some: Sequence[tuple[int, Sends]], course: int) -> Turn:
-        """One course: the first leg of each class; an end is known by the first member of its class."""
+    def _turn(self, key: tuple[str, int], group: Sequence[tuple[int, Sends]], course: int) -> Turn:
+        """One course with the first leg of each class; an end is identified by the first member of its class."""
         fold, at, ops = self.whole.fold, self.whole.template.at, self.whole.template.ops
         ways: list[Way] = []
         place: dict[int, int] = {}
-        legs_of_end: dict[int, list[int]] = {}  # by member, the first legs of the classes of its own
-        for number, sends in some:
+        legs_of_end: dict[int, list[int]] = {}  # member -> first leg of each class of its legs
+        for number, sends in group:
             base = at[key, number, "members"]
             for leg_place, leg in enumerate(sends.courses[course].legs):
                 op = at[key, number, "leg", course, leg_place]
@@ -293,11 +294,11 @@ class _Group:
         return Turn(
             tuple(ways),
             {end: tuple(dict.fromkeys(place[leader] for leader in leaders)) for end, leaders in legs_of_end.items()},
-            some[0][1].courses[course].times,
+            group[0][1].courses[course].times,
         )
 
     def _counted(self, sends: Sends, device: str, times: int) -> Callable[[int], int]:
-        """Labels that stand for `times` ops each."""
+        """Return the labels of sends that represent `times` ops each, by number of the step."""
         labelled = sends.labelled(self.whole.new, device, f"{times:,} alike")
 
         def label(number: int) -> int:
@@ -308,12 +309,12 @@ class _Group:
         return label
 
     def _firsts(self, ranks: Sequence[int]) -> tuple[int, ...]:
-        """Positions, among those that stay, of the first ranks of these ranks' classes."""
+        """Positions in `self.ranks` of the first ranks of these ranks' classes."""
         position = {rank: number for number, rank in enumerate(self.ranks)}
         return tuple(dict.fromkeys(position[self.whole.fold.ranks.leader(self.base + rank) - self.base] for rank in ranks))
 
     def _step_label(self, collective: Collective, gathering: Gathering, step: Step, times: int) -> int:
-        """One of its own, that says how many it stands for."""
+        """A new label with the number of ops that it represents."""
         label: Label = self.whole.old.label_at(step.label)
         index = self.whole.new.label(label.name, label.kind, label.device, f"{times:,} alike")
         self.whole.counts[index] = times

@@ -1,13 +1,13 @@
-"""Ops on each element that follow each other in a compiled body become one op.
+"""Fusion of successive elementwise ops of a compiled body into one op.
 
-An op joins those before it if it stands right after them, runs on the same queue over as many elements of the
-same type, and uses a value that one of them makes. The one op that results does all their arithmetic, and moves
-what they move together less
+An op is fused with the preceding ops if it follows them directly, runs in the same queue on the same number of elements of the
+same type, and uses a value that one of them writes. The fused op performs all their arithmetic. Its memory traffic is the sum of
+their traffic minus
 
-    one array for each use of a value that an op before it made or read     (it is in a register)
-    one array for each value made that is used inside and nowhere else      (it never exists, and takes no memory)
+    one array per use of a value that an earlier fused op wrote or read       (the value is in a register)
+    one array per value that is written and used only by fused ops            (it is never stored, and takes no memory)
 
-where "nowhere else" means: no other op, wait or fetch of the whole program names it.
+where "only" means that no other op, wait or fetch of the program names the value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMED = 3  # names in the label of a fused op
 
 
 def fuse(body: Sequence[Statement], programs: Sequence[Program], builder: GraphBuilder, starts: Start) -> tuple[Statement, ...]:
-    """The statements of a group, what can be fused in them fused; `starts`: what starts the kernels of its compiled bodies."""
+    """Return the statements of a group with fused ops; `starts` is the launch mechanism of the kernels of compiled bodies."""
     uses = [_uses(body, rank) for rank in range(len(programs))]
     return _Fuser(programs[0].scope.machine, programs, builder, uses, starts).body(body)
 
@@ -39,7 +39,7 @@ def _uses(body: Sequence[Statement], rank: int) -> Counter[str]:
     for statement in walk(body):
         match statement:
             case Issue(ops=ops) | Fetch(ops=ops) | Collective(ops=ops):
-                uses.update(_asked(ops[rank]))
+                uses.update(_used_values(ops[rank]))
             case Wait(names=names):
                 uses.update(names)
             case _:
@@ -47,7 +47,7 @@ def _uses(body: Sequence[Statement], rank: int) -> Counter[str]:
     return uses
 
 
-def _asked(op: PlacedOp) -> tuple[str, ...]:
+def _used_values(op: PlacedOp) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*op.reads, *op.updates)))
 
 
@@ -66,15 +66,15 @@ class _Fuser:
             if isinstance(statement, Issue) and chain and _joins(chain, statement):
                 chain.append(statement)
                 continue
-            fused += self._one(chain)
+            fused += self._fuse(chain)
             chain = [statement] if isinstance(statement, Issue) else []
             if isinstance(statement, Repeat):
                 fused.append(Repeat(statement.times, self.body(statement.body), statement.place))
             elif not chain:
                 fused.append(statement)
-        return (*fused, *self._one(chain))
+        return (*fused, *self._fuse(chain))
 
-    def _one(self, chain: Sequence[Issue]) -> tuple[Issue, ...]:
+    def _fuse(self, chain: Sequence[Issue]) -> tuple[Issue, ...]:
         if len(chain) < 2:
             return tuple(chain)
         ranked = zip(*(issue.ops for issue in chain), strict=True)
@@ -82,17 +82,17 @@ class _Fuser:
 
     def _op(self, rank: int, ops: tuple[PlacedOp, ...]) -> PlacedOp:
         first, last = ops[0], ops[-1]
-        made: dict[str, bool] = {}  # value -> whether an op inside made it (else it was there and is updated)
+        made: dict[str, bool] = {}  # value -> whether a fused op created it (else it is updated)
         written: Counter[str] = Counter()
-        inside: Counter[str] = Counter()  # uses of values made inside
+        inside: Counter[str] = Counter()  # uses of values that fused ops wrote
         reads: dict[str, None] = {}
         arrays = flop = 0.0
         for op in ops:
-            handed = [value for value in _asked(op) if value in made or value in reads]
-            inside.update(value for value in handed if value in made)
+            reused = [value for value in _used_values(op) if value in made or value in reads]
+            inside.update(value for value in reused if value in made)
             reads |= dict.fromkeys(value for value in op.reads if value not in made)
             inputs = op.pointwise.inputs if op.pointwise else 0
-            arrays += max(inputs - len(handed), 0) + 1
+            arrays += max(inputs - len(reused), 0) + 1
             flop += op.pointwise.flop if op.pointwise else 0.0
             for value in (*op.updates, *op.writes):
                 made.setdefault(value, value not in op.updates)
@@ -105,7 +105,7 @@ class _Fuser:
         pointwise = first.pointwise
         model = self.machine.device(first.device).model
         if pointwise is None or not isinstance(model, Cpu | Sockets | Gpu):
-            raise TypeError(f"'{first.name}' is no op on each element of an array")
+            raise TypeError(f"'{first.name}' is not an elementwise op")
         moved = max(arrays, 0.0) * pointwise.array
         written_back = min(moved, pointwise.array * len(lives))
         work = Work(flop=flop, reads=moved - written_back, writes=written_back, dtype=pointwise.dtype, start=self.starts)
@@ -129,9 +129,9 @@ class _Fuser:
 
 
 def _joins(chain: Sequence[Issue], issue: Issue) -> bool:
-    """Whether every rank's op can join the ops of the chain."""
+    """Whether every rank's op can be fused with the ops of the chain."""
     for rank, op in enumerate(issue.ops):
-        before = [each.ops[rank] for each in chain]
+        before = [issue.ops[rank] for issue in chain]
         first = before[0]
         if first.call < 0 or first.pointwise is None or op.pointwise is None or op.after:
             return False
@@ -139,7 +139,7 @@ def _joins(chain: Sequence[Issue], issue: Issue) -> bool:
             return False
         if (op.pointwise.count, op.pointwise.dtype) != (first.pointwise.count, first.pointwise.dtype):
             return False
-        if not any(value in (*each.writes, *each.updates) for each in before for value in _asked(op)):
+        if not any(value in (*other.writes, *other.updates) for other in before for value in _used_values(op)):
             return False
     return True
 

@@ -1,8 +1,8 @@
-"""Collectives of programs: which devices meet in each, and the steps that they do together.
+"""Collectives of programs: the devices that meet in each collective, and its steps.
 
-Under `each`, a collective that every program issues is one collective: its members are the programs' own devices,
-matched by statement and iteration. A program per node that names devices inside its node has one of its own, unless
-several nodes name the same devices: then those nodes meet. A program that stands alone speaks for all members.
+Under `each`, a collective that every program issues is one collective: its members are the devices of the programs, matched by
+statement and iteration. In a program per node, the collective is local to the node if it names devices inside the node; nodes
+that name the same devices meet. A single program represents all members.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ Members = tuple[str, ...]  # full names of devices, in rank order
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Meaning of a name in one node: the number of each device's group, and of the only one there is."""
+    """The groups of a name in one node.
+
+    Args:
+        of: number of the group, by device.
+        only: number of the group if there is only one.
+    """
 
     of: Mapping[str, int]
     only: int | None
@@ -36,17 +41,21 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class Gatherings:
-    """Builds the collectives of one group of programs."""
+    """A builder of the collectives of one group of programs."""
 
     programs: Sequence[Program]
     placing: Placing
     groups: Mapping[str, RankGroups]
-    known: dict[Hashable, Flows] = field(default_factory=dict)  # statements repeat each other
+    known: dict[Hashable, Flows] = field(default_factory=dict)  # flows of earlier statements, for reuse
 
     def collective(self, ops: Sequence[ExchangeOp], placed: Sequence[PlacedOp], kind: str, pieces: int) -> Collective | None:
-        """One statement, issued by every rank; None once what is wrong is noted.
+        """Return the collective of one statement that every rank issues; None if a mistake was added.
 
-        pieces: number of pieces of the op that it overlaps; 1 if it overlaps none.
+        Args:
+            ops: op of each rank, as in the file.
+            placed: op of each rank, with its label and queue.
+            kind: key of the op in the file.
+            pieces: number of pieces of the op that the collective overlaps; 1: no overlap.
         """
         all_ranks = len(self.programs) == self.programs[0].ranks
         try:
@@ -64,7 +73,7 @@ class Gatherings:
         if not self.programs[0].own:  # one program alone
             return [self._gathering((0,), members, ops[0], kind, pieces) for members in self._parts(ops[0], 0)]
         meets: dict[int, list[int]] = {}
-        by_name: dict[tuple[tuple[str, ...], str], _Named] = {}  # thousands of ranks mean the same by a name
+        by_name: dict[tuple[tuple[str, ...], str], _Named] = {}  # cache: thousands of ranks use the same name
         groups: dict[Members, int] = {}
         for rank, op in enumerate(ops):
             device, key = self.programs[rank].own, (op.among, self.programs[rank].scope.node)
@@ -72,11 +81,11 @@ class Gatherings:
             if named is None:
                 parts = self._parts(op, rank)
                 numbers = [groups.setdefault(part, len(groups)) for part in parts]
-                of = {name: number for number, each in zip(reversed(numbers), reversed(parts), strict=True) for name in each}
+                of = {name: number for number, part in zip(reversed(numbers), reversed(parts), strict=True) for name in part}
                 named = by_name[key] = _Named(of, numbers[0] if len(parts) == 1 else None)
             mine = named.of.get(device, named.only)
             if mine is None:
-                raise CannotPlace(f"{device} is in none of the groups '{op.among[0]}'", "name groups that hold every rank")
+                raise CannotPlace(f"{device} is in none of the groups '{op.among[0]}'", "every rank must be in one of the groups")
             meets.setdefault(mine, []).append(rank)
         members = tuple(groups)
         owners = {program.own: rank for rank, program in enumerate(self.programs)}
@@ -85,7 +94,7 @@ class Gatherings:
         return [self._gathering(tuple(ranks), members[number], ops[ranks[0]], kind, pieces) for number, ranks in meets.items()]
 
     def _parts(self, op: ExchangeOp, rank: int) -> tuple[Members, ...]:
-        """The groups that the names of `among` mean to a rank; a single one where they name devices."""
+        """The groups that `among` denotes for a rank; a single group if `among` lists devices."""
         scope = self.programs[rank].scope
         if len(op.among) == 1 and op.among[0] in self.groups:
             declared = self.groups[op.among[0]]
@@ -93,16 +102,16 @@ class Gatherings:
         return (scope.machine.select(op.among, scope.node),)
 
     def _all_come(self, members: Members, ranks: Sequence[int], op: ExchangeOp, owners: Mapping[str, int]) -> None:
-        """Raise CannotPlace for members that are some program's own device and do not come, or belong to no program."""
+        """Raise CannotPlace for members whose programs do not issue the collective, or that have no program."""
         owned = [member for member in members if member in owners]
         if not owned:
             return  # programs of nodes
-        come = set(ranks)
-        missing = [each for each in members if owners.get(each) not in come]
+        arriving = set(ranks)
+        missing = [member for member in members if owners.get(member) not in arriving]
         if missing:
             names = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
-            message = f"{names} never arrives at '{op.name or op.kind}': the others would wait for ever"
-            raise CannotPlace(message, "every member needs a program that issues it; see `each`")
+            message = f"deadlock: {names} never arrives at '{op.name or op.kind}'"
+            raise CannotPlace(message, "every member needs a program that issues the collective, see `each`")
 
     def _gathering(self, ranks: tuple[int, ...], members: Members, op: ExchangeOp, kind: str, pieces: int) -> Gathering:
         machine, builder = self.programs[0].scope.machine, self.placing.builder
@@ -129,7 +138,7 @@ class Gatherings:
         return Gathering(ranks, steps)
 
     def _sends(self, op: ExchangeOp, plan: Courses, kind: str, program: str, rank_of: Mapping[str, tuple[int, ...]]) -> Sends:
-        """Steps that repeat, with indices."""
+        """The repeated steps of a collective, with indices of labels and costs."""
         cost = self.placing.builder.cost
         names = tuple(dict.fromkeys(end for course in plan.courses for leg in course.legs for end in (leg.source, leg.target)))
         place = {name: number for number, name in enumerate(names)}
@@ -149,7 +158,7 @@ class Gatherings:
         return Sends(plan.name, kind, program, tuple(rank_of.get(name, ()) for name in names), tuple(courses), plan.pieces)
 
     def _ranks_of(self, ranks: tuple[int, ...], members: Members) -> dict[str, tuple[int, ...]]:
-        """Ranks whose arrival a member stands for: its own program, its node's program, or all."""
+        """Ranks whose arrival a member represents: its own program, its node's program, or all."""
         if not self.programs[0].own:  # one program alone
             return dict.fromkeys(members, ranks)
         machine = self.programs[0].scope.machine

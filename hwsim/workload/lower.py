@@ -1,6 +1,6 @@
-"""A workload on a machine becomes an op graph: programs are read, folded where ranks are identical, and written out as ops.
+"""Lowering of a workload on a machine to an op graph: read the programs, fold identical ranks, and emit the ops.
 
-Families (`train:`, `services:`, ...) write their own ops into the graph, each through its door.
+Families (`train:`, `services:`, ...) add their own ops to the graph.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from hwsim.workload.stepping import in_full
 
 
 class NeverArrives(SpecError):
-    """A barrier that programs reach unequally often, or in different orders: those who wait there wait for ever."""
+    """An error for a deadlock at barriers that programs reach unequally often or in different orders."""
 
 
-FEWEST: Final = 64  # ranks from which there is a fold, unless it is asked for
-WIDEST: Final = 512  # capacities of one op from which it pays
+FEWEST: Final = 64  # ranks from which identical ranks are folded by default
+WIDEST: Final = 512  # capacities of one op from which identical ranks are folded by default
 _DIGITS: Final = str.maketrans("", "", "0123456789")
-MOST_LISTED: Final = 10_000  # capacities; of a larger machine only those that something draws from are in the graph
+MOST_LISTED: Final = 10_000  # capacities; the graph of a larger machine contains only capacities that an op uses
 Folding = Literal["auto", "always", "never"]
 Writing = Literal["auto", "unseen", "always", "never"]
 
 
 class Ground(NamedTuple):
-    """Where a family writes the ops of a job, "" for those of the workload itself; the others as of `lower`."""
+    """A context in which a family adds the ops of a job ("": of the workload itself) to the graph; other fields as in `lower`."""
 
     job: str
     workload: Workload
@@ -55,28 +55,27 @@ class Ground(NamedTuple):
 def lower(
     workload: Workload, machine: Machine, mistakes: Mistakes, *, fold: Writing = "auto", disturbed: Sequence[Change] = ()
 ) -> OpGraph:
-    """The op graph of a workload on a machine.
+    """Return the op graph of a workload on a machine.
 
     Args:
-        fold: whether ranks that nothing tells apart are written once (see `hwsim.graph.fold`); auto: if they are many; unseen:
-            few ranks too where that pays, for who shows all of them nevertheless (`Alike.unseen`).
-        disturbed: what changes the capacities during the run.
+        fold: whether identical ranks are represented by one (see `hwsim.graph.fold`). auto: if there are many ranks; unseen: also
+            for few ranks if it saves time, for callers that show all ranks nevertheless (`Alike.unseen`).
+        disturbed: changes of capacities during the run.
 
     Raises:
-        SpecError: names that nothing has, ops that do not fit the machine, a body too large to write out,
-            and whatever `mistakes` held before.
-        NeverArrives: a program is missing at a barrier, or two come to the same barriers in different orders.
+        SpecError: unknown names, ops that do not fit the machine, a loop body that is too large to unroll, any earlier mistake.
+        NeverArrives: programs reach a barrier unequally often, or the same barriers in different orders.
     """
     builder = GraphBuilder()
     parts = _parts(workload)
     if len(machine.capacities) > MOST_LISTED and fold == "unseen":
-        fold = "auto"  # which capacities are listed depends on what draws from them
+        fold = "auto"  # the listed capacities depend on the ops
     groups: list[Group] = []
     runtimes: list[HostRuntime | None] = []
     for job, part in parts.items():
-        found, hosted = _groups_of(job, part, workload, machine, builder, mistakes, fold, disturbed)
-        groups += found
-        runtimes += hosted
+        new_groups, new_runtimes = _groups_of(job, part, workload, machine, builder, mistakes, fold, disturbed)
+        groups += new_groups
+        runtimes += new_runtimes
     mistakes.raise_if_any()
     alike: Alike | None = None
     unfolded = ""
@@ -86,14 +85,14 @@ def lower(
 
         try:
             if machine.by_requests():
-                raise CannotFold("it has parts that are simulated request by request")
+                raise CannotFold("some parts are simulated request by request")
             if any(event.jitter is not None for event in workload.events):
-                raise CannotFold("jitter is drawn by chance for each part")
+                raise CannotFold("jitter is random for each part")
             _refuse_unfoldable(parts)
             if any(_receives(group) for group in groups):
-                raise CannotFold("its programs receive what they send each other")
+                raise CannotFold("its programs exchange messages with `send` and `recv`")
             if name := unlike_power(machine.layout):
-                raise CannotFold(f"parts called {name}, with other numbers, draw other power")
+                raise CannotFold(f"parts called {name} that differ only in their number draw different power")
             quotient = folded(groups, runtimes, builder, machine.capacities, marks(disturbed))
         except CannotFold as reason:
             unfolded = "" if fold != "always" and isinstance(reason, NoEquals) else str(reason)
@@ -103,55 +102,56 @@ def lower(
     if alike is None:
         builder.write_out()
         groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
-        few = len(machine.capacities) > MOST_LISTED and not any(door(key).issues for part in parts.values() for key in part.doors)
-        listed = builder.drawn() if few else machine.capacities
-        if few or builder.hidden != ():
+        issues = any(door(key).issues for part in parts.values() for key in part.doors)
+        is_large = len(machine.capacities) > MOST_LISTED and not issues
+        listed = builder.drawn() if is_large else machine.capacities
+        if is_large or builder.hidden != ():
             builder.offer(capacities_of({name: machine.capacities[name] for name in listed if name not in builder.hidden}))
         else:
             builder.offer(once("capacities", (machine,), lambda: capacities_of(machine.capacities), most=MOST_BUILT))
     shared = _shared_barriers(groups)
     meetings = [add_blocks(builder, emitter) for emitter in _emit_aligned(groups, runtimes, shared)]
     for name in sorted(shared):
-        tie_meetings(builder, [found[name] for found in meetings if name in found])
+        tie_meetings(builder, [of_group[name] for of_group in meetings if name in of_group])
     graph = builder.build(alike, unfolded)
-    many = {} if graph.alike is None else graph.alike.capacities
-    counted = sum(many.get(capacity.name, 1) for capacity in graph.capacities)  # integers
-    return replace(graph, unlisted=max(0, len(machine.capacities) - counted)) if len(machine.capacities) > MOST_LISTED else graph
+    counts = {} if graph.alike is None else graph.alike.capacities
+    total = sum(counts.get(capacity.name, 1) for capacity in graph.capacities)  # integers
+    return replace(graph, unlisted=max(0, len(machine.capacities) - total)) if len(machine.capacities) > MOST_LISTED else graph
 
 
 def _parts(workload: Workload) -> dict[str, Job]:
-    """The jobs by name; "" for a workload that is one."""
+    """The jobs by name; a workload without jobs is the job ""."""
     if workload.jobs is None:
         return {"": Job(0.0, workload.runtime, **{key: getattr(workload, key) for key in DOORS})}
     return {name: workload.jobs[name] for name in sorted(workload.jobs)}
 
 
 def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
-    """Whether there are enough ranks, or capacities behind one op, for a search of identical ones."""
+    """Whether there are enough ranks, or capacities of one op, to search for identical ranks."""
     if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
         return True
     meetings = [
         gathering
         for group in groups
-        for each in walk(group.body)
-        if isinstance(each, Collective)
-        for gathering in each.gatherings
+        for statement in walk(group.body)
+        if isinstance(statement, Collective)
+        for gathering in statement.gatherings
     ]
     return any(meeting.sends is not None and len(meeting.sends.members) >= FEWEST for meeting in meetings)
 
 
 def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
-    """Raise CannotFold for what decides by the order of ops, or is in the graph already."""
+    """Raise CannotFold for families whose ops depend on their order or are already in the graph."""
     from hwsim.graph.fold import CannotFold
 
     for name, part in parts.items():
-        whose = f"job '{name}'" if name else "it"
-        for reason in [why for key in part.doors if (why := door(key).unfolded)]:
-            raise CannotFold(f"{whose} {reason}")
+        subject = f"job '{name}'" if name else "it"
+        for reason in [reason for key in part.doors if (reason := door(key).unfolded)]:
+            raise CannotFold(f"{subject} {reason}")
 
 
 def unlike_power(layout: Layout) -> str:
-    """The name, without its digits, of parts that a fold would take for alike though they draw different power; "" if none."""
+    """Return the name, without digits, of parts that differ in power but would be folded as identical; "" if there are none."""
     power_by_name: dict[str, object] = {}
     waiting = [("", layout)]
     while waiting:
@@ -166,11 +166,11 @@ def unlike_power(layout: Layout) -> str:
 
 
 def marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ...]]:
-    """Changes of each capacity, and their times."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    """Return the changes of each capacity as pairs (time in fs, fraction of full speed)."""
+    changes_of: dict[str, list[tuple[int, float]]] = {}
     for change in disturbed:
-        found.setdefault(change.capacity, []).append((change.at, change.fraction))
-    return {name: tuple(each) for name, each in found.items()}
+        changes_of.setdefault(change.capacity, []).append((change.at, change.fraction))
+    return {name: tuple(changes) for name, changes in changes_of.items()}
 
 
 def _groups_of(
@@ -183,45 +183,45 @@ def _groups_of(
     fold: Writing,
     disturbed: Sequence[Change],
 ) -> tuple[list[Group], list[HostRuntime | None]]:
-    """The programs of one job ("": of the workload itself), named after it; its families write straight into the graph."""
+    """The programs of one job ("": of the workload itself), named after it; its families add their ops directly to the graph."""
     runtime = part.runtime or workload.runtime
     rules = None if runtime is None else runtime.rules
-    groups, hosted, trees = [], list[HostRuntime | None](), dict(_named(job, part))
+    groups, runtimes, trees = [], list[HostRuntime | None](), dict(_named(job, part))
     for name, tree in trees.items():
         group = read_group(name, tree, machine, rules, workload.groups, builder, mistakes)
         body = _within(job, group.body) if job else group.body
         groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
     try:
-        hosted = [_host_runtime(group, runtime, builder) for group in groups]
+        runtimes = [_host_runtime(group, runtime, builder) for group in groups]
     except CannotPlace as error:
         mistakes.add(next(iter(trees.values())).place, error.message, error.hint)
     for key in part.doors:
         door(key).write(part, Ground(job, workload, machine, builder, mistakes, fold, disturbed))
-    return groups, hosted
+    return groups, runtimes
 
 
 def named_elsewhere(job: str, workload: Workload, machine: Machine) -> Collection[str]:
-    """The devices that other jobs name."""
+    """Return the devices that other jobs name."""
     parts, gpus = [part for other, part in (workload.jobs or {}).items() if other != job], list(machine.devices_of("gpu"))
     return named(machine, [tree for part in parts for tree in part.placed(gpus)])
 
 
 def _named(job: str, part: Job) -> Iterator[tuple[str, Tree]]:
-    """The programs of a job by the names they have in the results."""
-    named = part.programs if part.programs is not None else {MAIN: part.program} if part.program else {}
-    for name, tree in sorted(named.items(), key=lambda each: each[0]):
+    """Yield the programs of a job with their names in the results."""
+    programs = part.programs if part.programs is not None else {MAIN: part.program} if part.program else {}
+    for name, tree in sorted(programs.items(), key=lambda item: item[0]):
         yield name if not job else job if name == MAIN else f"{job}.{name}", part.on_devices(tree, "each")
 
 
 def programs_of(workload: Workload) -> Iterator[tuple[str, Tree, Runtime | None]]:
-    """(name, tree, runtime) of all its programs, in the order of their ranks."""
+    """Yield (name, tree, runtime) of all programs, in the order of their ranks."""
     for job, part in _parts(workload).items():
-        for called, tree in _named(job, part):
-            yield called, tree, part.runtime or workload.runtime
+        for name, tree in _named(job, part):
+            yield name, tree, part.runtime or workload.runtime
 
 
 def _within(job: str, body: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The statements of one job: its barriers are met by its own programs alone."""
+    """The statements of one job, with its name in the names of barriers, so that only its own programs meet there."""
     statements: list[Statement] = []
     for statement in body:
         if isinstance(statement, Repeat):
@@ -255,12 +255,12 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
 
 
 def _receives(group: Group) -> bool:
-    return any(isinstance(each, Receive) for each in walk(group.body))
+    return any(isinstance(statement, Receive) for statement in walk(group.body))
 
 
 def barriers_of(group: Group) -> dict[str, Barrier]:
-    """By name, the first of each."""
-    return {each.name: each for each in reversed(list(walk(group.body))) if isinstance(each, Barrier)}
+    """Return the first barrier statement of each name."""
+    return {barrier.name: barrier for barrier in reversed(list(walk(group.body))) if isinstance(barrier, Barrier)}
 
 
 def _shared_barriers(groups: Sequence[Group]) -> frozenset[str]:
@@ -270,14 +270,14 @@ def _shared_barriers(groups: Sequence[Group]) -> frozenset[str]:
 
 
 def _emit_aligned(groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str]) -> list[Emitter]:
-    """Emitters whose shared barriers fall into blocks that run equally often.
+    """Emitters whose shared barriers are in blocks that run equally often.
 
-    Loops are first cut as each program likes; where that does not fit together, those with shared barriers are written out.
+    Each program's loops are first divided independently; if the blocks do not match, loops with shared barriers are unrolled.
     """
     emitters = _emit(groups, runtimes, shared)
     if not shared:
         return emitters
-    from hwsim.workload.barriers import refuse_crossed, refuse_missing  # few workloads share any
+    from hwsim.workload.barriers import refuse_crossed, refuse_missing  # few workloads share barriers
 
     refuse_missing(groups, emitters, shared)
     if not _aligned(emitters, shared):

@@ -1,4 +1,4 @@
-"""The names of a program: what its ops and values are called, and who asks for them."""
+"""Names of the ops and values of a program, and the lookup of every name that a statement mentions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ Path = tuple[int, ...]  # the repeats around a statement, outermost first
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Position of a statement: its number in the program, and the repeats around it."""
+    """A position of a statement: its number in the program, and the repeats around it."""
 
     number: int
     path: Path
 
     def shares_repeat(self, other: Stand) -> bool:
-        """Whether one repeat holds both: then each comes before the other, an iteration later."""
+        """Whether one repeat contains both statements, so that each precedes the other in a later iteration."""
         return bool(self.path and other.path and self.path[0] == other.path[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name asked for: of an op, or where `values` of a value too; `back` if of an earlier iteration."""
+    """A mention of an op by name.
+
+    Args:
+        values: whether the name may also be that of a value.
+        back: whether the op of an earlier iteration is meant.
+    """
 
     name: str
     place: Place
@@ -37,14 +42,14 @@ class Mention:
 
 @dataclass(slots=True)
 class Names:
-    """Collected while a program is read; names may be asked for before they are known."""
+    """A table of the names of a program, collected during parsing; a mention may precede the definition."""
 
     ops: dict[str, list[Stand]] = field(default_factory=dict)
     values: dict[str, list[Stand]] = field(default_factory=dict)
     mentions: list[Mention] = field(default_factory=list)
 
     def look_up(self, mistakes: Mistakes) -> None:
-        """Note every name that means nothing where it is asked for."""
+        """Add a mistake for each mention of an unknown or later name."""
         for mention in self.mentions:
             self._look_up(mention, mistakes)
 
@@ -55,14 +60,14 @@ class Names:
         if not stands:
             noun = "op or value" if mention.values else "op"
             mistakes.add(mention.place, f"there is no {noun} called '{name}'", did_you_mean(name, [*self.ops, *values]))
-        elif mention.back and not any(each.shares_repeat(stand) for each in stands):
-            mistakes.add(mention.place, f"`back` counts iterations, but no repeat holds both this and '{name}'")
-        elif not any(each.number < stand.number or each.shares_repeat(stand) for each in stands):
-            mistakes.add(mention.place, f"nothing called '{name}' comes before this")
+        elif mention.back and not any(other.shares_repeat(stand) for other in stands):
+            mistakes.add(mention.place, f"`back` counts iterations, but no repeat contains both this and '{name}'")
+        elif not any(other.number < stand.number or other.shares_repeat(stand) for other in stands):
+            mistakes.add(mention.place, f"'{name}' is defined only after this statement")
 
 
 def place_of_op(tree: Tree, name: str) -> Place:
-    """Place of the op called `name` in a workload file; the place of the workload form if no op has that name."""
+    """Return the place of the op called `name` in a workload file, or the place of the workload form if no op has that name."""
     for key, value in _entries(tree):
         if name and (value.text("name") or key) == name:
             return value.place
@@ -71,7 +76,7 @@ def place_of_op(tree: Tree, name: str) -> Place:
 
 
 def _entries(tree: Tree) -> Iterator[tuple[str, Tree]]:
-    """Every key of a tree with its value, in the order of the file."""
+    """Yield every key of a tree with its value, in the order of the file."""
     for key, value in tree.items():
         yield key, value
         yield from _entries(value)

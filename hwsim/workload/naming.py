@@ -1,4 +1,4 @@
-"""Labels and queues of a rank whose ops are not in the graph, for another rank of its class represents it."""
+"""Labels and queues of a rank that is represented by another rank of its class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, R
 
 
 def names_of(workload: Workload, machine: Machine, alike: Alike, rank: int) -> Names:
-    """Labels and queues of the first rank of a class -> labels and queues of another rank of it; both programs are read again."""
+    """Return the labels and queues of a rank by those of the first rank of its class; both programs are read again."""
     first = int(alike.first[alike.of[rank]])
     start = 0
     for name, tree, runtime in programs_of(workload):
@@ -33,24 +33,24 @@ def names_of(workload: Workload, machine: Machine, alike: Alike, rank: int) -> N
 
 def _paired(builder: GraphBuilder, first: Group, second: Group) -> Names:
     labels = {}
-    for mine, its in zip(_labels(first), _labels(second), strict=True):
-        if mine >= 0:
-            labels[builder.label_at(mine)] = builder.label_at(its)
+    for label, other in zip(_labels(first), _labels(second), strict=True):
+        if label >= 0:
+            labels[builder.label_at(label)] = builder.label_at(other)
     queues = {}
-    for mine, its in zip(_queues(first), _queues(second), strict=True):
-        if mine >= 0:
-            queues[builder.queue_at(mine).name] = builder.queue_at(its).name
+    for queue, other in zip(_queues(first), _queues(second), strict=True):
+        if queue >= 0:
+            queues[builder.queue_at(queue).name] = builder.queue_at(other).name
     return Names(labels, queues)
 
 
 def _labels(group: Group) -> Iterator[int]:
     """Labels of the only program of a group, in order."""
     yield from group.starts
-    for each in walk(group.body):
-        yield from _of_statement(each)
+    for statement in walk(group.body):
+        yield from _statement_labels(statement)
 
 
-def _of_statement(statement: Statement) -> Iterator[int]:
+def _statement_labels(statement: Statement) -> Iterator[int]:
     match statement:
         case Issue(ops=ops) | Fetch(ops=ops) | Collective(ops=ops):
             yield from (label for op in ops for label in (op.label, op.dispatch, op.insert, op.back))
@@ -68,6 +68,6 @@ def _of_statement(statement: Statement) -> Iterator[int]:
 
 def _queues(group: Group) -> Iterator[int]:
     yield from group.hosts
-    for each in walk(group.body):
-        if isinstance(each, Issue | Fetch | Collective):
-            yield from (op.queue for op in each.ops)
+    for statement in walk(group.body):
+        if isinstance(statement, Issue | Fetch | Collective):
+            yield from (op.queue for op in statement.ops)

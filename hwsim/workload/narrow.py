@@ -1,4 +1,4 @@
-"""Number formats of a model that its GPUs have no units for: they compute in the next wider one, which a framework may refuse."""
+"""Warnings for number formats without hardware support: the GPU computes in the next wider format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hwsim.workload.file import Job, Workload
 
 
 def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None, gpu: str = "the gpu") -> Iterator[Warning]:
-    """A warning where products of this format are computed in a wider one; none where the GPU has it, or has no rate at all.
+    """Yield a warning if matmuls of this format are computed in a wider one; none if the GPU supports it or states no rates.
 
     >>> [warning.code for warning in wider({"fp16": 1e12}, "fp8")], list(wider({"fp8": 1e12}, "fp8")), list(wider({}, "fp8"))
     (['wider-format'], [], [])
@@ -23,16 +23,16 @@ def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None, gp
     except CannotCompute:
         return
     if used != dtype:
-        text = f"{gpu} has no {dtype}: its products take as long as in {used}, and arrays are as large as in {dtype}"
-        yield Warning("wider-format", f"{text}; a framework may refuse it", place)
+        text = f"{gpu} does not support {dtype}: matmuls run at the rate of {used}, with arrays of {dtype} size"
+        yield Warning("wider-format", f"{text}; frameworks may reject the format", place)
 
 
 def wider_formats(workload: Workload, machine: Machine) -> Iterator[Warning]:
-    """A warning for each model whose format some of its own GPUs lack."""
+    """Yield a warning for each model whose format one of its GPUs does not support."""
     for part in workload.parts:
-        for written in part.doors.values():
-            if isinstance(written, Tree):
-                yield from _wider(part.on_devices(written) if isinstance(part, Job) else written, machine)
+        for tree in part.doors.values():
+            if isinstance(tree, Tree):
+                yield from _wider(part.on_devices(tree) if isinstance(part, Job) else tree, machine)
 
 
 def _wider(tree: Tree, machine: Machine) -> Iterator[Warning]:
@@ -45,12 +45,12 @@ def _wider(tree: Tree, machine: Machine) -> Iterator[Warning]:
 
 
 def _samples(tree: Tree, machine: Machine) -> tuple[PlacedDevice, ...]:
-    """A device of each part that a model runs on; none where a name is wrong, which is a mistake of its own."""
+    """One device of each part that a model runs on; none if a name is unknown, which another check reports."""
     split = tree.get("split")
     parts = [tree] if split is None else [part for _, part in split.items()]
-    named = [element.value for part in parts if (device := part.get("device")) is not None for element in device.elements()]
+    names = [element.value for part in parts if (device := part.get("device")) is not None for element in device.elements()]
     try:
-        texts = [each for each in named if isinstance(each, str)]
+        texts = [name for name in names if isinstance(name, str)]
         return machine.samples(machine.select(texts) if texts else machine.devices_of("gpu"))
     except UnknownName:
         return ()

@@ -1,4 +1,4 @@
-"""An op of a file on its device, with indices into the tables of the graph, as its program's runtime treats it."""
+"""Placement of the ops of a file: device, queue, cost and labels, under the rules of the program's runtime."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from hwsim.workload.file import Rules
 from hwsim.workload.programs import Program, Queues
 from hwsim.workload.statements import PlacedOp
 
-_ON_A_CPU: Final = "name a gpu as `device`, or take a runtime that compiles for a cpu: mxnet-hybrid, torchscript, tf-function"
+_ON_A_CPU: Final = "set `device` to a gpu, or use a runtime that compiles for CPUs: mxnet-hybrid, torchscript, tf-function"
 
 
 @dataclass(slots=True)
 class Placing:
-    """Context for placing the ops of one group, and where their values lie.
+    """A context in which the ops of one group are placed, with the locations of their values.
 
-    homes: where the values of each program lie, by program.  scopes: what names mean to a program whose kernels are started so.
-    missed: values fetched before anything wrote them.
-    never: repeats around the op that run 0 times: the machine need not have what it names.
+    Args:
+        homes: memory and size of each value, by program.
+        scopes: scope of names for each program and kernel launch mechanism.
+        missed: (program, value) pairs that were fetched before any op wrote the value.
+        never: number of repeats around the op with 0 iterations; if positive, unknown devices are no mistake.
     """
 
     rules: Rules | None
@@ -47,17 +49,20 @@ class Placing:
 
     @property
     def shares(self) -> bool:
-        """Whether the runtime's arrays in the host's memory are numpy's own."""
+        """Whether `asnumpy` shares the memory of arrays in host memory with NumPy."""
         return self.rules is not None and self.rules.converts == "share"
 
     def looks_back(self) -> bool:
-        """Whether a value is fetched in the text before it is said where it lies: in the iteration before."""
+        """Whether a fetch precedes the op that writes its value, so that it reads the value of the previous iteration."""
         return any(value in self.homes[program] for program, value in sorted(self.missed))
 
     def place(self, op: Op, kind: str, program: Program, call: int, layer: bool = False) -> PlacedOp | None:
-        """The op of one program; None once what is wrong is noted.
+        """Place the op of one program; return None if a mistake was added.
 
-        call: number of the compiled body it stands in, or -1.  layer: it stands in a body that is not compiled.
+        Args:
+            kind: key of the op in the file.
+            call: number of the compiled body that contains the op; -1: none.
+            layer: whether the op is in the body of a `call` that is not compiled.
         """
         homes = self.homes.setdefault(program.name, {})
         if isinstance(op, FetchOp):
@@ -67,9 +72,7 @@ class Placing:
             placed = doubted(op, self._scope(program, homes, starts))
             refuse_endless(placed)
             if starts == "graph" and isinstance(op, ComputeOp) and program.scope.kind(placed.device) == "cpu":
-                raise CannotPlace(
-                    f"'{placed.device}' is a cpu, and the runtime starts what it compiles as a graph of a gpu", _ON_A_CPU
-                )
+                raise CannotPlace(f"'{placed.device}' is a cpu, but the runtime starts compiled bodies as GPU graphs", _ON_A_CPU)
             femtoseconds = ticks.femtoseconds(placed.time + (self.rules.per_op if self.rules and call >= 0 else 0.0))
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             if not self.never:
@@ -112,26 +115,26 @@ class Placing:
         )
 
     def _scope(self, program: Program, homes: dict[str, Home], starts: Start) -> Scope:
-        """The meaning of names to a program whose kernels are started so."""
-        found = self.scopes.get((program.name, starts))
-        if found is None:
-            found = self.scopes[program.name, starts] = replace(program.scope, values=homes, starts=starts, shares=self.shares)
-        return found
+        """The scope of names of a program for one launch mechanism of its kernels."""
+        scope = self.scopes.get((program.name, starts))
+        if scope is None:
+            scope = self.scopes[program.name, starts] = replace(program.scope, values=homes, starts=starts, shares=self.shares)
+        return scope
 
     def back_label(self, name: str, program: Program) -> int:
-        """Label of a program's return from waiting for `name`."""
+        """Return the label of a program's return from a wait for `name`."""
         kind, device = ("return", program.scope.host) if self.rules else ("wait", "")
         return self.builder.label(name, kind, device, program.name)
 
     def back_labels(self, name: str, programs: Sequence[Program]) -> tuple[int, ...]:
-        """One for each program."""
+        """Return the label of the return from a wait for `name`, per program."""
         return tuple(self.back_label(name, program) for program in programs)
 
     def call_labels(self, name: str, programs: Sequence[Program]) -> tuple[tuple[int, int], ...]:
-        """Labels of compiling and of calling a body, for each program."""
+        """Return the labels of compiling and of calling a body, per program."""
         label = self.builder.label
-        named = ((f"compiling {name}", "compile"), (name, "call"))
-        pairs = [[label(own, kind, program.scope.host, program.name) for own, kind in named] for program in programs]
+        kinds = ((f"compiling {name}", "compile"), (name, "call"))
+        pairs = [[label(text, kind, program.scope.host, program.name) for text, kind in kinds] for program in programs]
         return tuple((compiling, calling) for compiling, calling in pairs)
 
     @property
@@ -140,7 +143,7 @@ class Placing:
         return self.rules is not None and self.rules.issues
 
     def _blocks(self, placed: Placed, program: Program) -> bool:
-        """Whether the runtime waits for it: always, or wherever its result is not in a GPU's memory."""
+        """Whether the runtime waits for the op: always, or if its result is not in GPU memory."""
         match self.rules.blocks if self.rules else "none":
             case "all":
                 return True
@@ -151,7 +154,7 @@ class Placing:
 
 
 def refuse_endless(placed: Placed) -> None:
-    """Raise TooLong for an op that waits for, or draws, more than any number."""
+    """Raise TooLong for an op of infinite duration or demand."""
     demand = None if placed.cost is None else placed.cost.demand
     if demand is not None and inf in (demand.latency, demand.floor, *(amount for _, amount in demand.amounts)):
         raise ticks.TooLong(inf)

@@ -1,4 +1,4 @@
-"""Which programs a file writes, and what each has of its own: a name, a thread, queues, a meaning for names."""
+"""Programs of a file, each with a name, a host thread, queues and a scope of names."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ from hwsim.spec.shelf import once
 from hwsim.workload.file import Each, Rules
 
 Doubting = Callable[[str], tuple[Doubt, ...]]
-MOST_TIMES = 32  # of host threads whose costs a study keeps
+MOST_TIMES = 32  # memoized costs of host threads per study
 NAMING: Final = frozenset({"among", "device", "each", "from", "to"})  # keys of statements that name devices
-MAIN = "main"  # the program of a file that has only one
+MAIN = "main"  # name of the only program of a file
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One host thread.  own: what $self is called ("" outside `each`).  rank: its number among `ranks` of its `each`."""
+    """A program: the sequence of statements of one host thread.
+
+    Args:
+        own: value of $self; "" outside `each`.
+        rank: number of the program among the `ranks` programs of its `each`.
+    """
 
     name: str
     own: str
@@ -35,24 +40,24 @@ class Program:
 
     @property
     def values(self) -> Mapping[str, Value]:
-        """$self, $rank and $ranks."""
+        """Values of $self, $rank and $ranks."""
         return {"self": self.own, "rank": self.rank, "ranks": self.ranks}
 
 
 def find_programs(
     name: str, tree: Tree, ranks_of: Each | None, machine: Machine, mistakes: Mistakes, only: int | None = None
 ) -> tuple[Program, ...]:
-    """The program of that name, or one per device or node of `each` (or one of these)."""
+    """Return the program of a name, or one per device or node of `each`; with `only`, the program of this rank."""
     if ranks_of is None:
         return (Program(name, "", scope_among(machine, (tree,)), 0, 1),)
-    at = tree.get("each")
+    place = (tree.get("each") or tree).place
     if not ranks_of.each:
-        mistakes.add(at.place if at else tree.place, "`each` names nothing: no program would run", "such as each: gpu*")
+        mistakes.add(place, "`each` names no device, so no program would run", "each: gpu*")
         return ()
     try:
         chosen = machine.select(ranks_of.each)
     except UnknownName as error:
-        mistakes.add(at.place if at else tree.place, error.message, error.hint)
+        mistakes.add(place, error.message, error.hint)
         return ()
     prefix = "" if name == MAIN else f"{name}."
     ranks = range(len(chosen)) if only is None else range(only, min(only + 1, len(chosen)))
@@ -62,20 +67,20 @@ def find_programs(
 
 
 def scope_of(machine: Machine, place: str) -> Scope:
-    """The scope in which a program of a device or node looks names up."""
+    """Return the scope in which the program of a device or node looks up names."""
     is_node = place in machine.nodes
     return Scope(machine, place if is_node else machine.device(place).node, "" if is_node else place, machine.host_of(place))
 
 
 def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
-    """The scope of a program of no device or node, with the host of the devices that its statements name.
+    """Return the scope of a program without a device or node; its host follows from the devices that its statements name.
 
-    That is the host of the first of them, in the order of the text, in a machine inside the machine that has CPUs; if there is
-    none, of the first outside of them. Devices in several such machines leave it open.
+    The host belongs to the first named device, in order of the text, that is in a sub-machine with CPUs, or else to the first
+    named device. Devices in several sub-machines with CPUs leave the host open.
     """
     devices = named(machine, trees)
     of_node = {machine.node_of(device): device for device in reversed(devices)}
-    first = {machine.home_of(device): device for device in of_node.values()}  # named in each machine that has CPUs
+    first = {machine.home_of(device): device for device in of_node.values()}  # first named device of each sub-machine with CPUs
     all_cpus = set(machine.devices_of("cpu")) if len(first) > 1 else set[str]()
     cpus = {machine.node_of(device) for device in devices if device in all_cpus}
     outer = {home for home in first for each in first if each != home and each.startswith(f"{home}." if home else "")} - cpus
@@ -84,7 +89,7 @@ def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
 
 
 def named(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
-    """The devices and nodes that statements, or all of a job, name, in the order of the text."""
+    """Return the devices and nodes that the statements name, in order of the text."""
     found: dict[str, None] = {}
     for tree in trees:
         for key, inner in sorted(tree.items()):
@@ -98,14 +103,14 @@ def named(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
 
 
 def memory_of(machine: Machine, device: str) -> float | None:
-    """Bytes that a device holds; None if its file does not say."""
+    """Return the memory size of a device (bytes); None if unknown."""
     model = machine.device(device).model
     size: float | None = getattr(model, "size", None) or getattr(getattr(model, "memory", None), "size", None)
     return size
 
 
 class Queues:
-    """The queues of the programs, each made when first used; no two programs share one."""
+    """A table of the queues of the programs; queues are created on first use and never shared by programs."""
 
     def __init__(self, builder: GraphBuilder, rules: Rules | None) -> None:
         self._builder = builder
@@ -114,11 +119,11 @@ class Queues:
         self._known: dict[tuple[str, str, str], int] = {}
 
     def host(self, program: Program) -> int:
-        """The queue of a program's thread; -1 where issuing costs nothing."""
+        """Return the queue of a program's thread; -1 if issuing takes no time."""
         return self._make(program.name, program.scope.host, "host", None) if self._threads else -1
 
     def of(self, program: Program, placed: Placed) -> int:
-        """The queue an op of the program stands in."""
+        """Return the queue of an op of the program."""
         return self._make(program.name, placed.device, placed.queue, self._depth)
 
     def _make(self, program: str, device: str, queue: str, depth: int | None) -> int:
@@ -131,9 +136,11 @@ class Queues:
 
 
 def host_cost(program: Program, seconds: float, builder: GraphBuilder, doubts: Doubting | None = None) -> int:
-    """Index of the cost of `seconds` of a program's thread: a core of its host; -1 without a host or without time.
+    """Return the index of the cost of a thread's time: one core of its host; -1 without a host or without time.
 
-    doubts: what makes the seconds unsure on a cpu that is this part of the library.
+    Args:
+        seconds: time of the thread (s).
+        doubts: sources of uncertainty of the time, by the library name of the CPU.
     """
     host = program.scope.thread if seconds > 0 else program.scope.host
     model = program.scope.machine.devices[host].model if host else None

@@ -1,4 +1,4 @@
-"""The trees of programs -> statements in which every name is known and every op has its cost."""
+"""Parser of programs: YAML trees -> statements with resolved names and costs."""
 
 from __future__ import annotations
 
@@ -39,41 +39,41 @@ _EACH: Final = "a program for each device is `program: {each: gpu*, do: [...]}`;
 
 @dataclass(frozen=True, slots=True)
 class RepeatKeys:
-    """`repeat`: statements in a loop."""
+    """A loop: `repeat` runs its statements several times."""
 
-    times: int = field("how often", minimum=0)
-    do: tuple[Tree, ...] = field("the statements", one_or_many=True)
+    times: int = field("number of iterations", minimum=0)
+    do: tuple[Tree, ...] = field("statements of the loop body", one_or_many=True)
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True)
 class WaitKeys:
-    """`wait`: the program goes on once these have ended; `wait: all` for all it has issued."""
+    """A wait: the program continues once the named ops have ended; `wait: all` waits for all ops that it has issued."""
 
-    name: tuple[str, ...] = field("ops or values", one_or_many=True)
-    back: int = field("iterations ago, of the innermost repeat that holds the op", default=0, minimum=0)
+    name: tuple[str, ...] = field("names of the ops or values that the program waits for", one_or_many=True)
+    back: int = field("wait for the op of this many iterations ago, in the innermost repeat around the op", default=0, minimum=0)
 
 
 @dataclass(frozen=True, slots=True)
 class BarrierKeys:
-    """`barrier`: every program that names it waits until all have come and all they issued before has ended."""
+    """A barrier: its programs wait until each of them has reached it and all ops that they issued before have ended."""
 
-    name: str = field("the same in all programs that meet")
+    name: str = field("name of the barrier, equal in all programs that meet")
 
 
 @dataclass(frozen=True, slots=True)
 class RecvKeys:
-    """`recv`: the program goes on once the earliest `send` to its $self that it has not received yet has come."""
+    """A receive: the program continues once the earliest `send` to its $self that it has not yet received has arrived."""
 
-    source: str = field("$self of the program that sends", key="from", example="gpu[($rank - 1) mod $ranks]")
+    source: str = field("$self of the sending program", key="from", example="gpu[($rank - 1) mod $ranks]")
 
 
 @dataclass(frozen=True, slots=True)
 class CallKeys:
-    """`call`: a body that a runtime with `call` compiles and starts as a whole; under any other, its statements one by one."""
+    """A call of a body that the runtime compiles and starts as a whole; a runtime without `call` issues its ops one by one."""
 
-    do: tuple[Tree, ...] = field("the statements", one_or_many=True)
-    name: str = field("what the results call it", default="call")
+    do: tuple[Tree, ...] = field("statements of the body", one_or_many=True)
+    name: str = field("name of the call in the results", default="call")
 
 
 STATEMENTS: Final[dict[str, type]] = {
@@ -87,14 +87,21 @@ STATEMENTS: Final[dict[str, type]] = {
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The programs of one `each` (or a single one), side by side; hosts are the queues of their threads."""
+    """The programs of one `each`, or a single program, with their common statements.
+
+    Args:
+        hosts: queue of each program's thread.
+        body: statements, with one op per rank.
+        starts: label of each program's start.
+        start: start time of the programs (fs).
+    """
 
     name: str
     programs: tuple[Program, ...]
     hosts: tuple[int, ...]
     body: tuple[Statement, ...]
-    starts: tuple[int, ...] = ()  # labels of the programs' starts
-    start: int = 0  # when they begin, in fs
+    starts: tuple[int, ...] = ()
+    start: int = 0
 
 
 def read_group(
@@ -107,9 +114,10 @@ def read_group(
     mistakes: Mistakes,
     only: int | None = None,
 ) -> Group:
-    """One program, or one per device of `each`. Labels, costs and queues go into the builder.
+    """Read one program, or one program per device of `each`; add labels, costs and queues to the builder.
 
-    only: the program of this rank alone, whose collectives have no other members: for the names of its ops.
+    Args:
+        only: rank whose program is read without the other ranks, for the names of its ops; its collectives have no other members.
     """
     ranks_of: Each | None = None
     statements: Sequence[Tree] = tree.elements()
@@ -126,7 +134,7 @@ def read_group(
     placing = Placing(rules, builder, queues, mistakes)
     reader = _Reader(programs, placing, groups)
     body = reader.body(statements, ())
-    if placing.looks_back():  # read again, now that it is known where the values lie
+    if placing.looks_back():  # read again with the locations of all values known
         reader = _Reader(programs, placing, groups)
         body = reader.body(statements, ())
     reader.names.look_up(mistakes)
@@ -139,12 +147,12 @@ def read_group(
 
 
 class _Reader:
-    """Reads the statements of one group; mistakes are noted, and what can be read is."""
+    """A parser of the statements of one group; it adds each mistake and continues with the next statement."""
 
     def __init__(self, programs: Sequence[Program], placing: Placing, groups: Mapping[str, RankGroups]) -> None:
         self.names = Names()
         self._gatherings = Gatherings(programs, placing, groups)
-        self._pieces: dict[str, int] = {}  # of the latest op of a name
+        self._pieces: dict[str, int] = {}  # pieces of the latest op of each name
         self._programs = programs
         self._placing = placing
         self._mistakes = placing.mistakes
@@ -156,14 +164,14 @@ class _Reader:
         self._awaited: dict[str, None] = {}  # names of its ops that the runtime waits for
 
     def body(self, trees: Sequence[Tree], path: Path) -> tuple[Statement, ...]:
-        return tuple(each for tree in trees for each in self._statements_of(tree, path))
+        return tuple(statement for tree in trees for statement in self._statements_of(tree, path))
 
     def _statements_of(self, tree: Tree, path: Path) -> tuple[Statement, ...]:
-        """Statements that one statement of the file becomes; a call becomes several."""
+        """The statements of one entry of the file; a `call` becomes several statements."""
         if tree.get("call") is not None and len(tree.items()) == 1:
             return self._call_of(tree.get("call") or tree, path)
-        found = self._statement(tree, path)
-        return () if found is None else (found,)
+        statement = self._statement(tree, path)
+        return () if statement is None else (statement,)
 
     def _statement(self, tree: Tree, path: Path) -> Statement | None:
         if not isinstance(tree.value, dict) or len(tree.value) != 1:
@@ -172,8 +180,8 @@ class _Reader:
         [(kind, content)] = tree.value.items()
         self._statements += 1
         if self._call >= 0 and kind in ("wait", "barrier", "recv", "item", "asnumpy"):
-            message = f"`{kind}` cannot be compiled: there is no program in a compiled body, and no value when it is compiled"
-            self._mistakes.add(tree.key_place(kind), message, "put it behind the `call`, or take a runtime that compiles nothing")
+            message = f"`{kind}` cannot be part of a compiled `call`, whose ops run without the program's thread"
+            self._mistakes.add(tree.key_place(kind), message, "move it after the `call`, or use a runtime that does not compile")
             return None
         match kind:
             case "repeat":
@@ -194,11 +202,11 @@ class _Reader:
     def _no_statement(self, tree: Tree) -> None:
         if isinstance(tree.value, dict) and tree.value:
             keys = ", ".join(f"'{key}'" for key in list(tree.value)[:4])
-            message = f"a statement is one key and what belongs to it, not {keys} together"
+            message = f"a statement is a mapping with one key, got {keys}"
             hint = _EACH if "each" in tree.value else "begin each statement with '- ', and put an op's keys inside its braces"
             self._mistakes.add(tree.place, message, hint)
         else:
-            self._mistakes.add(tree.place, f"a statement is a mapping such as `wait: all`, not {tree.what()}")
+            self._mistakes.add(tree.place, f"expected a statement such as `wait: all`, got {tree.what()}")
 
     # ---- control
 
@@ -206,10 +214,10 @@ class _Reader:
         self._repeats += 1
         inside = (*path, self._repeats)
         times = tree.get("times")
-        if times is not None and isinstance(times.value, str):  # may depend on how many ranks there are, not on which this is
+        if times is not None and isinstance(times.value, str):  # may depend on the number of ranks, not on the rank
             tree = tree.put("times", substitute(times, {"ranks": self._programs[0].ranks}, self._mistakes, keep=()))
         keys = decode(tree, RepeatKeys, self._mistakes)
-        if keys is None:  # what is wrong inside is said all the same
+        if keys is None:  # report the mistakes of the body too
             do = tree.get("do")
             self.body(do.elements() if do else (), inside)
             return None
@@ -245,8 +253,8 @@ class _Reader:
         keys = decode(_by_name(tree), WaitKeys, self._mistakes)
         if keys is None:
             return None
-        at = tree.get("name") or tree
-        self.names.mentions += [Mention(name, at.place, stand, values=not keys.back, back=keys.back > 0) for name in keys.name]
+        place = (tree.get("name") or tree).place
+        self.names.mentions += [Mention(name, place, stand, values=not keys.back, back=keys.back > 0) for name in keys.name]
         return Wait(keys.name, keys.back, self._placing.back_labels(", ".join(keys.name), self._programs))
 
     def _barrier(self, tree: Tree) -> Barrier | None:
@@ -259,7 +267,7 @@ class _Reader:
 
     def _receive(self, tree: Tree) -> Receive | None:
         if not self._programs[0].own:
-            self._mistakes.add(tree.place, "`recv` has a meaning only under `each`", "between other programs use a `barrier`")
+            self._mistakes.add(tree.place, "`recv` is valid only in a program with `each`", "barrier: NAME")
             return None
         rank_of = {program.own: rank for rank, program in enumerate(self._programs)}
         tree = tree if tree.is_mapping else Tree({"from": tree}, tree.place)  # `recv: gpu[...]` is short for `recv: {from: ...}`
@@ -269,19 +277,19 @@ class _Reader:
             filled = substitute(tree, program.values, self._mistakes, keep=())
             keys = decode(filled, RecvKeys, self._mistakes) if len(self._mistakes) == before else None
             if keys is None:
-                return None  # the other ranks would only say the same
+                return None  # the other ranks have the same mistake
             try:
                 sender = program.scope.one(keys.source)
             except UnknownName as error:
                 self._mistakes.add((tree.get("from") or tree).place, error.message, error.hint)
                 return None
             if sender not in rank_of:
-                self._mistakes.add((tree.get("from") or tree).place, f"{sender} has no program here that could send")
+                self._mistakes.add((tree.get("from") or tree).place, f"no program of this `each` runs on {sender}")
                 return None
             senders.append(rank_of[sender])
         owners = tuple(rank_of)
-        named = zip(self._programs, senders, strict=True)
-        labels = tuple(self._placing.back_label(f"recv from {owners[sender]}", program) for program, sender in named)
+        pairs = zip(self._programs, senders, strict=True)
+        labels = tuple(self._placing.back_label(f"recv from {owners[sender]}", program) for program, sender in pairs)
         return Receive(tuple(senders), owners, labels, tree.place)
 
     # ---- ops
@@ -290,44 +298,44 @@ class _Reader:
         fetches = issubclass(OPS[kind], FetchOp)
         if fetches and not tree.is_mapping:  # `print: y` is short for `print: {reads: y}`
             tree = Tree({"reads": tree}, tree.place)
-        self.names.ops.setdefault(tree.text("name") or kind, []).append(stand)  # also where the op is wrong
+        self.names.ops.setdefault(tree.text("name") or kind, []).append(stand)  # even if the op has a mistake
         written_out = not mentions(tree)
         ranked = None if written_out else _ranked(tree)
         if ranked is not None and not self._programs[0].own:
-            self._mistakes.add(ranked.place, f"{ranked.what()} has a meaning only under `each`")
+            self._mistakes.add(ranked.place, f"{ranked.what()} is valid only in a program with `each`")
             return None
         op: Op | None = None
         ops: list[Op] = []
         placed_ops: list[PlacedOp] = []
-        for place, program in enumerate(self._programs):
-            if ranked is not None or place == 0:
+        for rank, program in enumerate(self._programs):
+            if ranked is not None or rank == 0:
                 op = self._decode(kind, tree, program, written_out=written_out)
                 self._note(op, tree, stand)
             placed = None if op is None else self._placing.place(op, kind, program, self._call, self._layers > 0)
             if op is None or placed is None:
-                return None  # the other ranks would only say the same
+                return None  # the other ranks have the same mistake
             ops.append(op)
             placed_ops.append(placed if self._call < 0 else self._compiled(placed, op))
         self._pieces[placed_ops[0].name] = placed_ops[0].pieces
         if isinstance(op, ExchangeOp):
-            return self._collective([each for each in ops if isinstance(each, ExchangeOp)], placed_ops, kind, tree)
+            return self._collective([op for op in ops if isinstance(op, ExchangeOp)], placed_ops, kind, tree)
         if fetches:
-            return Fetch(tuple(placed_ops)) if self._call < 0 else None  # a compiled body prints when it is compiled
+            return Fetch(tuple(placed_ops)) if self._call < 0 else None  # a compiled body prints only while it is compiled
         return Issue(tuple(placed_ops))
 
     def _collective(self, ops: Sequence[ExchangeOp], placed: Sequence[PlacedOp], kind: str, tree: Tree) -> Collective | None:
         over = ops[0].overlaps
         pieces = self._pieces.get(over, 0) if over else 1
         if pieces < (2 if over else 1):
-            message = f"nothing called '{over}' comes before this" if not pieces else f"'{over}' does not come in pieces"
-            self._mistakes.add((tree.get("overlaps") or tree).place, message, "give that op `pieces: 8`")
+            message = f"`overlaps`: op '{over}' has no `pieces`" if pieces else f"`overlaps`: no op '{over}' precedes this"
+            self._mistakes.add((tree.get("overlaps") or tree).place, message, f"pieces: 8 at the op '{over}'")
             return None
         return self._gatherings.collective(ops, placed, kind, pieces)
 
     def _compiled(self, placed: PlacedOp, op: Op | None) -> PlacedOp:
-        """An op of a compiled body: if anything waits for it, the call as a whole does, or the interpreter that issues it."""
+        """Move a wait for an op of a compiled body to the call as a whole, unless the runtime's interpreter issues the ops."""
         if op is not None and op.block:
-            self._mistakes.add(op.place, "a compiled body cannot wait for one of its ops", "put a `wait` behind the `call`")
+            self._mistakes.add(op.place, "`block` is not valid in a compiled `call`", "put a `wait` after the `call`")
         if placed.block and self._placing.issues:
             return placed
         if placed.block:
@@ -335,19 +343,19 @@ class _Reader:
         return replace(placed, block=False)
 
     def _decode(self, kind: str, tree: Tree, program: Program, *, written_out: bool) -> Op | None:
-        """written_out: no text in the tree has a parameter."""
+        """Decode an op; `written_out`: no text of the tree contains a parameter."""
         cls: Any = OPS[kind]
         before = len(self._mistakes)
         filled = tree if written_out else substitute(tree, program.values, self._mistakes, keep=())
         op: Op | None = decode(filled, cls, self._mistakes) if len(self._mistakes) == before else None
         if op is not None and op.queue == "host":
-            at = tree.get("queue") or tree
-            self._mistakes.add(at.place, "the queue 'host' is the program's own thread", "choose another name")
+            place = (tree.get("queue") or tree).place
+            self._mistakes.add(place, "queue name 'host' is reserved for the program's thread", "choose another name")
             return None
         return op
 
     def _note(self, op: Op | None, tree: Tree, stand: Stand) -> None:
-        """Note the names that the op defines and asks for."""
+        """Add the names that the op defines and mentions."""
         if op is None:
             return
         for value in (*op.writes, *op.updates):
@@ -357,22 +365,22 @@ class _Reader:
 
 
 def _used_up(body: Sequence[Statement]) -> tuple[Statement, ...]:
-    """A compiled body whose ops know which of its values are made in it and read in it alone, as far as it can tell."""
+    """Set `inner` of the ops of a compiled body: values that the body both writes and reads."""
     read: set[str] = set()
-    for each in walk(body):
-        if isinstance(each, Issue | Collective):
-            read.update(value for op in each.ops for value in (*op.reads, *op.updates))
+    for statement in walk(body):
+        if isinstance(statement, Issue | Collective):
+            read.update(value for op in statement.ops for value in (*op.reads, *op.updates))
 
-    def marked(statement: Statement) -> Statement:
+    def with_inner(statement: Statement) -> Statement:
         match statement:
             case Repeat():
-                return replace(statement, body=tuple(marked(inside) for inside in statement.body))
+                return replace(statement, body=tuple(with_inner(inside) for inside in statement.body))
             case Issue() | Collective():
                 return replace(statement, ops=tuple(replace(op, inner=frozenset(op.writes) & read) for op in statement.ops))
             case _:
                 return statement
 
-    return tuple(marked(each) for each in body)
+    return tuple(with_inner(statement) for statement in body)
 
 
 def _by_name(tree: Tree) -> Tree:
@@ -381,8 +389,8 @@ def _by_name(tree: Tree) -> Tree:
 
 
 def _ranked(tree: Tree) -> Tree | None:
-    """The first text in it that mentions $self, $rank or $ranks."""
+    """The first text of a tree that mentions $self, $rank or $ranks."""
     if isinstance(tree.value, str):
         return tree if _RANKED.search(tree.value) else None
     inside = tree.value.values() if isinstance(tree.value, dict) else tree.value if isinstance(tree.value, list) else ()
-    return next((found for each in inside if (found := _ranked(each)) is not None), None)
+    return next((text for tree in inside if (text := _ranked(tree)) is not None), None)

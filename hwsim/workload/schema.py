@@ -1,4 +1,4 @@
-"""The JSON Schema of workload files: the top level, the statements, and every kind of op."""
+"""JSON Schema of workload files: top level, statements and ops."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hwsim.workload.file import FORMAT, Each, Workload
 from hwsim.workload.reading import STATEMENTS
 
 _STATEMENTS: Final = {"type": "array", "items": {"$ref": "#/$defs/Statement"}}
-_WORDS: Final[Mapping[str, Any]] = {  # statements that may also be written as a name or a list of names
+_WORDS: Final[Mapping[str, Any]] = {  # short forms of statements: a name or a list of names
     "wait": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     "barrier": [{"type": "string"}],
 }
 
 
 def workload_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a workload file."""
+    """Return the JSON Schema (draft 2020-12) of a workload file."""
     out = json_schema(Workload, header=FORMAT)
     definitions = out.setdefault("$defs", {})
     kinds = {**STATEMENTS, **OPS}
@@ -45,14 +45,14 @@ def workload_schema() -> dict[str, Any]:
 
 
 def put_schema(kept: dict[str, Any], schema: dict[str, Any]) -> None:
-    """Another schema for a key whose description stays."""
+    """Replace the schema of a key in place, except for its description."""
     description = kept["description"]
     kept.clear()
     kept.update(schema, description=description)
 
 
 def embedded(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a class inside another schema, whose definitions it adds to."""
+    """Return the schema of a class for use inside another schema; add its definitions to `definitions`."""
     schema = json_schema(cls)
     definitions.update(schema.pop("$defs", {}))
     del schema["$schema"]

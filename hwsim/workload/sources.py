@@ -1,4 +1,4 @@
-"""Forms in which a machine or a workload may be given, and the file behind it."""
+"""Sources of a machine or workload (library name, path, text or dict), and the tree of its file."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import Any
 from hwsim.machine import Machine
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, find, read, tree_of
 
-Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
+Source = str | Path | Tree | Mapping[str, Any]  # library name, path, text of a file, "-" (stdin), tree, or content as a dict
 
 
 def tree_from(kind: str, source: Source, mistakes: Mistakes) -> Tree | None:
-    """The file behind a machine or a workload as given; None once its mistakes are noted."""
-    named = data_or_name(source)
-    if isinstance(named, Tree):
-        return named
+    """Return the tree of a machine or workload; None if a mistake was added."""
+    name = data_or_name(source)
+    if isinstance(name, Tree):
+        return name
     try:
-        return read(named if isinstance(named, Path) or named == "-" or "\n" in named else find(kind, named))
+        return read(name if isinstance(name, Path) or name == "-" or "\n" in name else find(kind, name))
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
 
 
 def data_or_name(source: Source) -> Tree | str | Path:
-    """The content of a file that is given as data; else its name, path or text.
+    """Return the tree of a dict, or the name, path or text of a file unchanged.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: the source has another type.
     """
     if isinstance(source, Mapping):
         return tree_of(source)
     if not isinstance(source, Tree | str | Path):
-        raise TypeError(f"a file is given by its path, a name of the library, its text or a dict, not by {type(source).__name__}")
+        raise TypeError(f"expected a library name, a path, the text of a file or a dict, got {type(source).__name__}")
     return source
 
 
 def changed(
     machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, warnings: list[Warning]
 ) -> tuple[Tree, Tree]:
-    """Both files with every setting applied; raises SpecError with all mistakes."""
-    given: object = settings
-    if not (isinstance(given, Mapping) and all(isinstance(path, str) for path in given)):
-        raise TypeError(f"`set` is a dict of paths, which are texts, and values: not {settings!r:.80}")
+    """Return both trees with every setting applied; raise SpecError with all mistakes."""
+    value: object = settings
+    if not (isinstance(value, Mapping) and all(isinstance(path, str) for path in value)):
+        raise TypeError(f"`set`: expected a dict from paths (str) to values, got {settings!r:.80}")
     from hwsim.spec.paths import apply_set
 
     for path, value in settings.items():
@@ -58,7 +58,7 @@ def changed(
 
 
 def with_settings(machine: Source, workload: Source, settings: Mapping[str, object]) -> tuple[Tree, Tree]:
-    """The files behind a run, settings put in.
+    """Return the trees of the machine and the workload with the settings applied.
 
     Raises:
         SpecError: all mistakes of both files, or of the settings.
@@ -71,12 +71,12 @@ def with_settings(machine: Source, workload: Source, settings: Mapping[str, obje
 
 
 def title(named: str, tree: Tree | None, otherwise: str) -> str:
-    """The name in the file, else the file's."""
+    """Return the name in the file, else the stem of the file's path, else `otherwise`."""
     file = tree.place.file if tree else ""
     return named or ("" if file.startswith("<") else Path(file).stem) or otherwise
 
 
 def names_of_machine(built: Machine, source: object, tree: Tree | None) -> frozenset[str]:
-    """Names that a machine may have in `expect: {machine: ...}`."""
+    """Return the names under which `expect: {machine: ...}` accepts a machine."""
     names = {built.name, str(source) if isinstance(source, str) else "", Path(tree.place.file).stem if tree else ""}
     return frozenset(names - {""})

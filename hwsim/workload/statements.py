@@ -1,6 +1,6 @@
-"""A program once every name is known: what its threads do, ready to be written out as ops.
+"""Statements of programs with resolved names and costs, the input of the emitter.
 
-One tree of statements serves all the programs of an `each`: an `Issue` has one op per rank.
+All programs of an `each` share one tree of statements: an `Issue` has one op per rank.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from hwsim.spec import NOWHERE, Place
 
 @dataclass(frozen=True, slots=True)
 class PlacedOp:
-    """An op of one program, with indices into the tables of the graph.
+    """An op of one program; labels, queue and cost are indices into the tables of the graph.
 
-    time in fs.  label, dispatch, insert, back: labels of the op, of issuing it, of its insertion into the queue
-    and of the return from waiting for it.
-    sizes: bytes of the buffers it makes in `memory`, by value.  also: names of the ops that were fused into it.
-    call: number of the compiled body it stands in, -1 outside.  layer: it stands in a body that is not compiled.
-    inner: values that its compiled body makes and uses up.
-    pointwise: what fusing needs to know.
-    sent: device that a `recv` of it is of; "" for ops that are no `send`.
+    Args:
+        label: label of the op.
+        dispatch: label of issuing the op.
+        insert: label of its insertion into the queue.
+        back: label of the return from a wait for the op.
+        time: duration besides the cost (fs).
+        memory: device in whose memory the op allocates buffers.
+        sizes: size of each allocated buffer (bytes), by value.
+        also: names of the ops that were fused into the op.
+        call: number of the compiled body that contains the op; -1: none.
+        layer: whether the op is in the body of a `call` that is not compiled.
+        inner: values that the compiled body both writes and reads.
+        pointwise: element count, inputs and FLOP of an elementwise op, for fusion; None for other ops.
+        sent: device that can receive the op with `recv`; "" unless the op is a `send`.
     """
 
     name: str
@@ -53,29 +60,30 @@ class PlacedOp:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names by which a program can ask for it."""
+        """Names by which a program can wait for the op."""
         return (*self.also, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Each rank issues its op."""
+    """An op that each rank issues."""
 
     ops: tuple[PlacedOp, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Each rank brings a value to its thread and waits for it. An op without a queue copies nothing."""
+    """A value that each rank copies to its thread and waits for; an op without a queue copies nothing."""
 
     ops: tuple[PlacedOp, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Each rank calls a compiled body, whose ops are the statements that follow; the first time, it is compiled.
+    """A call of a compiled body, whose ops are the following statements; the first call compiles the body.
 
-    labels: per rank, of compiling and of calling.
+    Args:
+        labels: labels of compiling and of calling, per rank.
     """
 
     number: int
@@ -84,10 +92,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Each rank waits: for everything it issued (no names), or for the latest op or value of these names.
+    """A wait of each rank for the latest op or value of these names, or, without names, for all ops that it issued.
 
-    back: iterations ago, of the innermost repeat that holds an op of that name.
-    labels: one per rank.
+    Args:
+        back: wait for the op of this many iterations ago, in the innermost repeat around the op.
+        labels: one label per rank.
     """
 
     names: tuple[str, ...]
@@ -97,7 +106,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Every program that names it waits for the earlier ops of all of them. labels: arrival, release, then one per rank."""
+    """A barrier at which each program waits for the earlier ops of all programs that name it.
+
+    Args:
+        labels: labels of the arrival and the release, then one label per rank.
+    """
 
     name: str
     labels: tuple[int, ...]
@@ -106,9 +119,12 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Each rank waits for the earliest send to its device that it has not received yet.
+    """A wait of each rank for the earliest send to its device that it has not yet received.
 
-    For each rank: the rank that sends, the device it sends to, and a label.
+    Args:
+        senders: sending rank, per receiving rank.
+        devices: device that receives, per rank.
+        labels: one label per rank.
     """
 
     senders: tuple[int, ...]
@@ -119,10 +135,12 @@ class Receive:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One op of a collective, with indices into the tables of the graph.
+    """A step of a collective: one op; label and cost are indices into the tables of the graph.
 
-    after: positions of earlier steps of the same gathering.  begins: members (ranks of the programs) that must
-    have arrived.  ends: members that leave no earlier than it ends.
+    Args:
+        after: positions of earlier steps of the same gathering.
+        begins: ranks that must have arrived before the step starts.
+        ends: ranks that leave the collective no earlier than the end of the step.
     """
 
     label: int
@@ -134,7 +152,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A send from one member to another in every step of a course; members by their place, costs by index (first: -1 if none)."""
+    """A send from one member to another in every step of a course.
+
+    Args:
+        source, target: positions of the members.
+        device: name of the sending device.
+        cost: index of the cost of the send.
+        first: index of the cost of a send that waits for nothing; -1: the same cost.
+    """
 
     source: int
     target: int
@@ -145,7 +170,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Equal steps, one after another."""
+    """A number of equal successive steps."""
 
     legs: tuple[Leg, ...]
     times: int
@@ -153,9 +178,12 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Sends:
-    """Steps that repeat, not yet written out.
+    """The repeated steps of a collective before they are unrolled.
 
-    members: for whose arrivals each member stands (ranks).  name, kind, program: of the labels.  pieces: of every send.
+    Args:
+        name, kind, program: parts of the labels.
+        members: ranks whose arrival each member represents.
+        pieces: number of pieces per send.
     """
 
     name: str
@@ -171,13 +199,13 @@ class Sends:
         return self.pieces * sum(len(course.legs) * course.times for course in self.courses)
 
     def labelled(self, builder: GraphBuilder, device: str, program: str) -> Callable[[int], int]:
-        """The label of a send of a device, by the number of its step."""
+        """Return a function from the number of a step to the label of a device's send."""
         return lambda number: builder.label(f"{self.name}: step {number}", self.kind, device, program)
 
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Ranks that meet, and what they do together once they have come: steps, or sends that are not written out yet."""
+    """Ranks that meet in a collective, with its steps, or with sends that are not yet unrolled."""
 
     ranks: tuple[int, ...]
     steps: tuple[Step, ...]
@@ -191,13 +219,14 @@ class Gathering:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """Each rank arrives in its queue, the steps of its gathering run, and a rank leaves when its part is done.
+    """A collective: each rank arrives in its queue, the steps of its gathering run, and a rank leaves when its steps have ended.
 
     Args:
-        ops: the op that each rank issues, labelled as the rank's end.
+        ops: op that each rank issues; its label denotes the end of the rank's part.
         arrivals: label of each rank's arrival.
+        gatherings: groups of ranks that meet.
         overlaps: name of an earlier op in pieces; bucket i starts after piece i.
-        buckets: number of parts of the bytes; every part does all the steps.
+        buckets: number of parts into which the bytes are divided; each part passes through all steps.
     """
 
     ops: tuple[PlacedOp, ...]
@@ -210,7 +239,7 @@ class Collective:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A body and how often it runs."""
+    """A loop: a body and its number of iterations."""
 
     times: int
     body: tuple[Statement, ...]
@@ -218,44 +247,44 @@ class Repeat:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names of all ops inside."""
-        issues = (each for each in walk(self.body) if isinstance(each, Issue | Fetch | Collective))
+        """Names of all ops in the body."""
+        issues = (statement for statement in walk(self.body) if isinstance(statement, Issue | Fetch | Collective))
         return frozenset(name for issue in issues for op in issue.ops for name in op.names)
 
     @cached_property
     def reach(self) -> int:
-        """Iterations of this repeat that a wait inside looks back."""
+        """Largest `back` (iterations) of a wait for an op of this repeat."""
         return _reach(self.body, self.names)
 
     @cached_property
     def size(self) -> int:
-        """Ops of one iteration, inner repeats written out."""
+        """Number of ops of one iteration, with inner repeats unrolled."""
         return size_of(self.body)
 
     @cached_property
     def barriers(self) -> frozenset[str]:
-        """Names of all barriers inside."""
-        return frozenset(each.name for each in walk(self.body) if isinstance(each, Barrier))
+        """Names of all barriers in the body."""
+        return frozenset(statement.name for statement in walk(self.body) if isinstance(statement, Barrier))
 
 
 Statement = Issue | Fetch | Collective | Call | Wait | Barrier | Receive | Repeat
 
 
 def walk(body: Sequence[Statement]) -> Iterator[Statement]:
-    """All statements, those inside repeats after the repeat."""
-    for each in body:
-        yield each
-        if isinstance(each, Repeat):
-            yield from walk(each.body)
+    """Yield all statements in depth-first order: the statements of a repeat follow the repeat."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Repeat):
+            yield from walk(statement.body)
 
 
 def size_of(body: Sequence[Statement]) -> int:
-    """Ops that the statements come to, repeats written out (waits count as one op a rank)."""
+    """Return the number of ops of the statements, with repeats unrolled; a wait counts as one op per rank."""
     total = 0
-    for each in body:
-        match each:
+    for statement in body:
+        match statement:
             case Repeat():
-                total += each.times * each.size
+                total += statement.times * statement.size
             case Issue(ops=ops) | Fetch(ops=ops):
                 total += sum(op.pieces for op in ops)
             case Collective(ops=ops, gatherings=gatherings, buckets=buckets):
@@ -266,7 +295,7 @@ def size_of(body: Sequence[Statement]) -> int:
 
 
 def _reach(body: Sequence[Statement], names: frozenset[str]) -> int:
-    """The largest `back` of a wait whose op stands in this repeat and in none further in."""
+    """The largest `back` of a wait whose op is in this repeat but in no inner repeat."""
     reach = 0
     for statement in body:
         if isinstance(statement, Wait) and any(name in names for name in statement.names):

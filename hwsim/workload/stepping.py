@@ -1,6 +1,6 @@
-"""A collective whose steps repeat, written out send by send: by all its members, or by the first of each class.
+"""Unrolling of the repeated steps of a collective into sends of all members, or of the first member of each class.
 
-A send waits for what both its ends did in the step before, and for the one before it on the same way (see
+A send waits for the sends of both its ends in the previous step, and for the previous send on the same route (see
 `hwsim.communication.algorithms.algorithm.Algorithm.repeated_steps`).
 """
 
@@ -17,18 +17,19 @@ from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.workload.statements import Collective, Gathering, Repeat, Statement, Step
 
-_BYTES: Final = 1_500  # of memory that a send takes while it is simulated
+_BYTES: Final = 1_500  # memory per simulated send
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A written-out send of one course.
+    """A send of one course.
 
     Args:
-        key: identity of the send; follows: key of the latest earlier course with a send on the same route, or None.
+        key: identity of the send.
+        follows: key of the send on the same route in the latest earlier course, or None.
         source, target: identities of the two ends.
-        begins, ends: as in a step.
-        label: from the number of the step.
+        cost, first, begins, ends: as in `Leg` and `Step`.
+        label: function from the number of the step to the label.
     """
 
     key: object
@@ -44,10 +45,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The written-out part of a course.
+    """A course with its sends.
 
     Args:
-        places_of: identity of an end -> places of its sends."""
+        ways: sends of one step.
+        places_of: positions of the sends of each end.
+        times: number of steps.
+    """
 
     ways: tuple[Way, ...]
     places_of: dict[object, tuple[int, ...]]
@@ -55,9 +59,9 @@ class Turn:
 
 
 def steps(turns: Sequence[Turn], pieces: int, before: int = 0) -> list[Step]:
-    """All sends in order, the first of them at place `before`."""
+    """Return all sends in order; the first send has position `before`."""
     last: dict[object, int] = {}
-    done: dict[object, tuple[int, ...]] = {}  # by end, first pieces of what it did in its latest step
+    done: dict[object, tuple[int, ...]] = {}  # end -> first pieces of its sends in the latest step
     sends: list[Step] = []
     number = 0
     for turn in turns:
@@ -67,7 +71,7 @@ def steps(turns: Sequence[Turn], pieces: int, before: int = 0) -> list[Step]:
                 needed = dict.fromkeys((*done.get(way.source, ()), *done.get(way.target, ())))
                 label = way.label(number)
                 for piece in range(pieces):
-                    after = [other + piece for other in needed]
+                    after = [position + piece for position in needed]
                     if (earlier := last.get(way.key, last.get(way.follows))) is not None:
                         after.append(earlier)
                     last[way.key] = before + len(sends)
@@ -80,7 +84,7 @@ def steps(turns: Sequence[Turn], pieces: int, before: int = 0) -> list[Step]:
 
 
 def places_of(ways: Sequence[Way]) -> dict[object, tuple[int, ...]]:
-    """By end, the places of the sends it takes part in."""
+    """Return the positions of the sends of each end."""
     places_of: dict[object, list[int]] = {}
     for place, way in enumerate(ways):
         for end in dict.fromkeys((way.source, way.target)):
@@ -89,18 +93,18 @@ def places_of(ways: Sequence[Way]) -> dict[object, tuple[int, ...]]:
 
 
 def refuse_more(count: int, collective: Collective) -> None:
-    """Raise SpecError for more sends than are written out."""
+    """Raise SpecError if the number of sends exceeds the limit."""
     if count > MOST_SENDS:
         needed = format_quantity(count * _BYTES, "B")
-        message = f"{count:,} sends one by one take about {needed} of memory; the limit is {MOST_SENDS:,}"
-        raise SpecError.of(collective.place, message, "`steps: steady` makes one op of each phase")
+        message = f"{count:,} explicit sends exceed the limit of {MOST_SENDS:,} (about {needed} of memory)"
+        raise SpecError.of(collective.place, message, "steps: steady")
 
 
 def in_full(body: Sequence[Statement], builder: GraphBuilder) -> tuple[Statement, ...]:
-    """Statements with every send of every rank.
+    """Return the statements with every send of every rank.
 
     Raises:
-        SpecError: they are too many.
+        SpecError: the number of sends exceeds the limit.
     """
     statements: list[Statement] = []
     for statement in body:
@@ -108,8 +112,8 @@ def in_full(body: Sequence[Statement], builder: GraphBuilder) -> tuple[Statement
             case Repeat():
                 statements.append(Repeat(statement.times, in_full(statement.body, builder), statement.place))
             case Collective() if any(gathering.sends is not None for gathering in statement.gatherings):
-                refuse_more(sum(one.sends.count for one in statement.gatherings if one.sends is not None), statement)
-                gatherings = tuple(_in_full(one, builder) for one in statement.gatherings)
+                refuse_more(sum(meeting.sends.count for meeting in statement.gatherings if meeting.sends is not None), statement)
+                gatherings = tuple(_in_full(meeting, builder) for meeting in statement.gatherings)
                 statements.append(replace(statement, gatherings=gatherings))
             case _:
                 statements.append(statement)
@@ -121,7 +125,7 @@ def _in_full(gathering: Gathering, builder: GraphBuilder) -> Gathering:
     if sends is None:
         return gathering
     turns = []
-    course_of: dict[tuple[int, int], int] = {}  # of a way, the latest course with a send on it
+    course_of: dict[tuple[int, int], int] = {}  # (source, target) -> latest course with a send between them
     for number, course in enumerate(sends.courses):
         ways = []
         for leg in course.legs:

@@ -1,4 +1,4 @@
-"""The template of programs: what each rank issues and what they do together, every statement once (see `hwsim.graph.fold`)."""
+"""Template of programs for folding: ops of each rank and steps of collectives, once per statement (see `hwsim.graph.fold`)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from hwsim.workload.emit import HostRuntime, HostTime
 from hwsim.workload.reading import Group
 from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Sends, walk
 
-HOST: Final = ("dispatch", "layer", "issue", "back", "call", "compile")  # what a runtime's threads spend time on
+HOST: Final = ("dispatch", "layer", "issue", "back", "call", "compile")  # times of a runtime's threads
 
 
 @dataclass(slots=True)
 class ProgramTemplate:
-    """Ranks of all groups one after another; statements numbered as they stand."""
+    """A template with the ranks of all groups in sequence and the statements numbered in order of the text."""
 
     builder: GraphBuilder
     colours: list[Hashable] = field(default_factory=list)
     ops: list[TemplateOp] = field(default_factory=list)
     at: dict[tuple[Hashable, ...], int] = field(default_factory=dict)  # (statement, rank) or (statement, gathering, step)
-    starts: list[int] = field(default_factory=list)  # of each group, its first rank
-    queues: dict[int, int] = field(default_factory=dict)  # of a rank: its place among the rank's queues
-    used: list[int] = field(default_factory=list)  # queues of each rank
+    starts: list[int] = field(default_factory=list)  # first rank of each group
+    queues: dict[int, int] = field(default_factory=dict)  # queue -> its position among the queues of its rank
+    used: list[int] = field(default_factory=list)  # number of queues of each rank
 
     def enter(self, group: Group) -> None:
-        """Its programs are ranks."""
+        """Add the programs of a group as ranks."""
         base = len(self.colours)
         self.starts.append(base)
         for rank in range(len(group.programs)):
@@ -38,7 +38,7 @@ class ProgramTemplate:
             self._place(base + rank, group.hosts[rank])
 
     def add(self, group: Group, runtime: HostRuntime | None, base: int) -> None:
-        """Enter the ops that its programs issue."""
+        """Add the ops that the programs of a group issue."""
         if runtime is not None:
             for name in HOST:
                 spent: HostTime = getattr(runtime, name)
@@ -63,7 +63,7 @@ class ProgramTemplate:
         self.ops.append(op)
 
     def _place(self, rank: int, queue: int) -> int:
-        """Which of the rank's queues it is."""
+        """Position of a queue among the queues of its rank; -1: no queue."""
         if queue < 0:
             return -1
         if queue not in self.queues:
@@ -81,12 +81,12 @@ class ProgramTemplate:
             self._add((at, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
 
     def _sends(self, at: tuple[str, int], base: int, number: int, sends: Sends) -> None:
-        """One op for each leg of a course. Members are colours of their own, as a program may stand for all of them."""
+        """Add one op per leg of a course. Members have their own colours, because one program may represent all of them."""
         first = self.at[at, number, "members"] = len(self.colours)
         for place, ranks in enumerate(sends.members):
             self.colours.append((at, "member"))
-            of = tuple(base + rank for rank in ranks)
-            self.ops.append(TemplateOp((at, "member"), None, (("is", (first + place,)), ("of", of))))
+            represented = tuple(base + rank for rank in ranks)
+            self.ops.append(TemplateOp((at, "member"), None, (("is", (first + place,)), ("of", represented))))
         last: dict[tuple[int, int], int] = {}
         for course, legs_of_course in enumerate(sends.courses):
             for place, leg in enumerate(legs_of_course.legs):
@@ -119,7 +119,7 @@ class ProgramTemplate:
 
 
 def _look(op: PlacedOp) -> tuple[Hashable, ...]:
-    """Properties that distinguish an op, apart from its demand and its place."""
+    """Properties that distinguish an op, besides its demand and position."""
     return (
         op.name, op.time, op.pieces, op.reads, op.writes, op.updates, op.after, op.block, op.sizes, op.also, op.call,
         op.layer, op.inner,

@@ -1,8 +1,7 @@
-"""State of one program at a point of it: the latest ops of each queue, name and value; and whether a loop repeats.
+"""State of one program during emission (the latest ops of each queue, name and value), and detection of a steady loop.
 
-An iteration depends on the past only through the latest ops of each queue, name and value. If two iterations in a row wrote the
-same ops, and left the same past behind (relative to themselves, or in absolute terms for what lies before the loop), then the
-next will be the same again: induction.
+An iteration depends on earlier ops only through this state. If two successive iterations emit the same ops and leave the same
+state (relative to the iteration, or absolute for ops before the loop), then all later iterations are the same, by induction.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final
 from hwsim.records import dataclass
 from hwsim.workload.statements import PlacedOp
 
-Ref = tuple[int, int]  # (chunk, position): in the order of issue
+Ref = tuple[int, int]  # (chunk, position), in order of issue
 Row = tuple[int, int, float, int, int, int]  # label, cost, size, time, queue, insert
 Snapshot = dict[tuple[object, ...], Ref]
 _NEVER: Final[Ref] = (-1, -1)
@@ -22,8 +21,15 @@ _NEVER: Final[Ref] = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The buffer a name means: taken when `ref` starts, `bytes` of `memory`, made by the op called `op`; `inner`: of a
-    compiled body, which gives it back at its last use."""
+    """A buffer with a name.
+
+    Args:
+        ref: op at whose start the buffer is allocated.
+        bytes: size of the buffer.
+        memory: device in whose memory the buffer is.
+        op: name of the op that writes it.
+        inner: whether the buffer is temporary in a compiled body, which frees it after its last use.
+    """
 
     ref: Ref
     bytes: int
@@ -34,7 +40,13 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """A buffer that its name no longer means once `renamed` starts (None: the program ended before), and who used it."""
+    """A buffer that loses its name.
+
+    Args:
+        value: name of the buffer.
+        users: ops that use the buffer.
+        renamed: op at whose start the name refers to another buffer; None: the program ends before.
+    """
 
     value: str
     bound: Bound
@@ -44,23 +56,23 @@ class Freed:
 
 @dataclass(slots=True)
 class Thread:
-    """One program as it is written out."""
+    """The state of one program during emission."""
 
-    host: int  # its queue
+    host: int  # queue of the thread
     last: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op
     writer: dict[str, Ref] = field(default_factory=dict)
     readers: dict[str, dict[int, Ref]] = field(default_factory=dict)  # value -> queue -> latest reader since it was written
     named: dict[str, Ref] = field(default_factory=dict)
-    pieces: dict[str, tuple[Ref, ...]] = field(default_factory=dict)  # of the latest op of a name that came in pieces
+    pieces: dict[str, tuple[Ref, ...]] = field(default_factory=dict)  # name -> pieces of its latest op in pieces
     awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
-    sent: dict[str, list[Ref]] = field(default_factory=dict)  # device -> sends to it that were not received yet
-    bound: dict[str, Bound] = field(default_factory=dict)  # value -> its buffer, where its size is known
-    gate: Ref | None = None  # what all later ops start after
+    sent: dict[str, list[Ref]] = field(default_factory=dict)  # device -> unreceived sends to it
+    bound: dict[str, Bound] = field(default_factory=dict)  # value -> its buffer, if its size is known
+    gate: Ref | None = None  # predecessor of all later ops
     inserted: Ref | None = None
     hosted: Ref | None = None  # latest op of the thread itself
 
     def needs(self, op: PlacedOp) -> Iterator[Ref]:
-        """Ops that an op starts after, by its values and names."""
+        """Yield the predecessors of an op by its values and names."""
         for value in (*op.reads, *op.updates):
             if (writer := self.writer.get(value)) is not None:
                 yield writer
@@ -71,7 +83,7 @@ class Thread:
                 yield earlier
 
     def issued(self, op: PlacedOp, ref: Ref) -> None:
-        """Take note of an op just written."""
+        """Update the state after an op was emitted."""
         self.last[op.queue] = ref
         for name in op.names:
             self.named[name] = ref
@@ -82,12 +94,12 @@ class Thread:
             self.readers.pop(value, None)
 
     def users(self, value: str) -> tuple[Ref, ...]:
-        """The latest op of each queue that has read or written a value since it was made."""
+        """Return the latest op of each queue that has used a value since it was written."""
         writer = self.writer.get(value)
         return tuple(self.readers.get(value, {}).values()) + (() if writer is None else (writer,))
 
     def not_awaited(self, wanted: Iterable[tuple[int, Ref]]) -> dict[int, Ref]:
-        """Latest op for each queue among (queue, op), where this program does not know to have ended."""
+        """Return the latest op per queue among pairs (queue, op), without ops that are known to have ended."""
         pending: dict[int, Ref] = {}
         for queue, ref in wanted:
             if ref > max(self.awaited.get(queue, _NEVER), pending.get(queue, _NEVER)):
@@ -95,7 +107,7 @@ class Thread:
         return pending
 
     def snapshot(self) -> Iterator[tuple[tuple[object, ...], Ref]]:
-        """The whole state by key, to be compared with the state after another iteration."""
+        """Yield the state as (key, op) pairs, for comparison with the state after another iteration."""
         for kind, table in (("last", self.last), ("awaited", self.awaited)):
             for queue, ref in table.items():
                 yield (kind, queue), ref
@@ -120,7 +132,14 @@ class Thread:
 
 @dataclass(slots=True)
 class Chunk:
-    """A stretch of ops: rows, the iteration and the predecessors of each, and the buffers that lose their names in it."""
+    """A sequence of ops.
+
+    Args:
+        rows: data of each op.
+        turns: iteration of each op.
+        after: predecessors of each op.
+        freed: buffers that lose their names in the chunk.
+    """
 
     rows: list[Row] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
@@ -129,9 +148,11 @@ class Chunk:
 
 
 def is_steady(one: Chunk, two: Chunk, before: Snapshot, now: Snapshot, here: int, first: int) -> bool:
-    """Whether chunk `here` (two) repeats chunk `here - 1` (one); before, now: what each left behind.
+    """Return whether chunk `here` (`two`) repeats chunk `here - 1` (`one`).
 
-    first: chunk of the loop's first iteration.
+    Args:
+        before, now: state after each of the two chunks.
+        first: chunk of the loop's first iteration.
     """
     return one.rows == two.rows and _same_past(before, now, here, first) and _same_edges(one, two, here)
 
@@ -140,16 +161,16 @@ def _same_past(before: Snapshot, after: Snapshot, chunk_number: int, first: int)
     if before.keys() != after.keys():
         return False
     for key, (chunk, position) in after.items():
-        was = before[key]
-        shifted = was == (chunk - 1, position) and chunk > first
-        unchanged = was == (chunk, position) and chunk < chunk_number - 1
-        if not (shifted or unchanged):
+        earlier = before[key]
+        is_shifted = earlier == (chunk - 1, position) and chunk > first
+        is_unchanged = earlier == (chunk, position) and chunk < chunk_number - 1
+        if not (is_shifted or is_unchanged):
             return False
     return True
 
 
 def _same_edges(first: Chunk, second: Chunk, chunk_number: int) -> bool:
-    """Inside the iteration the same; from before the loop nothing new, and only what a queue hands on to later iterations."""
+    """Whether edges inside the iteration are equal, and no edge from before the loop is new or leads to an op without a queue."""
     for row, early, late in zip(second.rows, first.after, second.after, strict=True):
         if _within(early, chunk_number - 1) != _within(late, chunk_number):
             return False

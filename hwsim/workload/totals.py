@@ -1,9 +1,10 @@
-"""Total requests of a run to its disks, where they exceed what the closed form of one op can know.
+"""Warnings for the total of all requests of a run to a disk, which the closed form of a single op does not include.
 
-A model answers for one op and forgets it: the next op finds an empty cache and full credits. Here equal ops on one disk are
-added up and asked for as one op. If that takes longer than the single ops, the run warns.
-Range: ops of other sizes count at their mean size; reads and writes apart, but for credits, which they share. Pauses between the
-ops, in which a cache empties and credits come back, are ignored: with them the time is between the two times of the warning.
+The model of a disk has no state between ops: each op starts with an empty cache and full credits. Here all similar ops on a disk
+are combined into one op. If the combined op takes longer than the sum of the single ops, the run warns.
+Range: ops of different sizes count with their average size. Reads and writes are separate, except for credits, which they share.
+Pauses between ops, in which a cache empties and credits recover, are ignored; with pauses, the actual time is between the two
+times of the warning.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.spec import Warning
 
-LEAST: Final = 1.01  # below this many times as long nothing is said
-_FINDS: Final = {"volume": "finds its credits full", "ssd": "finds its cache empty", "hdd": "finds its cache empty"}
-_OUTSIDE: Final = "starts at its outer edge"
-_REGION: Final = "; `region` says that they go over the same bytes"
+LEAST: Final = 1.01  # ratio of combined to separate time from which the run warns
+_FINDS: Final = {"volume": "with full credits", "ssd": "with an empty cache", "hdd": "with an empty cache"}
+_OUTSIDE: Final = "at the outer edge"
+_REGION: Final = "; if they access the same bytes, set `region`"
 
 
 @dataclass(slots=True)
 class _Total:
-    """Ops of one sort on one disk: how many, their accesses and bytes, and how long they take one after another."""
+    """A total of similar ops on one disk: ops, accesses (`times`), bytes, and the sum of their durations (s)."""
 
     ops: float = 0.0
     times: float = 0.0
@@ -40,20 +41,19 @@ class _Total:
 
 
 def totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
-    """Warnings: ops that are faster apart than together, more bytes than a disk holds, a working set that no memory holds."""
-    by_sort = _together(graph, machine)
+    """Return warnings for ops that are faster than one combined op, for overfull disks and for oversized working sets."""
+    by_sort = _requests_by_sort(graph, machine)
     return (*_forgotten(by_sort, machine), *_overflowing(by_sort, machine), *_too_large(graph, machine))
 
 
-def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
-    """Total of the requests of each sort."""
+def _requests_by_sort(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
     rates = rates_of(graph.capacities)
-    many = np.zeros(len(graph.costs))
+    op_counts = np.zeros(len(graph.costs))
     for block in graph.blocks:
         uses = block.cost >= 0
-        many += block.times * np.bincount(block.cost[uses], weights=block.size[uses], minlength=len(many))
+        op_counts += block.times * np.bincount(block.cost[uses], weights=block.size[uses], minlength=len(op_counts))
     by_sort: dict[Requests, _Total] = {}
-    for cost, ops in zip(graph.costs, many.tolist(), strict=True):
+    for cost, ops in zip(graph.costs, op_counts.tolist(), strict=True):
         requests = cost.requests
         if requests is None or ops <= 0 or requests.device not in machine.devices:
             continue
@@ -68,7 +68,7 @@ def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
 
 
 def _ranks(cost: Cost, own: Collection[str]) -> int:
-    """Number of ranks for which the cost stands, in a folded graph.  own: capacities of its device."""
+    """Number of ranks that the cost represents in a folded graph; `own`: capacities of its device."""
     drawn = (*cost.demand.drawn, *cost.demand.held)
     return max((times for name, _, times in drawn if name in own), default=1)
 
@@ -90,31 +90,31 @@ def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Wa
         sort, _ = pool[0]
         kind = machine.device(sort.device).kind
         ops, seconds = sum(total.ops for _, total in pool), math.fsum(total.seconds for _, total in pool)
-        used = [total.bytes * (each.write_share if kind == "ssd" and each.write_share else 1.0) for each, total in pool]
+        used = [total.bytes * (sort.write_share if kind == "ssd" and sort.write_share else 1.0) for sort, total in pool]
         if ops <= 1:
             continue
-        once = 0.0
-        for (each, total), own in zip(pool, used, strict=True):
-            more = math.fsum(used) / own  # of the cache or the credits the ops of other shapes have a part, too
-            together = Asked(
+        combined = 0.0
+        for (part, total), own in zip(pool, used, strict=True):
+            more = math.fsum(used) / own  # ops of other shapes use the same cache or credits
+            request = Asked(
                 size=total.bytes / total.times,
                 times=total.times * more,
-                access="sequential" if each.pattern == "sequential" else "random",
-                depth=each.depth or 1,
-                region=each.span or None,
-                sync=each.sync,
-                written=each.write_share if each.write_share < 1 else 0.0,
+                access="sequential" if part.pattern == "sequential" else "random",
+                depth=part.depth or 1,
+                region=part.span or None,
+                sync=part.sync,
+                written=part.write_share if part.write_share < 1 else 0.0,
             )
-            served = machine.serve(each.device, "write" if each.write_share >= 1 else "read", together)
-            once += served.demand.alone(rates) / more
-        if once > LEAST * seconds:
-            anew = kind == "hdd" and sort.pattern == "sequential"
-            alike = len({each.write_share for each, _ in pool}) == 1
+            served = machine.serve(part.device, "write" if part.write_share >= 1 else "read", request)
+            combined += served.demand.alone(rates) / more
+        if combined > LEAST * seconds:
+            restarts = kind == "hdd" and sort.pattern == "sequential"
+            noun = _noun(sort) if len({part.write_share for part, _ in pool}) == 1 else "accesses of"
             yield Warning(
                 "faster-apart",
-                f"each of the {ops:,.0f} {_noun(sort) if alike else 'accesses of'} {sort.device} "
-                f"{_OUTSIDE if anew else _FINDS.get(kind, 'finds it as new')}: {format_quantity(seconds, 's')} together; "
-                f"in one op of all the bytes it takes {format_quantity(once, 's')}{_REGION if anew else ''}",
+                f"the {ops:,.0f} {noun} {sort.device} take {format_quantity(seconds, 's')} in total, because each starts "
+                f"{_OUTSIDE if restarts else _FINDS.get(kind, 'on an idle device')}; one op with all bytes takes "
+                f"{format_quantity(combined, 's')}, so the run may be too fast{_REGION if restarts else ''}",
             )
 
 
@@ -133,8 +133,8 @@ def _overflowing(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[
         if holds is not None and size > holds * (1 + 1e-9):
             yield Warning(
                 "disk-overfull",
-                f"{format_quantity(size, 'B')} are written to {name}, which holds {format_quantity(holds, 'B')}: "
-                "it never becomes full here; say the `region` that is written over",
+                f"{format_quantity(size, 'B')} are written to {name}, which holds {format_quantity(holds, 'B')}; the simulated "
+                "disk never becomes full, so the run may be too fast; if the writes overwrite the same bytes, set `region`",
             )
 
 
@@ -149,6 +149,6 @@ def _too_large(graph: OpGraph, machine: Machine) -> Iterator[Warning]:
         if size is not None and span > size:
             yield Warning(
                 "working-set-too-large",
-                f"a working set of {format_quantity(span, 'B')} does not fit into the memory of {name}, "
-                f"{format_quantity(size, 'B')}: nothing is swapped here",
+                f"a working set of {format_quantity(span, 'B')} exceeds the memory of {name} ({format_quantity(size, 'B')}); "
+                "swapping is not simulated, so the run is too fast",
             )

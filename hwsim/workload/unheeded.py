@@ -1,7 +1,7 @@
-"""Keys that a workload gives and that change nothing on its machine, or next to its other keys: refused, or warned of.
+"""Detection of keys without effect on the machine or in combination with other keys.
 
-Refused: what has no meaning on any machine (see `refuse_statement`, and the checks of pipelines and trainings).
-Warned of: what another machine, or another value of another key, would give a meaning.
+Mistake: a key without effect on any machine (see `refuse_statement`, and the checks of pipelines and trainings).
+Warning: a key that would have an effect on another machine, or with another value of another key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hwsim.workload.programs import Program, find_programs
 
 OF_A_CALL: Final = ("function", "form", "rows", "into", "among_others", "new_pages", "new_bytes", "since")
 OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")
-_USUAL: Final = ("elementwise", "random", "reduce")  # ops that are a call of some function where none is named
+_USUAL: Final = ("elementwise", "random", "reduce")  # ops that call a library function by default
 _OF_CORES: Final[Mapping[str, tuple[str, ...]]] = {
     "compute": ("remote", "threads"),
     "access": ("remote", "among_others", "into", "since"),
@@ -35,7 +35,13 @@ _OF_CORES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An op as a file gives it, on its device.  keys: those that are not at their defaults.  program: the first that has it."""
+    """An op of a file on its device.
+
+    Args:
+        keys: keys with another value than the default.
+        program: first program that contains the op.
+        device, model: name and model of the device; "" and None if unknown.
+    """
 
     kind: str
     tree: Tree
@@ -46,15 +52,15 @@ class Given:
 
     @property
     def kernels(self) -> Kernels | None:
-        """Measured functions of its device."""
+        """Measured functions of the device; None if it is not a CPU."""
         own = self.model.model if isinstance(self.model, Sockets) else self.model
         return own.kernels if isinstance(own, Cpu) else None
 
 
 def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[Warning, ...]:
-    """Warnings of keys without effect; what can have none on any machine is noted as a mistake."""
+    """Return warnings for keys without effect on this machine; add a mistake for keys without effect on any machine."""
     warnings: list[Warning] = []
-    calls: dict[tuple[str, str], list[Given]] = {}  # ops whose keys of a call say nothing, by device and reason
+    calls: dict[tuple[str, str], list[Given]] = {}  # ops whose keys of a library call have no effect, by device and reason
     for given in _ops(workload, machine):
         refuse_statement(given.kind, given.tree, mistakes)
         _refuse_unknown(given, mistakes)
@@ -73,35 +79,36 @@ def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
 
 
 def _wider_formats(workload: Workload, machine: Machine) -> Iterator[Warning]:
-    from hwsim.workload.narrow import wider_formats  # of models
+    from hwsim.workload.narrow import wider_formats
 
     return wider_formats(workload, machine)
 
 
 def refuse_statement(kind: str, tree: Tree, mistakes: Mistakes) -> None:
-    """Note keys of an op that mean nothing without another, on any machine."""
+    """Add a mistake for keys of an op that have no effect without another key."""
     if kind == "compute" and (tree.get("branches") is None) != (tree.get("mispredicted") is None):
-        given, missing = ("branches", "mispredicted") if tree.get("mispredicted") is None else ("mispredicted", "branches")
+        key, missing = ("branches", "mispredicted") if tree.get("mispredicted") is None else ("mispredicted", "branches")
         example = "mispredicted: 5 %" if missing == "mispredicted" else "branches: 1e8"
-        mistakes.add(tree.key_place(given), f"`{given}` has no effect without `{missing}`", f"add `{example}`")
+        mistakes.add(tree.key_place(key), f"`{key}` has no effect without `{missing}`", example)
 
 
 # ---- the ops of a workload ----
 
 
 def _ops(workload: Workload, machine: Machine) -> Iterator[Given]:
-    """Every op that gives more than its size, as the first program of each group places it."""
-    named = [(name, tree) for name, tree, _ in programs_of(workload)]
-    trees, names = tuple(tree for _, tree in named), tuple(name for name, _ in named)
+    """Every op with keys to check, on the device of the first program of each group."""
+    programs = [(name, tree) for name, tree, _ in programs_of(workload)]
+    trees, names = tuple(tree for _, tree in programs), tuple(name for name, _ in programs)
 
     def given() -> list[Given]:
-        return [each for name, tree in named for each in _of_program(name, tree, machine)]
+        return [op for name, tree in programs for op in _of_program(name, tree, machine)]
 
     yield from once("given", (machine, *trees), given, also=names, most=MOST_BUILT)
     for key in workload.families:
         for tree in workload.trees(key):
-            each, ops = door(key).ops(tree)
-            yield from _of_statements(ops, _first("", tree, Each(tuple(each), ()) if each else None, machine)) if ops else ()
+            devices, ops = door(key).ops(tree)
+            ranks_of = Each(tuple(devices), ()) if devices else None
+            yield from _of_statements(ops, _first("", tree, ranks_of, machine)) if ops else ()
 
 
 def _of_program(name: str, tree: Tree, machine: Machine) -> Iterator[Given]:
@@ -109,8 +116,8 @@ def _of_program(name: str, tree: Tree, machine: Machine) -> Iterator[Given]:
     yield from _of_statements(_body(tree), _first(name, tree, ranks_of, machine))
 
 
-def _first(name: str, tree: Tree, each: Each | None, machine: Machine) -> Program | None:
-    return next(iter(find_programs(name, tree, each, machine, Mistakes(), 0 if each else None)), None)
+def _first(name: str, tree: Tree, ranks_of: Each | None, machine: Machine) -> Program | None:
+    return next(iter(find_programs(name, tree, ranks_of, machine, Mistakes(), 0 if ranks_of else None)), None)
 
 
 def _of_statements(statements: list[Tree], program: Program | None) -> Iterator[Given]:
@@ -126,21 +133,21 @@ def _of_statements(statements: list[Tree], program: Program | None) -> Iterator[
 
 
 def _given(cls: Any, tree: Tree) -> frozenset[str]:
-    """Keys in question that a file gives, with another value than the default."""
-    asked = {*OF_A_CALL, "branches", "mispredicted", "threads", "remote", "kernels", "chunks", "isa", "region", "depth"}
-    found = {key: each for key, each in tree.items() if key in asked}
-    defaults = {each.key: each.default for each in plan(cls)} if found else {}
-    return frozenset(key for key, each in found.items() if each.value != defaults.get(key))
+    """The keys to check that have another value than the default."""
+    checked = {*OF_A_CALL, "branches", "mispredicted", "threads", "remote", "kernels", "chunks", "isa", "region", "depth"}
+    values = {key: value for key, value in tree.items() if key in checked}
+    defaults = {entry.key: entry.default for entry in plan(cls)} if values else {}
+    return frozenset(key for key, value in values.items() if value.value != defaults.get(key))
 
 
 def _placed(tree: Tree, program: Program) -> tuple[str, Any]:
-    """(device of an op, its model); None for what has no device, or none that is known."""
+    """(device, model) of an op; ("", None) if it has no known device."""
     names = program.values
     scope: Scope = program.scope
     for key in ("device", "from", "to"):
-        named = tree.get(key)
-        if named is not None:
-            text = substitute(named, names, Mistakes(), keep=()).value
+        value = tree.get(key)
+        if value is not None:
+            text = substitute(value, names, Mistakes(), keep=()).value
             try:
                 device = scope.one(str(text))
                 model = scope.machine.device(device).model
@@ -167,94 +174,96 @@ def _names(tree: Tree | None) -> tuple[str, ...]:
 
 
 def _refuse_unknown(given: Given, mistakes: Mistakes) -> None:
-    named = given.tree.text("function")
-    if not named:
+    function = given.tree.text("function")
+    if not function:
         return
     from hwsim.devices.functions import FUNCTIONS
 
-    if named in FUNCTIONS or _of_nothing(given.tree):
-        return  # of no elements: a view, which nothing is computed for
+    if function in FUNCTIONS or _is_empty(given.tree):
+        return  # no elements: a view, without any computation
     measured = [name.partition(" ")[0] for name in given.kernels.functions] if given.kernels else []
-    if named not in measured:
-        where = "numpy, nor of the `kernels` of " + given.device if measured else "numpy"
-        hint = did_you_mean(named, [*measured, *FUNCTIONS]) or "leave it out, or add it to the `kernels` of the cpu"
-        mistakes.add(given.tree.key_place("function"), f"'{named}' is no function of {where}", hint)
+    if function not in measured:
+        where = "NumPy or of the `kernels` of " + given.device if measured else "NumPy"
+        hint = did_you_mean(function, [*measured, *FUNCTIONS]) or "omit `function`, or add it to the `kernels` of the cpu"
+        mistakes.add(given.tree.key_place("function"), f"'{function}' is not a function of {where}", hint)
 
 
-def _of_nothing(tree: Tree) -> bool:
+def _is_empty(tree: Tree) -> bool:
     count = tree.get("count")
     return count is not None and count.value == 0
 
 
 def _of_op(given: Given) -> Iterator[Warning]:
-    """Keys that say nothing on this device, or next to the other keys."""
+    """Warnings for keys without effect on this device or in combination with other keys."""
     kind, keys, tree = given.kind, given.keys, given.tree
     if issubclass(OPS[kind], ExchangeOp) and "chunks" in keys and tree.text("steps") != "explicit":
-        yield no_effect(tree, ["chunks"], "the op is one for each phase, and cuts no sends", "`steps: explicit` does")
+        yield no_effect(tree, ["chunks"], "without `steps: explicit` a collective is one op per phase", "add `steps: explicit`")
     if isinstance(given.model, Gpu | Memory):
-        named = [key for key in _OF_CORES.get(kind, ()) if key in keys]
-        if named:
+        cpu_keys = [key for key in _OF_CORES.get(kind, ()) if key in keys]
+        if cpu_keys:
             kind_of_part = "gpu" if isinstance(given.model, Gpu) else "memory"
-            yield no_effect(tree, named, f"{given.device} is a {kind_of_part}", "only a cpu has it")
+            yield no_effect(tree, cpu_keys, f"{given.device} is a {kind_of_part}", "use it with a cpu only")
     elif "kernels" in keys and isinstance(given.model, Cpu | Sockets):
-        yield no_effect(tree, ["kernels"], f"{given.device} is a cpu", "only a gpu starts kernels")
+        yield no_effect(tree, ["kernels"], f"{given.device} is a cpu, which starts no kernels", "use it with a gpu only")
     if "isa" in keys and (kind == "random" or tree.text("mix") == "random"):
-        yield no_effect(tree, ["isa"], "`random` of the cpu is a rate of its own", "`cores` counts")
+        yield no_effect(tree, ["isa"], "the cpu has its own rate `random` for random numbers", "change `cores` instead")
     elif "isa" in keys and given.kernels is not None and not _why_no_call(given) and issubclass(OPS[kind], CalledOp):
-        yield no_effect(tree, ["isa"], f"the call was measured on {given.device} as it is", "`kernels` has its time")
+        yield no_effect(tree, ["isa"], f"the time of this call was measured on {given.device}", "change `kernels` instead")
     if kind == "compute" and "threads" in keys and tree.get("instructions") is None:
-        yield no_effect(tree, ["threads"], "they share instructions, and none are counted", "`instructions` counts them")
+        yield no_effect(tree, ["threads"], "threads share the instructions of an op, and it has none", "add `instructions`")
     if "remote" in keys and isinstance(given.model, Cpu | Sockets) and _as_if_near(given):
-        yield no_effect(
-            tree, ["remote"], "these cores are slower than the far memory", "more `cores`, or dependent accesses, feel it"
-        )
+        yield no_effect(tree, ["remote"], "the cores, not remote memory, are the bottleneck", "use more `cores`")
     if given.model is not None and given.model.kind == "disk":
         idle = ["depth"] if "depth" in keys and tree.text("access") != "random" else []
-        if "region" in keys and not (kind == "write" and given.model.size):  # writes over a region fill no more of the disk
+        if "region" in keys and not (kind == "write" and given.model.size):  # rewrites do not fill the disk
             idle.append("region")
         if idle:
-            yield no_effect(
-                tree, idle, f"{given.device} is of kind disk, the same everywhere", "an ssd, hdd or filesystem knows them"
-            )
+            reason = f"{given.device} has kind disk, whose speed is equal everywhere"
+            yield no_effect(tree, idle, reason, "use kind ssd, hdd or filesystem")
 
 
 def _as_if_near(given: Given) -> bool:
-    """Whether an op asks for the same with all of its memory near."""
+    """Whether the demand of an op is the same with all of its memory local."""
     op: Any = decode(substitute(given.tree, given.program.values, Mistakes(), keep=()), OPS[given.kind], Mistakes())
     try:
-        costs = [each.lower(given.program.scope).cost for each in (op, replace(op, remote=0.0))] if op else []
+        costs = [variant.lower(given.program.scope).cost for variant in (op, replace(op, remote=0.0))] if op else []
     except (CannotCompute, CannotPlace, UnknownName):
-        return False  # lowering says why
+        return False  # lowering reports the mistake
     return len(costs) == 2 and costs[0].demand == costs[1].demand
 
 
 def _why_no_call(given: Given) -> str:
-    """Why the keys of a call say nothing; "" if they are heeded."""
+    """The reason why the keys of a library call have no effect; "" if they have one."""
     if not issubclass(OPS[given.kind], CalledOp) and given.kind != "access":
         return ""
     if isinstance(given.model, Gpu):
-        return "it is a gpu, whose library calls are not in its file"
+        return "the file of a gpu contains no library calls"
     if given.model is None or isinstance(given.model, Memory):
         return ""
     if given.kernels is None:
-        return "its library calls were not measured (no `kernels`)"
+        return "its file contains no measured library calls (`kernels`)"
     if given.kind not in (*_USUAL, "matmul") and given.tree.get("function") is None:
-        return f"a {given.kind} without a `function` is no call of a library"
+        return f"a {given.kind} without `function` is not a library call"
     return ""
 
 
 def _not_measured(device: str, reason: str, ops: list[Given]) -> Warning:
-    """One warning for all such ops of a device, at the place of the first."""
-    keys = [key for key in OF_A_CALL if any(key in each.keys for each in ops)]
+    """One warning for all ops of a device with the same reason, at the place of the first op."""
+    keys = [key for key in OF_A_CALL if any(key in op.keys for op in ops)]
     kinds = ", ".join(sorted({op.kind for op in ops}))
-    many = f"{len(ops)} ops ({kinds})" if len(ops) > 1 else kinds
+    subject = f"{len(ops)} ops ({kinds})" if len(ops) > 1 else kinds
     has, plural = ("has", "") if len(keys) == 1 else ("have", "s")
-    text = f"key{plural} {_listed(keys)} of {many} {has} no effect on {device}: {reason}; plain traffic is used"
+    text = f"key{plural} {_listed(keys)} of {subject} {has} no effect on {device}: {reason}; memory traffic sets the time"
     return Warning("not-measured", text, ops[0].tree.place)
 
 
 def no_effect(tree: Tree, keys: Sequence[str], reason: str, instead: str) -> Warning:
-    """The warning of keys that change nothing; instead: what would."""
+    """Return a warning for keys without effect.
+
+    Args:
+        reason: why they have no effect.
+        instead: which keys or parts have the desired effect.
+    """
     has = "has" if len(keys) == 1 else "have"
     return Warning("no-effect", f"{_listed(keys)} {has} no effect: {reason}; {instead}", tree.key_place(keys[0]))
 
@@ -267,27 +276,25 @@ def _listed(keys: Sequence[str]) -> str:
 
 
 def _of_runtimes(workload: Workload) -> Iterator[Warning]:
-    """A runtime of no program, and what a runtime says of compiled bodies where there are none."""
+    """Warnings for a runtime without a program, and for keys of compiled bodies if no body is compiled."""
     programs = list(programs_of(workload))
     runtimes = {id(runtime): runtime for _, _, runtime in programs if runtime is not None}
     if workload.runtime is not None and not programs:
-        yield Warning("no-effect", "`runtime` has no effect: it is of programs, and there is none", workload.place)
+        yield Warning("no-effect", "`runtime` has no effect: the workload has no program", workload.place)
     for runtime in runtimes.values():
         compiled = [key for key in OF_COMPILED if getattr(runtime, key) != _default_of(key)]
-        calls = runtime.call is not None and any(_has_call(_body(tree)) for _, tree, its in programs if its is runtime)
+        calls = runtime.call is not None and any(_has_call(_body(tree)) for _, tree, other in programs if other is runtime)
         if runtime.call is None and compiled:
-            text = f"{_listed(compiled)} of the runtime have no effect: without `call` it compiles nothing"
+            text = f"{_listed(compiled)} of the runtime have no effect: without `call` the runtime does not compile"
             yield Warning("no-effect", text, workload.place)
         elif runtime.call is not None and not calls:
-            text = (
-                f"{_listed(['call', *compiled])} of the runtime have no effect: no program has a `call`, so nothing is compiled"
-            )
+            text = f"{_listed(['call', *compiled])} of the runtime have no effect: no program contains a `call`"
             yield Warning("no-effect", text, workload.place)
 
 
 @cache
 def _default_of(key: str) -> object:
-    return next(each.default for each in plan(Runtime) if each.key == key)
+    return next(entry.default for entry in plan(Runtime) if entry.key == key)
 
 
 def _has_call(statements: list[Tree]) -> bool:
@@ -299,10 +306,10 @@ def _has_call(statements: list[Tree]) -> bool:
 
 
 def _of_stalls(workload: Workload) -> Iterator[Warning]:
-    """A part that is down in a run that writes checkpoints: what a crash would lose is not lost."""
+    """A warning if a part is down in a run that writes checkpoints, because a stall loses no work."""
     down = next((event for event in workload.events if event.part and event.down is not None), None)
     if down is None:
         return
     if any(tree.get("checkpoint") is not None for tree in workload.trees()):
-        text = f"{', '.join(down.part)} stalls and goes on where it was: no work since the last checkpoint is lost"
-        yield Warning("stall-loses-nothing", f"{text}; `failures` of a `train` says what crashes cost", down.place)
+        text = f"the `down` event of {', '.join(down.part)} is a stall, not a crash: no work since the last checkpoint is lost"
+        yield Warning("stall-loses-nothing", f"{text}; use `failures` of a `train` for crashes", down.place)

@@ -1,4 +1,4 @@
-"""Op graphs as files, for graphs that no YAML file can hold: numpy's npz.
+"""Files of op graphs (NumPy npz), for graphs that are too large for YAML.
 
 hwsim.save_graph(graph, "big.npz")
 hwsim.simulate("machine.yaml", hwsim.load_graph("big.npz"))        # or its path; or on the command line
@@ -22,72 +22,72 @@ from hwsim.spec.confined import refuse_outside
 
 __all__ = ["COLUMNS", "load_graph", "save_graph"]
 
-LARGEST: Final = 2**31 - 1  # number of an iteration
+LARGEST: Final = 2**31 - 1  # largest number of an iteration
 
 
 def save_graph(graph: OpGraph, path: str | Path) -> Path:
-    """Write a graph; the path, which ends in .npz.
+    """Write a graph to a path that ends in .npz, and return the path.
 
     Raises:
-        SpecError: an op whose own time does not fit the file's 64 bits.
-        ValueError: another ending, or a column that has no numbers of the machine.
-        OSError: it cannot be written.
+        SpecError: the time of an op exceeds 64 bits.
+        ValueError: the path has another ending, or a column contains numbers beyond 64 bits.
+        OSError: the file cannot be written.
     """
     path = Path(path)
     if path.suffix != ".npz":
-        raise ValueError(f"an op graph is written as .npz, not as '{path.name}'")
+        raise ValueError(f"expected a file name that ends in .npz, got '{path.name}'")
     refuse_long(graph, path)
     npz.save(graph, path)
     return path
 
 
 def refuse_long(graph: OpGraph, path: Path) -> None:
-    """Raise SpecError for an op whose own time does not fit the 64 bits of a file."""
+    """Raise SpecError if the time of an op exceeds the 64 bits of a file."""
     for number, block in enumerate(graph.blocks):
         if block.time.dtype == object:
             longest = int(block.time.max()) / ticks.FEMTO
-            hint = "files of op graphs hold own times up to 9223 s (2.56 h): simulate the workload itself"
-            raise mistake(str(path), f"'{number}.time' has an op that takes {longest:.6g} s", hint)
+            hint = "simulate the workload itself"
+            raise mistake(str(path), f"'{number}.time': {longest:.6g} s exceeds the limit of 9223 s (2.56 h) per op", hint)
 
 
 def load_graph(path: str | Path) -> OpGraph:
-    """Read a graph.
+    """Read and check a graph.
 
     Raises:
-        SpecError: there is no such file, it is damaged, or what it says is no graph.
+        SpecError: the file does not exist, is damaged, or is not an op graph.
     """
     name = str(path)
     refuse_outside(path, Place(name, 0, 0))
     try:
         graph: OpGraph = npz.load(Path(path), name)
     except FileNotFoundError:
-        raise mistake(name, "there is no such file") from None
+        raise mistake(name, "the file does not exist") from None
     for problem in problems(graph):
-        raise mistake(name, problem, "the columns are described in hwsim.graph.opgraph.Block")
+        raise mistake(name, problem, "see hwsim.graph.opgraph.Block for the columns")
     return graph
 
 
 def problems(graph: OpGraph) -> list[str]:
-    """Mistakes of the columns, in words; the first of each block."""
-    wrong = [problem for number, block in enumerate(graph.blocks) if (problem := _wrong_block(graph, number, block))]
-    if wrong:
-        return wrong
+    """Return the mistakes of a graph in words, at most one per block."""
+    of_blocks = [problem for number, block in enumerate(graph.blocks) if (problem := _wrong_block(graph, number, block))]
+    if of_blocks:
+        return of_blocks
     names = {capacity.name for capacity in graph.capacities}
     if len(names) < len(graph.capacities):
-        return ["two capacities have one name"]
+        return ["two capacities have the same name"]
     for capacity in graph.capacities:
         if not capacity.rate > 0:
-            return [f"capacity '{capacity.name}' has rate {capacity.rate}: it must be positive"]
+            return [f"capacity '{capacity.name}': expected a positive rate, got {capacity.rate}"]
     if any(cost.played for cost in graph.costs):
-        return ["requests of an op were simulated one by one, which a file cannot repeat: simulate the workload itself"]
+        return ["an op was simulated request by request, which a file does not support: simulate the workload itself"]
     for cost in graph.costs:
         if flaw := cost.demand.flaw():
             return [flaw]
         for name, _ in (*cost.demand.amounts, *cost.demand.holds):
             if name not in names:
-                return [f"a cost draws on '{name}', which is none of the capacities"]
+                return [f"a cost draws from '{name}', which is not among the capacities"]
     if any(pool.servers < 1 for pool in graph.pools):
-        return ["a pool has at least one server"]
+        return ["a pool has no server: expected at least one"]
     return _wrong_ties(graph)
 
 
@@ -96,11 +96,11 @@ def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
         return f"'{number}.label' is not a column"
     count = len(block)
     if block.times < 0:
-        return f"block {number} runs {block.times} times"
+        return f"block {number}: expected 0 or more iterations, got {block.times}"
     if block.turns < 1 or (block.turn is not None and (len(block.turn) != count or block.turn.min(initial=0) < 0)):
         return other_iterations(number, count)
     if block.turns_in(block.times) > LARGEST:
-        return f"block {number} has {block.turns_in(block.times):,} iterations: more than {LARGEST:,} have no number"
+        return f"block {number} has {block.turns_in(block.times):,} iterations, more than the limit of {LARGEST:,}"
     for column in COLUMNS:
         values = getattr(block, column)
         kind = "f" if column == "size" else "i"
@@ -108,7 +108,7 @@ def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
             wanted = "numbers" if kind == "f" else "whole numbers"
             return f"'{number}.{column}' is not a column of {count} {wanted}, one per op of 'label'"
     if block.edges.ndim != 2 or block.edges.shape[1] != 3 or block.edges.dtype.kind != "i":
-        return f"'{number}.edges' does not have rows of three whole numbers: from, to, lag"
+        return f"'{number}.edges': expected rows of three whole numbers: from, to, lag"
     limits: Sequence[tuple[str, NDArray[Any], int, int]] = (
         ("label", block.label, 0, len(graph.labels)),
         ("cost", block.cost, -1, len(graph.costs)),
@@ -122,23 +122,23 @@ def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
     )
     for column, values, least, stop in limits:
         if values.size and not (values.min() >= least and int(values.max()) < stop):
-            most = f" to {stop - 1:,}" if stop < 2**63 else " or more"
-            return f"'{number}.{column}' has values beyond {least}{most}"
+            upper = f" to {stop - 1:,}" if stop < 2**63 else " or more"
+            return f"'{number}.{column}': expected values of {least}{upper}"
     if block.size.size and not (np.isfinite(block.size).all() and (block.size >= 0).all()):
-        return f"'{number}.size' has values that are negative or not finite"
+        return f"'{number}.size': expected finite values of 0 or more"
     return ""
 
 
 def _wrong_ties(graph: OpGraph) -> list[str]:
     ties = graph.ties
     if ties.ndim != 2 or ties.shape[1] != 5 or ties.dtype.kind != "i":
-        return ["'ties' does not have rows of five whole numbers: block, op, block, op, mode"]
+        return ["'ties': expected rows of five whole numbers: block, op, block, op, mode"]
     for before, op, after, then, mode in ties.tolist():
         for block, position in ((before, op), (after, then)):
             if not (0 <= block < len(graph.blocks) and 0 <= position < len(graph.blocks[block])):
-                return [f"a tie names op {position} of block {block}, which there is not"]
+                return [f"a tie refers to op {position} of block {block}, which does not exist"]
         if mode not in {LAST, EVERY, PAIRED}:
-            return [f"a tie has mode {mode}"]
+            return [f"a tie has mode {mode}: expected 0, 1 or 2"]
         if mode == PAIRED and graph.blocks[before].times != graph.blocks[after].times:
-            return [f"a tie pairs blocks {before} and {after}, which do not run equally often"]
+            return [f"a tie pairs blocks {before} and {after}, which have different numbers of iterations"]
     return []

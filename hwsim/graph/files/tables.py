@@ -1,4 +1,4 @@
-"""The tables that the columns of an op graph index, as JSON: labels, costs, capacities, queues, pools and buffers."""
+"""Tables of an op graph as JSON: labels, costs, capacities, queues, pools and buffers, which the columns index."""
 
 from __future__ import annotations
 
@@ -25,46 +25,50 @@ T = TypeVar("T")
 
 
 def written(graph: OpGraph) -> bytes:
-    """The tables of a graph, and how often its blocks run.
+    """Return the tables of a graph, and the number of iterations of its blocks.
 
     Raises:
-        ValueError: a column has numbers that no file holds.
+        ValueError: a column contains numbers beyond 64 bits.
     """
     if any(getattr(block, column).dtype == object for block in graph.blocks for column in COLUMNS):
-        raise ValueError("a column of Python objects cannot be written: its numbers do not fit 64 bits")
+        raise ValueError("a column contains numbers beyond 64 bits, which a file does not support")
     tables = {
         "hwsim": FORMAT,
         "times": [block.times for block in graph.blocks],
         "turns": [_turns(block) for block in graph.blocks],
-        **{name: [asdict(each) for each in getattr(graph, name)] for name in _TABLES},
+        **{name: [asdict(entry) for entry in getattr(graph, name)] for name in _TABLES},
         "alike": None if graph.alike is None else _folded(graph.alike),
     }
     return json.dumps(tables, default=_line).encode()
 
 
 def _line(value: object) -> dict[str, Any]:
-    """A line of a derivation that is written now: `asdict` has copied it as it is."""
+    """Convert a line of a derivation, which `asdict` copies unchanged."""
     if not isinstance(value, Term):
-        raise TypeError(f"no table holds a {type(value).__name__}")
+        raise TypeError(f"a table cannot contain a {type(value).__name__}")
     return asdict(value)
 
 
 def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str) -> OpGraph:
-    """A graph from its tables; block: makes a block from its number and its repetitions.
+    """Return a graph from its tables.
+
+    Args:
+        block: function from the number and the iterations of a block to the block.
+        file: name of the file in messages.
 
     Raises:
-        SpecError: these are no tables of an op graph.
+        SpecError: the text does not contain the tables of an op graph.
     """
     try:
         tables = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise mistake(file, f"this is not an op graph, or it is damaged: {error}", MADE_BY) from None
+        raise mistake(file, f"the file is damaged or not an op graph: {error}", MADE_BY) from None
     if (bad := commanding(text, tables)) is not None:
         raise mistake(file, f"the control character U+{ord(bad):04X} does not belong in a text")
     try:
         if tables["hwsim"] != FORMAT:
-            raise mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")
-        columns: dict[str, Any] = {name: tuple(_fitting(read(each)) for each in tables[name]) for name, read in _TABLES.items()}
+            raise mistake(file, f"expected the format '{FORMAT}', got '{tables['hwsim']}'")
+        columns: dict[str, Any] = {name: tuple(_fitting(read(row)) for row in tables[name]) for name, read in _TABLES.items()}
         return OpGraph(
             blocks=tuple(
                 _turning(tables["turns"][number], number, block(number, int(times)))
@@ -79,7 +83,7 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
     except SpecError:
         raise
     except (TypeError, AttributeError, ValueError, IndexError, OverflowError, RecursionError) as error:
-        raise mistake(file, f"its tables are not the tables of an op graph: {error}", MADE_BY) from None
+        raise mistake(file, f"invalid tables of an op graph: {error}", MADE_BY) from None
 
 
 def _fitting(value: T) -> T:
@@ -88,13 +92,13 @@ def _fitting(value: T) -> T:
 
 
 def mistake(file: str, message: str, hint: str | None = None) -> SpecError:
-    """One mistake of a whole file."""
+    """Return an error about an entire file."""
     return SpecError.of(Place(file, 0, 0), message, hint)
 
 
 def tuples(value: Any) -> Any:
-    """JSON's lists as tuples, whatever is in them."""
-    return tuple(tuples(each) for each in value) if isinstance(value, list) else value
+    """Return lists of JSON as tuples, recursively."""
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
 def _maybe(make: Callable[..., T], value: Any) -> T | None:
@@ -106,8 +110,8 @@ def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
 
 
 def _term(row: dict[str, Any]) -> Term:
-    doubts = tuple(Doubt(*each) for each in row["doubts"])
-    inputs = tuple((*each[:-1], _plain(Origin)(each[-1]) if isinstance(each[-1], dict) else each[-1]) for each in row["inputs"])
+    doubts = tuple(Doubt(*doubt) for doubt in row["doubts"])
+    inputs = tuple((*item[:-1], _plain(Origin)(item[-1]) if isinstance(item[-1], dict) else item[-1]) for item in row["inputs"])
     return _plain(Term)({**row, "inputs": inputs, "doubts": doubts})
 
 
@@ -115,7 +119,7 @@ def _cost(row: dict[str, Any]) -> Cost:
     return Cost(
         demand=_plain(Demand)(row["demand"]),
         moved=tuples(row["moved"]),
-        why=tuple(_term(each) for each in row["why"]),
+        why=tuple(map(_term, row["why"])),
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),
@@ -124,13 +128,12 @@ def _cost(row: dict[str, Any]) -> Cost:
 
 
 def _turns(block: Block) -> dict[str, Any]:
-    """The iterations of a body: how many it is, and runs (number of the iteration, ops of it)."""
+    """The iterations of a body: their number (`of`), and `runs` of (iteration, number of ops)."""
     runs = None if block.turn is None else [[turn, len(list(ops))] for turn, ops in groupby(block.turn.tolist())]
     return {"of": block.turns, "runs": runs}
 
 
 def _turning(row: dict[str, Any], number: int, block: Block) -> Block:
-    """The block with its iterations."""
     if row["runs"] is None or not len(block):
         return replace(block, turns=int(row["of"]))
     turn, ops = zip(*row["runs"], strict=True)
@@ -140,8 +143,8 @@ def _turning(row: dict[str, Any], number: int, block: Block) -> Block:
 
 
 def other_iterations(number: int, count: int) -> str:
-    """The mistake of a block whose iterations do not fit the number of its ops."""
-    return f"the iterations of block {number} are not those of {count} ops"
+    """Return the message for a block whose iterations do not match the number of its ops."""
+    return f"block {number} has {count} ops, but its iterations are for another number of ops"
 
 
 def _folded(alike: Alike) -> dict[str, Any]:
@@ -156,13 +159,13 @@ def _folded(alike: Alike) -> dict[str, Any]:
 
 def _alike(row: dict[str, Any]) -> Alike:
     columns = {name: np.array(row[name], np.int64) for name in ("of", "first", "labels", "queues")}
-    members = {name: tuple(all_of_it) for name, all_of_it in row["members"].items()}
+    members = {name: tuple(names) for name, names in row["members"].items()}
     return Alike(
         programs=tuple(row["programs"]),
         met=frozenset(row["met"]),
         capacities=row["capacities"],
         members=members,
-        unseen=False,  # a file has no workload to lower the others from
+        unseen=False,  # a file contains no workload from which the graph without folding can be lowered
         **columns,
     )
 
@@ -170,7 +173,7 @@ def _alike(row: dict[str, Any]) -> Alike:
 def _buffer(row: dict[str, Any]) -> Buffer:
     marks = {
         "made": Mark(*row["made"]),
-        "users": tuple(Mark(*each) for each in row["users"]),
+        "users": tuple(Mark(*user) for user in row["users"]),
         "renamed": None if row["renamed"] is None else Mark(*row["renamed"]),
     }
     return Buffer(**{**row, **marks})

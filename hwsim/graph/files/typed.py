@@ -1,4 +1,4 @@
-"""Values of a file against the types of the classes that they are put into: a JSON file may hold anything anywhere."""
+"""Type checks of values from JSON files against the annotations of dataclasses."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 Fits = Callable[[Any], bool]
-WIDE: Final = 1 << 63  # whole numbers of a file fit 64 bits
+WIDE: Final = 1 << 63  # limit of whole numbers (64 bits)
 _MOST: Final = sys.float_info.max
 
 
 def refuse_unfit(value: Any) -> None:
-    """Raise for the first field of a dataclass, or of one inside it, that is not of its type.
-
-    Raises:
-        TypeError: the class and the field.
-    """
+    """Raise TypeError for the first field of a dataclass, or of a nested one, whose value does not have its type."""
     kind: type = type(value)
     for name, fits in _fields(kind):
         if not fits(getattr(value, name)):
-            raise TypeError(f"`{name}` of a {type(value).__name__.lower()} is not what it has to be")
+            raise TypeError(f"`{name}` of a {type(value).__name__.lower()} has an invalid value")
 
 
 @cache
@@ -35,7 +31,7 @@ def _fields(kind: type) -> tuple[tuple[str, Fits], ...]:
 
 @cache
 def _check_of(hint: Any) -> Fits:
-    """Whether a value is of a type, as a function."""
+    """A function that checks whether a value has a type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is float:
         return lambda value: type(value) in (float, int) and -_MOST <= value <= _MOST
@@ -46,13 +42,13 @@ def _check_of(hint: Any) -> Fits:
     if hint is type(None):
         return lambda value: value is None
     if origin is Literal:
-        return lambda value: any(value is each or (type(value) is type(each) and value == each) for each in arguments)
+        return lambda value: any(value is choice or (type(value) is type(choice) and value == choice) for choice in arguments)
     if origin in (Union, UnionType):
-        ways = [_check_of(argument) for argument in arguments]
-        return lambda value: any(fits(value) for fits in ways)
+        checks = [_check_of(argument) for argument in arguments]
+        return lambda value: any(fits(value) for fits in checks)
     if origin is tuple:
         return _of_tuple(arguments)
-    if origin is Sequence:  # a file's is a tuple
+    if origin is Sequence:  # sequences of files are tuples
         return _of_tuple((*arguments, ...))
     if isinstance(hint, type) and not getattr(hint, "_is_protocol", False) and (is_dataclass(hint) or hasattr(hint, "_fields")):
         inside = _fields(hint)
@@ -66,5 +62,5 @@ def _of_tuple(arguments: tuple[Any, ...]) -> Fits:
         return lambda value: type(value) is tuple and all(map(check, value))
     checks = [_check_of(argument) for argument in arguments]
     return lambda value: (
-        isinstance(value, tuple) and len(value) == len(checks) and all(fits(one) for fits, one in zip(checks, value, strict=True))
+        isinstance(value, tuple) and len(value) == len(checks) and all(fit(part) for fit, part in zip(checks, value, strict=True))
     )

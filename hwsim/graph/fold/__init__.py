@@ -1,12 +1,12 @@
-"""Folding: identical ranks are simulated once, exactly.
+"""Folding: identical ranks are simulated once, with exact results.
 
-The template of a run (`TemplateOp`: ops, the ranks that issue them or meet in them, the amounts they draw) is refined to
-classes of identical ranks and ops (`refine`). The classes are compared once more without a hash, and one op of each class
-is simulated on behalf of all. If k of them draw on one capacity, its demand weighs k times in what is shared (see
-`Demand.times`), while its own pace alone stays the pace of one. As the engine computes in whole numbers, the times equal the
-unfolded run's, bit for bit.
+The template of a run (`TemplateOp`: ops, the ranks that issue them or meet in them, and their demands) is refined to classes of
+identical ranks and ops (`refine`). The classes are verified without hashes, and one op of each class represents all of them in
+the simulation. If k ops of a class draw from one capacity, the demand counts k times in the shared rate (see `Demand.times`),
+while the maximum rate of an op remains that of one op. The engine computes in whole numbers, so the times equal those of the run
+without folding, bit for bit.
 
-Two ranks, each with a GPU of its own and a link to a switch that both share:
+Two ranks, each with a GPU of its own and a link to a common switch:
 
 >>> from hwsim.demand import Capacity, Cost, Demand
 >>> from hwsim.graph.fold import TemplateOp, fold
@@ -20,9 +20,9 @@ Two ranks, each with a GPU of its own and a link to a switch that both share:
 >>> found.cost(0).demand.drawn
 (('link0', 1000000.0, 1), ('switch', 1000000.0, 2))
 
-A generator emits the ops of `representatives` alone, in the order in which it would emit all of them, with the costs that
-`Fold.cost` gives. An op of several ranks (a step of a collective) once for each class of such ops, at the place of its first
-(`Fold.ops.leader`). Not folded: pools (who gets a server first is decided by number) and what is drawn by chance for each.
+A generator emits only the ops of `representatives`, in the order of the graph without folding, with the costs of `Fold.cost`. It
+emits an op of several ranks (a step of a collective) once per class of such ops, at the position of the first op of the class
+(`Fold.ops.leader`). Pools (servers are assigned by op number) and random draws per rank are not folded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fold: the classes of a template, and the cost of one op on behalf of its class."""
+"""Fold of a template: classes of ranks, ops and capacities, and the cost of an op that represents its class."""
 
 from __future__ import annotations
 
@@ -13,45 +13,56 @@ from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.graph.fold.template import TOUCH, Draw, Template, TemplateOp, template_of
 from hwsim.records import dataclass
 
-MOST_WORK: Final = 100_000_000  # ties looked at before a template is given up as one without equals
+MOST_WORK: Final = 100_000_000  # visited ties after which a template counts as one without identical ranks
 
 
 class CannotFold(ValueError):
-    """Ranks that are not to be folded; the message says why."""
+    """An error with the reason why ranks cannot be folded."""
 
 
 class NoEquals(CannotFold):
-    """Hardly any rank is like another: nothing is lost by simulating all of them."""
+    """An error for ranks of which hardly any two are identical, so that folding saves nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """of: the class of each thing. first: of each class, its first thing. size: of each class, how many they are."""
+    """A partition of elements into classes.
+
+    Args:
+        of: class of each element.
+        first: first element of each class.
+        size: number of elements of each class.
+    """
 
     of: Ints
     first: Ints
     size: Ints
 
     @classmethod
-    def by(cls, of: Ints, many: Ints | None = None) -> Classes:
-        """From the class of each thing; many: how many each of them is."""
+    def by(cls, of: Ints, counts: Ints | None = None) -> Classes:
+        """Return the partition from the class of each element; `counts`: multiplicity of each element."""
         _, first = np.unique(of, return_index=True)
-        size = np.bincount(of, weights=many, minlength=len(first)).astype(np.int64)
+        size = np.bincount(of, weights=counts, minlength=len(first)).astype(np.int64)
         return cls(of, first.astype(np.int64), size)
 
     def __len__(self) -> int:
         return len(self.first)
 
-    def leader(self, thing: int) -> int:
-        """The first thing of its class."""
-        return int(self.first[self.of[thing]])
+    def leader(self, element: int) -> int:
+        """Return the first element of the element's class."""
+        return int(self.first[self.of[element]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Classes of ranks, of the template's ops and of capacities; things are numbered as they were given.
+    """A fold: classes of ranks, of the template's ops and of capacities, in the numbering of the template.
 
-    names: names of the capacities; also: other names in costs, and their index in `names`. given: capacities by name.
+    Args:
+        names: names of the capacities.
+        also: other names in costs, with their index in `names`.
+        costs: cost of each op of the template.
+        given: capacities by name.
+        drawn: per class of ops, (name of the first capacity of a class, draw, number of ops of the class with this draw on it).
     """
 
     ranks: Classes
@@ -59,53 +70,53 @@ class Fold:
     capacities: Classes
     names: tuple[str, ...]
     also: Mapping[str, int]
-    costs: tuple[Cost | None, ...]  # of each op as it was given
+    costs: tuple[Cost | None, ...]
     given: Mapping[str, Capacity]
-    drawn: Mapping[int, tuple[tuple[str, Draw, int], ...]]  # per class of ops, what comes from the first capacity of each class
+    drawn: Mapping[int, tuple[tuple[str, Draw, int], ...]]
 
     @property
     def representatives(self) -> tuple[int, ...]:
-        """The first rank of each class."""
+        """First rank of each class."""
         return tuple(self.ranks.first.tolist())
 
     def stands_for(self, op: int) -> int:
-        """Number of ops of its class."""
+        """Return the number of ops of the op's class."""
         return int(self.ops.size[self.ops.of[op]])
 
     def cost(self, op: int) -> Cost | None:
-        """Cost of an op on behalf of its class: amounts of the first capacity of each class, times the class draws on it."""
+        """Return the cost of an op that represents its class, with the amounts on the first capacity of each class."""
         cost = self.costs[op]
         if cost is None:
             return None
         drawn = self.drawn.get(int(self.ops.of[op]), ())
-        drawn = tuple(sorted(drawn, key=lambda each: (each[0], each[1].amount, each[1].hold, each[1].moved or 0.0)))
+        drawn = tuple(sorted(drawn, key=lambda row: (row[0], row[1].amount, row[1].hold, row[1].moved or 0.0)))
         amounts = [(name, draw.amount, times) for name, draw, times in drawn if draw.amount > 0]
         holds = [(name, draw.hold, times) for name, draw, times in drawn if draw.hold > 0]
         moved = [(name, draw.moved, draw.unit) for name, draw, _ in drawn if draw.moved is not None]
-        times = tuple(each[2] for each in (*amounts, *holds))
-        alone = max(times, default=1) == 1 and len({name for name, *_ in amounts}) == len(amounts)
+        times = tuple(times for *_, times in (*amounts, *holds))
+        is_single = max(times, default=1) == 1 and len({name for name, *_ in amounts}) == len(amounts)
         crowd = cost.demand.crowd
-        named = {term.capacity for term in cost.why} | {name for name, _ in cost.demand.clocks}
-        named |= {crowd.capacity} if crowd else set()
-        first_of = {each: first for each, first, _ in self.classes_of(named)}
+        mentioned = {term.capacity for term in cost.why} | {name for name, _ in cost.demand.clocks}
+        mentioned |= {crowd.capacity} if crowd else set()
+        first_of = {name: first for name, first, _ in self.classes_of(mentioned)}
         demand = replace(
             cost.demand,
             amounts=tuple([(name, amount) for name, amount, _ in amounts]),
             holds=tuple([(name, part) for name, part, _ in holds]),
-            times=() if alone else times,
+            times=() if is_single else times,
             crowd=crowd and _crowd(crowd, first_of.get(crowd.capacity, crowd.capacity), drawn),
             clocks=tuple(dict.fromkeys((first_of.get(name, name), part) for name, part in cost.demand.clocks)),
         )
-        why = tuple([term.on(it, self.given[it].holder) if (it := first_of.get(term.capacity)) else term for term in cost.why])
+        why = tuple([term.on(to, self.given[to].holder) if (to := first_of.get(term.capacity)) else term for term in cost.why])
         return replace(cost, wide=None, demand=demand, moved=tuple(moved), why=why)
 
     def touched(self, op: int) -> tuple[str, int]:
-        """(thing that an op touches, as the first of its class; number of ops of its own class that touch it)."""
-        name, many = next((name, many) for name, draw, many in self.drawn[int(self.ops.of[op])] if draw.touch is not None)
-        return name.removeprefix(TOUCH), many
+        """Return (memory that an op touches, as the first of its class; number of ops of the op's class that touch it)."""
+        name, count = next((name, count) for name, draw, count in self.drawn[int(self.ops.of[op])] if draw.touch is not None)
+        return name.removeprefix(TOUCH), count
 
     def classes_of(self, names: Iterable[str]) -> Iterator[tuple[str, str, int]]:
-        """(capacity, the first of its class, how many they are) of those that anything draws from."""
+        """Yield (capacity, first of its class, size of the class) for each of these names that an op draws from."""
         numbers = {**self.also, **{name: number for number, name in enumerate(self.names)}}
         for name in names:
             if (number := numbers.get(name)) is not None:
@@ -113,21 +124,21 @@ class Fold:
                 yield name, self.names[self.capacities.first[number_of_class]], int(self.capacities.size[number_of_class])
 
     def alike(self) -> Mapping[str, int]:
-        """Number of capacities that each first one represents."""
+        """Return the number of capacities that the first capacity of each class represents."""
         names = (self.names[first] for first in self.capacities.first.tolist())
         return dict(zip(names, self.capacities.size.tolist(), strict=True))
 
     def members(self) -> Mapping[str, tuple[str, ...]]:
-        """The capacities of devices that each first one represents, itself first, where they are several."""
+        """Return the capacities of devices in each class of several, by the first one, which is also first in the tuple."""
         firsts, members = self.capacities.first.tolist(), dict[str, list[str]]()
         for name, number in zip(self.names, self.capacities.of.tolist(), strict=True):
-            if (one := self.given.get(name)) is not None and one.device:
+            if (capacity := self.given.get(name)) is not None and capacity.device:
                 members.setdefault(self.names[firsts[number]], []).append(name)
         return {first: tuple(names) for first, names in members.items() if len(names) > 1}
 
 
 def _crowd(crowd: Crowd, capacity: str, drawn: Sequence[tuple[str, Draw, int]]) -> Crowd:
-    """The crowd at the first capacity of a class, with all that its op stands for there."""
+    """The crowd at the first capacity of a class, with the number of ops that its op represents there."""
     return replace(crowd, capacity=capacity, times=max((times for name, _, times in drawn if name == capacity), default=1))
 
 
@@ -137,17 +148,17 @@ def fold(
     capacities: Mapping[str, Capacity],
     marks: Mapping[str, Hashable] | None = None,
 ) -> Fold:
-    """The coarsest fold of a template, checked.
+    """Return the coarsest fold of a template, after verification.
 
     Args:
-        colours: what tells each rank apart to begin with (its program, its device's model), whatever can be compared.
-        ops: what they issue, and what they do together.
-        capacities: by name, at least those that the ops draw from.
-        marks: what happens to a capacity during the run (it slows down, it fails), and when; by its name.
+        colours: initial colour of each rank, such as its program and the model of its device; any hashable value.
+        ops: ops of single ranks and of several ranks.
+        capacities: capacities by name, at least those that the ops draw from.
+        marks: changes of each capacity during the run (slowdown, failure) with their times, by name.
 
     Raises:
-        CannotFold: the classes are not equitable (chance of a hash).
-        NoEquals: hardly any rank is like another.
+        CannotFold: the classes are not equitable (a hash collision).
+        NoEquals: hardly any two ranks are identical.
     """
     given = tuple(ops)
     template = template_of(colours, given, capacities, marks or {})
@@ -166,9 +177,9 @@ def fold(
     )
     classes = refine(things, ties, MOST_WORK)
     if classes is None:
-        raise NoEquals(f"hardly any of the {ranks} ranks is like another")
+        raise NoEquals(f"hardly any two of the {ranks:,} ranks are identical")
     if not is_equitable(things, ties, classes):
-        raise CannotFold("two different things came out as equal by chance")
+        raise CannotFold("two different ops or ranks have the same hash")
     of_ops = numbered(classes[ranks:base])
     of_things = _with_calm(template, of_ops, numbered(classes[base:]))
     return Fold(
@@ -177,19 +188,19 @@ def fold(
         capacities=Classes.by(of_things, template.many),
         names=template.names,
         also=template.also,
-        costs=tuple(one.cost for one in given),
+        costs=tuple(op.cost for op in given),
         given=capacities,
         drawn=_drawn(template, of_ops, Classes.by(of_things)),
     )
 
 
 def _with_calm(template: Template, of_ops: Ints, of_things: Ints) -> Ints:
-    """Classes of the capacities; the ones that never bind are distinguished only by the ops that draw on them."""
+    """Classes of the capacities; capacities that never bind are distinguished only by the ops that draw from them."""
     calm = template.calm[template.capacity]
     if not calm.any():
         return of_things
-    who, draw = of_ops[template.op[calm]], template.draw[calm]
-    code = who * np.int64(len(template.draws)) + draw
+    op_class, draw = of_ops[template.op[calm]], template.draw[calm]
+    code = op_class * np.int64(len(template.draws)) + draw
     order = np.lexsort((code, template.capacity[calm]))
     capacity, code = template.capacity[calm][order], code[order]
     bounds = np.flatnonzero(np.append(True, capacity[1:] != capacity[:-1]))
@@ -204,13 +215,13 @@ def _with_calm(template: Template, of_ops: Ints, of_things: Ints) -> Ints:
 
 
 def _drawn(template: Template, of_ops: Ints, things: Classes) -> dict[int, tuple[tuple[str, Draw, int], ...]]:
-    """Per class of ops: (first capacity of a class, draw, how many of the ops draw so on it)."""
+    """Per class of ops: (first capacity of a class, draw, number of ops of the class with this draw on it)."""
     is_first = np.zeros(len(template.names), np.bool_)
     is_first[things.first] = True
     kept = is_first[template.capacity]
     rows = np.stack([of_ops[template.op[kept]], template.capacity[kept], template.draw[kept]], axis=1)
     rows, times = np.unique(rows, axis=0, return_counts=True)
     drawn: dict[int, list[tuple[str, Draw, int]]] = {}
-    for (op_class, capacity, draw), many in zip(rows.tolist(), times.tolist(), strict=True):
-        drawn.setdefault(op_class, []).append((template.names[capacity], template.draws[draw], many))
+    for (op_class, capacity, draw), count in zip(rows.tolist(), times.tolist(), strict=True):
+        drawn.setdefault(op_class, []).append((template.names[capacity], template.draws[draw], count))
     return {op_class: tuple(rows_of) for op_class, rows_of in drawn.items()}

@@ -1,9 +1,9 @@
-"""Colour refinement: the coarsest classes of things with identical neighbourhoods.
+"""Colour refinement: the coarsest equitable partition of a graph with labelled edges (ties).
 
-Things of one class have the same first colour, and by every label equally many neighbours of every class (an equitable
-partition). Found by rounds in which a thing's colour is mixed with those around it (one-dimensional Weisfeiler-Leman;
-Paige and Tarjan, SIAM J. Comput. 16(6), 1987, do it in n log n). The mixing is a hash of 64 bits, so that two things could
-meet by chance: `is_equitable` compares the classes themselves and is what a fold stands on.
+Elements of one class have the same initial colour and, for every label, the same number of neighbours in every class. The
+algorithm (one-dimensional Weisfeiler-Leman) repeatedly hashes the colour of an element with the colours of its neighbours; Paige
+and Tarjan (SIAM J. Comput. 16(6), 1987) need n log n steps. A collision of the 64-bit hashes is possible, so `is_equitable`
+verifies the classes, and a fold relies only on this verification.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _THIRD: Final = np.uint64(0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """Pairs of joined things: both ends of every tie, in order of the things; thing i has ties first[i] to first[i + 1]."""
+    """The labelled ties of a graph in CSR form: both ends of every tie; element i has ties first[i] to first[i + 1]."""
 
     first: Ints
     other: Ints
     label: Ints
 
     @classmethod
-    def of(cls, things: int, first_ends: Ints, second_ends: Ints, label: Ints) -> Ties:
-        """Ties between `one` and `other`, with the labels they have seen from `one`; from the other end they have others."""
+    def of(cls, element_count: int, first_ends: Ints, second_ends: Ints, label: Ints) -> Ties:
+        """Return the ties between `first_ends` and `second_ends`; each tie has different labels at its two ends."""
         ends = np.concatenate([first_ends, second_ends])
         others = np.concatenate([second_ends, first_ends])
         labels = np.concatenate([2 * label, 2 * label + 1])
         order = np.argsort(ends, kind="stable")
-        first = np.zeros(things + 1, np.int64)
-        np.cumsum(np.bincount(ends, minlength=things), out=first[1:])  # count
+        first = np.zeros(element_count + 1, np.int64)
+        np.cumsum(np.bincount(ends, minlength=element_count), out=first[1:])  # count
         return cls(first, others[order], labels[order])
 
 
 def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
-    """The class of each thing: 0, 1, ... in the order of their first things.
+    """Return the class of each element: 0, 1, ... in order of their first elements.
 
-    None if that takes more looks at a tie than `most`: things that differ a little from neighbour to neighbour.
-    Two ties of one kind to equal things:
+    The result is None if more than `most` ties are visited, as in a graph whose elements differ gradually.
+    Ties with one label between equal elements:
 
     >>> ties = Ties.of(4, np.array([0, 0, 1]), np.array([2, 3, 3]), np.array([0, 0, 0]))
     >>> refine(np.array([0, 0, 1, 1]), ties).tolist()
@@ -58,7 +58,7 @@ def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
     """
     classes = numbered(colours)
     count = int(classes.max(initial=-1)) + 1
-    labels = mixed(mixed(ties.label.astype(np.uint64)))  # twice, or class 1 by label 0 would look as class 0 by label 1
+    labels = mixed(mixed(ties.label.astype(np.uint64)))  # twice; otherwise class 1 with label 0 would equal class 0 with label 1
     looks = 0
     while count < len(colours):
         looks += len(ties.other)
@@ -66,7 +66,7 @@ def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
             return None
         around = mixed(mixed(classes.astype(np.uint64))[ties.other] ^ labels)
         finer = numbered(_sums(around, ties.first))
-        finer = numbered(finer * np.int64(count) + classes)  # what was apart stays apart
+        finer = numbered(finer * np.int64(count) + classes)  # keep existing classes separate
         if (distinct := int(finer.max(initial=-1)) + 1) == count:
             return classes
         classes, count = finer, distinct
@@ -74,7 +74,7 @@ def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
 
 
 def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
-    """Whether all things of a class have one first colour, and by every label equally many neighbours of every class."""
+    """Return whether elements of a class have equal initial colours and, for every label, equally many neighbours per class."""
     leader = np.unique(classes, return_index=True)[1][classes]
     if not (colours == colours[leader]).all():
         return False
@@ -85,7 +85,7 @@ def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
     as_leader = np.arange(len(where)) - ties.first[where] + ties.first[leader[where]]
     around = classes[ties.other]
     unlike = np.unique(where[(ties.label != ties.label[as_leader]) | (around != around[as_leader])])
-    if not len(unlike):  # in the same order, too
+    if not len(unlike):  # equal order of neighbours
         return True
     is_looked_at = np.zeros(len(classes), np.bool_)
     is_looked_at[unlike] = True
@@ -96,12 +96,12 @@ def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
     order = np.arange(len(where))
     order[is_looked_at[where]] = rows
     label, beside = ties.label[order], around[order]
-    leader_rows = as_leader[unlike_rows]  # the others are as their leader is in the order of both
+    leader_rows = as_leader[unlike_rows]  # all other elements have the order of their leader
     return bool((label[unlike_rows] == label[leader_rows]).all() and (beside[unlike_rows] == beside[leader_rows]).all())
 
 
 def numbered(values: NDArray[Any]) -> Ints:
-    """Numbers for equal values, in the order in which they first come."""
+    """Return numbers 0, 1, ... for equal values, in order of first occurrence."""
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first, kind="stable")] = np.arange(len(first))
@@ -110,7 +110,7 @@ def numbered(values: NDArray[Any]) -> Ints:
 
 
 def _sums(values: Words, first: Ints) -> Words:
-    """Sum of each thing's values; sums that pass 64 bits wrap, the same in any order."""
+    """Sum of each element's values modulo 2^64, independent of their order."""
     total = np.zeros(len(values) + 1, np.uint64)
     np.cumsum(values, out=total[1:])
     sums: Words = total[first[1:]] - total[first[:-1]]
@@ -118,7 +118,7 @@ def _sums(values: Words, first: Ints) -> Words:
 
 
 def mixed(words: Words) -> Words:
-    """The finishing steps of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    """Return the SplitMix64 hash of each word (Steele, Lea, Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         words = words + _FIRST
         words = (words ^ (words >> np.uint64(30))) * _SECOND

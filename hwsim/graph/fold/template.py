@@ -1,7 +1,7 @@
-"""The template of a run: its ranks, the ops they issue or meet in, and the capacities these draw from, each of them once.
+"""Template of a run for folding: its ranks, the ops that they issue or meet in, and the capacities of these ops.
 
-It is small against the op graph: a loop is one body, a step of a collective one op. It has all that could distinguish two ranks:
-their `colours`, the ranks that they meet, the capacities that they share and with whom.
+A template is much smaller than the op graph: a loop is one body, and a step of a collective is one op. It contains everything
+that can distinguish two ranks: their `colours`, the ranks that they meet, and the capacities that they share with other ranks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,19 @@ from hwsim.graph.fold.refine import Ints
 from hwsim.records import dataclass
 
 SLACK: Final = 1e-9  # share of a capacity that must stay free before it counts as never binding
-TOUCH: Final = "touch:"  # before the name of what is no capacity
+TOUCH: Final = "touch:"  # prefix of names that are not capacities
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
 class Draw(NamedTuple):
-    """Relation of an op to a capacity; two draws are the same to the last bit, or they are not.
+    """A demand of an op on a capacity; draws are compared bit for bit.
 
-    amount: drawn. hold: a part taken while it flows. moved, unit: the natural amount behind it, None if none is stated.
+    Args:
+        amount: amount drawn from the capacity.
+        hold: share of the capacity that the op occupies while it runs.
+        moved: natural amount (bytes, FLOP) behind the draw; None: not stated.
+        unit: unit of `moved`.
+        touch: mark of a touched memory, instead of a draw.
     """
 
     amount: float
@@ -37,19 +42,23 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merged:
-    """Capacities in columns that every op draws from alike: one name for all of them.
+    """Groups of capacities in columns from which every op draws equally, with one name per group.
 
-    also: name of the first capacity of each kind of an op, and its index in `names`.
+    Args:
+        names: name of each group.
+        many: number of capacities of each group.
+        which: group of each capacity.
+        also: name of the first capacity of each kind of an op, with its index in `names`.
     """
 
     names: tuple[str, ...]
     many: tuple[int, ...]
-    which: Ints  # by number of a capacity
+    which: Ints
     also: Mapping[str, int]
 
     @classmethod
     def of(cls, columns: Iterable[Wide]) -> Merged:
-        """The coarsest."""
+        """Return the coarsest groups."""
         wides = tuple({id(wide): wide for wide in columns}.values())
         if not wides:
             return cls((), (), np.empty(0, np.int64), {})
@@ -62,34 +71,35 @@ class Merged:
         for wide in wides:
             used[wide.numbers] = True
         numbers = np.flatnonzero(used)
-        _, first, of, many = np.unique(which[numbers], return_index=True, return_inverse=True, return_counts=True)
+        _, first, group, counts = np.unique(which[numbers], return_index=True, return_inverse=True, return_counts=True)
         which[:] = -1
-        which[numbers] = of.ravel()
-        names = tuple(wides[0].name(int(numbers[place])) for place in first.tolist())
+        which[numbers] = group.ravel()
+        names = tuple(wides[0].name(int(numbers[index])) for index in first.tolist())
         also: dict[str, int] = {}
         for wide in wides:
             _, firsts = np.unique(wide.kind, return_index=True)
-            also |= {
-                wire.capacity.name: int(which[wide.numbers[at]]) for wire, at in zip(wide.kinds, firsts.tolist(), strict=True)
-            }
-        return cls(names, tuple(many.tolist()), which, also)
+            pairs = zip(wide.kinds, firsts.tolist(), strict=True)
+            also |= {wire.capacity.name: int(which[wide.numbers[first]]) for wire, first in pairs}
+        return cls(names, tuple(counts.tolist()), which, also)
 
     def draws(self, wide: Wide) -> list[tuple[int, Draw]]:
-        """(which of `names`, what) an op draws."""
-        places, first = np.unique(self.which[wide.numbers], return_index=True)
+        """Return pairs (index in `names`, draw) of an op."""
+        groups, first = np.unique(self.which[wide.numbers], return_index=True)
         kinds = [wide.kinds[kind] for kind in wide.kind[first].tolist()]
-        moved = [Draw(each.amount, 0.0, each.moved if each.moved > 0 else None, "B") for each in kinds]
-        return list(zip(places.tolist(), moved, strict=True))
+        draws = [Draw(kind.amount, 0.0, kind.moved if kind.moved > 0 else None, "B") for kind in kinds]
+        return list(zip(groups.tolist(), draws, strict=True))
 
 
 class TemplateOp(NamedTuple):
-    """An op that ranks issue: one of them (an op on its device), or several together (a step of a collective).
+    """An op of one rank (on its device) or of several ranks (a step of a collective).
 
-    colour: all that distinguishes it but its draws: its statement, its step.
-    ranks: by role, who takes part: ((), (3,)) of rank 3's own op, or for example (("begins", members), ("ends", members)).
-    touches: things that must be distinguished though their rate is not shared, by name: the memory that a value lies in.
-    line: ops of one line never run at the same time: the ops of a queue.
-    after: places of ops given before that it follows, other than by the order of its rank.
+    Args:
+        colour: features of the op except its draws, such as its statement and step.
+        cost: demand of the op.
+        ranks: (role, ranks) pairs: ((), (3,)) for an op of rank 3, or for example (("begins", members), ("ends", members)).
+        touches: (name, mark) of memories that must be distinguished although their rate is not shared.
+        line: identity of a queue; ops of one queue never run concurrently.
+        after: positions of earlier ops that the op follows, besides the order of its rank.
     """
 
     colour: Hashable
@@ -102,12 +112,12 @@ class TemplateOp(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """As columns: op i and capacity (or touched thing) `capacity[k]` are joined by `draws[draw[k]]`; op and rank by a role."""
+    """A template in columns: `op[k]` draws `draws[draw[k]]` from `capacity[k]`; `member_op` and `member` are tied by a role."""
 
-    ranks: Ints  # first colours
-    ops: Ints
-    names: tuple[str, ...]
-    things: Ints  # first colours of what `names` says
+    ranks: Ints  # initial colours of ranks
+    ops: Ints  # initial colours of ops
+    names: tuple[str, ...]  # capacities and touched memories
+    things: Ints  # initial colours of `names`
     op: Ints
     capacity: Ints
     draw: Ints
@@ -115,10 +125,10 @@ class Template:
     member_op: Ints
     member: Ints
     role: Ints
-    follows: Ints  # rows of op and an earlier one
+    follows: Ints  # rows (op, earlier op)
     calm: NDArray[np.bool_]  # capacities that can never bind
-    many: Ints  # how many capacities each of `names` is: of those that only ops of many capacities draw from
-    also: Mapping[str, int]  # other capacities that are spoken of, by name: which of `names` they are among
+    many: Ints  # number of capacities that each of `names` represents
+    also: Mapping[str, int]  # further names of capacities in costs, with their index in `names`
 
 
 def template_of(
@@ -127,13 +137,10 @@ def template_of(
     capacities: Mapping[str, Capacity],
     marks: Mapping[str, Hashable],
 ) -> Template:
-    """Columns of a template.
-
-    colours: what tells the ranks apart at first. marks: what happens to a capacity during the run.
-    """
+    """Return a template in columns; arguments as in `fold`."""
     colour_of: dict[Hashable, int] = {}
     given = _written_out(ops, marks)
-    merged = Merged.of(one.cost.wide for one in given if one.cost is not None and one.cost.wide is not None)
+    merged = Merged.of(entry.cost.wide for entry in given if entry.cost is not None and entry.cost.wide is not None)
     numbers: dict[str, int] = {name: number for number, name in enumerate(merged.names)}
     draw_of: dict[Draw, int] = {}
     role_of: dict[Hashable, int] = {}
@@ -145,24 +152,24 @@ def template_of(
     members: list[NDArray[np.int64]] = []
     follows: list[tuple[int, int]] = []
     crowds: set[str] = set()
-    for number, one in enumerate(given):
-        cost = one.cost
+    for number, entry in enumerate(given):
+        cost = entry.cost
         if cost is not None and cost.demand.crowd is not None:
             crowds.add(cost.demand.crowd.capacity)
-        op_colours.append(colour_of.setdefault((one.colour, None if cost is None else _look(cost)), len(colour_of)))
-        op_lines.append(lines.setdefault(one.line if one.line is not None else ("alone", number), len(lines)))
+        op_colours.append(colour_of.setdefault((entry.colour, None if cost is None else _look(cost)), len(colour_of)))
+        op_lines.append(lines.setdefault(entry.line if entry.line is not None else ("alone", number), len(lines)))
         floors.append(0.0 if cost is None else cost.demand.floor)
         for name, drawn in () if cost is None else draws_of(cost):
             edges.append((number, numbers.setdefault(name, len(numbers)), draw_of.setdefault(drawn, len(draw_of))))
-        for place, drawn in () if cost is None or cost.wide is None else merged.draws(cost.wide):
-            edges.append((number, place, draw_of.setdefault(drawn, len(draw_of))))
-        for name, mark in one.touches:
+        for group, drawn in () if cost is None or cost.wide is None else merged.draws(cost.wide):
+            edges.append((number, group, draw_of.setdefault(drawn, len(draw_of))))
+        for name, mark in entry.touches:
             touch = Draw(0.0, 0.0, None, "s", (mark,))
             edges.append((number, numbers.setdefault(TOUCH + name, len(numbers)), draw_of.setdefault(touch, len(draw_of))))
-        follows += [(number, earlier) for earlier in one.after]
-        for role, who in one.ranks:
-            column = np.empty((len(who), 3), np.int64)
-            column[:, 0], column[:, 1], column[:, 2] = number, who, role_of.setdefault(role, len(role_of))
+        follows += [(number, earlier) for earlier in entry.after]
+        for role, ranks in entry.ranks:
+            column = np.empty((len(ranks), 3), np.int64)
+            column[:, 0], column[:, 1], column[:, 2] = number, ranks, role_of.setdefault(role, len(role_of))
             members.append(column)
     op, capacity, draw = np.array(edges, np.int64).reshape(-1, 3).T
     member_op, member, role = np.concatenate([np.empty((0, 3), np.int64), *members]).T
@@ -189,27 +196,27 @@ def template_of(
 
 
 def _written_out(ops: Iterable[TemplateOp], marks: Mapping[str, Hashable]) -> tuple[TemplateOp, ...]:
-    """With all capacities by name, unless nothing needs to tell those apart that ops draw from in columns."""
+    """Convert capacities in columns to capacities by name, unless all ops use columns and no capacity changes."""
     given = tuple(ops)
-    named = bool(marks) or any(one.cost is not None and (one.cost.demand.amounts or one.cost.demand.holds) for one in given)
-    if not named:
+    has_names = any(op.cost is not None and (op.cost.demand.amounts or op.cost.demand.holds) for op in given)
+    if not (marks or has_names):
         return given
-    full: dict[int, Cost] = {}  # a cost in columns is one object, however many name it
+    full: dict[int, Cost] = {}  # ops share a cost in columns
     return tuple(
-        one._replace(cost=full.setdefault(id(one.cost), one.cost.in_full())) if one.cost is not None and one.cost.wide else one
-        for one in given
+        op._replace(cost=full.setdefault(id(op.cost), op.cost.in_full())) if op.cost is not None and op.cost.wide else op
+        for op in given
     )
 
 
 def draws_of(cost: Cost) -> Iterable[tuple[str, Draw]]:
-    """Draws of a cost, by name of the capacity."""
+    """Yield (name of the capacity, draw) for each draw of a cost."""
     moved: dict[str, tuple[float, Unit]] = {name: (amount, unit) for name, amount, unit in cost.moved}
     for name, amount in cost.demand.amounts:
         yield name, Draw(amount, 0.0, *moved.pop(name, (None, "s")))
     for name, part in cost.demand.holds:
         yield name, Draw(0.0, part, *moved.pop(name, (None, "s")))
-    for name, (much, unit) in moved.items():
-        yield name, Draw(0.0, 0.0, much, unit)
+    for name, (amount, unit) in moved.items():
+        yield name, Draw(0.0, 0.0, amount, unit)
     crowd = cost.demand.crowd
     if crowd is not None and all(crowd.capacity != name for name, *_ in (*cost.demand.amounts, *cost.moved)):
         yield crowd.capacity, Draw(0.0, 0.0, None, "s")
@@ -219,20 +226,20 @@ def draws_of(cost: Cost) -> Iterable[tuple[str, Draw]]:
 
 
 def _look(cost: Cost) -> Hashable:
-    """Features of a cost other than the capacities that it draws from."""
-    of, demand = cost.requests, cost.demand
-    served = None if of is None else (of.count, of.size, of.pattern, of.write_share, of.depth, of.span)
+    """Features of a cost other than its capacities."""
+    io, demand = cost.requests, cost.demand
+    served = None if io is None else (io.count, io.size, io.pattern, io.write_share, io.depth, io.span)
     crowd = demand.crowd and (demand.crowd.depth, demand.crowd.each, demand.crowd.rest)
     clocks = demand.start, *sorted(part for _, part in demand.clocks)
     return demand.latency, demand.floor, demand.share, served, cost.played, crowd, clocks
 
 
 def _thing(name: str, capacities: Mapping[str, Capacity], marks: Mapping[str, Hashable]) -> Hashable:
-    """First features of a capacity; its family is among them, so that a class has a name."""
+    """Initial features of a capacity, including its name without digits, so that a class has a name."""
     if name.startswith(TOUCH):
         return name.translate(_DIGITS)
-    one = capacities[name]
-    return name.translate(_DIGITS), one.rate, one.unit, marks.get(name)
+    capacity = capacities[name]
+    return name.translate(_DIGITS), capacity.rate, capacity.unit, marks.get(name)
 
 
 def _interned(values: Sequence[Hashable]) -> Ints:
@@ -252,26 +259,25 @@ def _calm(
     marks: Mapping[str, Any],
     crowds: set[str],
 ) -> NDArray[np.bool_]:
-    """Which capacities can never bind.
+    """Return a mask of the capacities that can never bind.
 
-    At most one op of a line draws at a time, and none faster than its other draws let it. If all lines together stay below the
-    rate even so, the capacity holds no op back, and the ops that cross it are as if it were not there. That is not so where
-    they are a crowd.
+    At most one op of a line draws at a time, at most at the rate that its other draws allow. If the sum over all lines is below
+    the rate of the capacity, the capacity never slows down an op and has no effect. Capacities with a crowd are excluded.
     """
     calm = np.zeros(len(names), np.bool_)
     if not len(op):
         return calm
     shared = np.array([name in capacities for name in names], np.bool_)
     rate = np.array([capacities[name].rate if name in capacities else 1.0 for name in names])
-    amount = np.array([each.amount for each in draws])[draw] / rate[capacity]  # seconds of the whole capacity
-    hold = np.array([each.hold for each in draws])[draw]
-    most, second = floors.copy(), floors.copy()
-    np.maximum.at(most, op, amount)
-    at_most = amount >= most[op]
-    several = np.bincount(op[at_most], minlength=len(floors)) > 1
-    np.maximum.at(second, op[~at_most], amount[~at_most])
-    second = np.where(several, most, second)
-    body = np.where(at_most, np.maximum(second, floors)[op], most[op])
+    amount = np.array([item.amount for item in draws])[draw] / rate[capacity]  # seconds at the full rate
+    hold = np.array([item.hold for item in draws])[draw]
+    longest, second = floors.copy(), floors.copy()
+    np.maximum.at(longest, op, amount)
+    is_longest = amount >= longest[op]
+    several = np.bincount(op[is_longest], minlength=len(floors)) > 1
+    np.maximum.at(second, op[~is_longest], amount[~is_longest])
+    second = np.where(several, longest, second)
+    body = np.where(is_longest, np.maximum(second, floors)[op], longest[op])
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(amount > 0, amount / body, 0.0) + hold
     key = lines[op] * np.int64(len(names)) + capacity

@@ -1,1 +1,1 @@
-"""Load of services: when requests come, and how much each of them asks for, as streams of numbers drawn by hash."""
+"""Load of services: arrival times and sizes of requests, as streams of counter-based random numbers."""

@@ -1,6 +1,6 @@
-"""Distributions: what is drawn for each request, from a uniform number by the inverse of the distribution.
+"""Distributions with inverse transform sampling: each draw is the quantile of a uniform random number.
 
-The larger the uniform number, the larger the draw, so that another mean or spread stretches the same requests.
+Draws increase with the uniform number, so another mean or spread rescales the draws of the same requests.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from hwsim.records import dataclass
 from hwsim.workload.load.numbers import Floats, Number, exp, log, normal, uniform, uniforms
 
-BLOCK: Final = 1024  # requests that are drawn together
+BLOCK: Final = 1024  # requests per block of draws
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same number always."""
+    """A constant."""
 
     value: float
 
@@ -32,13 +32,13 @@ class Constant:
         return self.value, 0.0, 0.0
 
     def at(self, share: Number) -> Number:
-        """The number that this share of the draws is below."""
+        """Return the quantile at a share between 0 and 1."""
         return share * 0.0 + self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Without memory: the time to the next of many things that know nothing of each other."""
+    """An exponential distribution: the time between events of a Poisson process."""
 
     mean: float
 
@@ -52,7 +52,7 @@ class Exponential:
 
 @dataclass(frozen=True, slots=True)
 class Lognormal:
-    """Numbers whose logarithms are spread normally."""
+    """A log-normal distribution."""
 
     median: float
     sigma: float
@@ -71,7 +71,7 @@ class Lognormal:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Any number from the first to the second."""
+    """A continuous uniform distribution from `low` to `high`."""
 
     low: float
     high: float
@@ -90,7 +90,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Any whole number from the first to the second."""
+    """A uniform distribution of the whole numbers from `low` to `high`, both included."""
 
     low: int
     high: int
@@ -110,7 +110,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Pareto:
-    """Most are small and a few very large: the share above x falls as x to the power of -shape, up to `most`."""
+    """A Pareto distribution, truncated at `most`: the probability of a value above x falls as x to the power of -shape."""
 
     shape: float
     least: float
@@ -118,7 +118,7 @@ class Pareto:
 
     @property
     def _cut(self) -> float:
-        """Share of the unbounded distribution above the largest."""
+        """Probability above `most` in the distribution without truncation."""
         return 0.0 if math.isinf(self.most) else exp(self.shape * log(self.least / self.most))
 
     @property
@@ -141,7 +141,7 @@ class Pareto:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """One of these, each as likely as the others; in rising order."""
+    """An empirical distribution: values of equal probability, in ascending order."""
 
     values: tuple[float, ...]
 
@@ -154,9 +154,10 @@ class Values:
         return float(len(self.values)), 0.0, 0.0
 
     def at(self, share: Number) -> Number:
-        at: Any = share * len(self.values)
-        many = isinstance(at, np.ndarray)
-        return cast("Number", np.asarray(self.values, np.float64)[at.astype(np.int64)] if many else self.values[int(at)])
+        index: Any = share * len(self.values)
+        if isinstance(index, np.ndarray):
+            return np.asarray(self.values, np.float64)[index.astype(np.int64)]
+        return self.values[int(index)]
 
 
 Distribution: TypeAlias = Constant | Exponential | Lognormal | Uniform | Whole | Pareto | Values
@@ -164,10 +165,13 @@ Distribution: TypeAlias = Constant | Exponential | Lognormal | Uniform | Whole |
 
 @dataclass(slots=True)
 class Draws:
-    """The draws of a statement, by request and visit: first visits 1,024 at a time; two such blocks are kept.
+    """The random draws of one quantity, by request and visit.
+
+    First visits are drawn in blocks of 1,024 requests; the two latest blocks are kept.
 
     Args:
-        key: result of `stream`, whose names state the quantity drawn.
+        key: random stream from `stream`, whose names identify the quantity.
+        distribution: distribution of the draws.
     """
 
     key: int
@@ -178,7 +182,7 @@ class Draws:
     _kept: list[float] = field(default_factory=list, repr=False)
 
     def at(self, request: int, visit: int = 0) -> float:
-        """The draw of a request, the same whenever and how often it is asked for."""
+        """Return the draw of a request; repeated calls return the same value."""
         if visit:
             return self.distribution.at(uniform(self.key, request, visit))
         if request // BLOCK != self._block:
@@ -192,6 +196,6 @@ class Draws:
             self._block, self._drawn = block, self.many(block * BLOCK, BLOCK).tolist()
 
     def many(self, first: int, count: int) -> Floats:
-        """The draws, as numbers, of requests one after another."""
+        """Return the draws of `count` consecutive requests from `first` on."""
         requests = np.uint64(first) + np.arange(count, dtype=np.uint64)
         return self.distribution.at(uniforms(self.key, requests))

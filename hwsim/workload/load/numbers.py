@@ -1,13 +1,13 @@
-"""Random numbers by hash: a draw is a function of (seed, statement, request, visit), not of what was drawn before it.
+"""Counter-based random numbers: a draw is a hash of (seed, statement, request, visit) and independent of earlier draws.
 
-So a faster disk, another order of events or one more service leaves every other draw as it was, and two runs that differ in one
-thing are compared with the same requests (common random numbers). Each number is mixed in a round of its own: joined by xor
-before one round, statements meet each other's numbers.
+A faster disk, another order of events or an additional service therefore changes no other draw, and runs are compared with common
+random numbers. Each component is mixed in a round of its own: if components were combined by xor before a single round, different
+statements would draw the same numbers.
 
-`log`, `exp`, `sine` and `normal` are sums, products and square roots alone, which IEEE 754 rounds alike everywhere: a float gives
-the same bits as a column of one, on every computer. Their error is a few units of the last place.
+`log`, `exp`, `sine` and `normal` use only sums, products and square roots, whose rounding IEEE 754 prescribes: a scalar and an
+array have the same bits on every computer. Their error is a few units in the last place.
 
-**Source**: SplitMix64 has the same rounds (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014);
+**Source**: the rounds are those of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014);
 `normal` is algorithm AS 241 (Wichura, 1988).
 """
 
@@ -29,11 +29,11 @@ _MASK: Final = 2**64 - 1
 _STEP: Final = 0x9E3779B97F4A7C15
 _FIRST: Final = 0xBF58476D1CE4E5B9
 _SECOND: Final = 0x94D049BB133111EB
-_PARTS: Final = 2.0**-52  # the top 52 bits, in the middle of their part: never 0, never 1, and exact
+_PARTS: Final = 2.0**-52  # resolution of the top 52 bits; centred, so that a number is never 0 or 1, and exact
 
 
 def mixed(state: int, number: int) -> int:
-    """One round: 64 bits of a state and a number."""
+    """Return the 64-bit hash of a state and a number (one round)."""
     state = ((state ^ number) + _STEP) & _MASK
     state = ((state ^ (state >> 30)) * _FIRST) & _MASK
     state = ((state ^ (state >> 27)) * _SECOND) & _MASK
@@ -41,7 +41,7 @@ def mixed(state: int, number: int) -> int:
 
 
 def mixed_all(state: Words | int, number: Words | int) -> Words:
-    """The same round of a column."""
+    """Return `mixed` of an array."""
     column = np.bitwise_xor(np.asarray(state, np.uint64), np.asarray(number, np.uint64)) + np.uint64(_STEP)
     column = (column ^ (column >> np.uint64(30))) * np.uint64(_FIRST)
     column = (column ^ (column >> np.uint64(27))) * np.uint64(_SECOND)
@@ -49,22 +49,22 @@ def mixed_all(state: Words | int, number: Words | int) -> Words:
 
 
 def stream(seed: int, *names: str | int) -> int:
-    """The key of what is drawn for one statement: 64 bits of the seed and its names."""
-    return reduce(mixed, (_word(each) for each in (*_words(seed), *names)), 0)
+    """Return the key of a random stream: a 64-bit hash of the seed and the names."""
+    return reduce(mixed, (_word(name) for name in (*_words(seed), *names)), 0)
 
 
 def uniform(key: int, request: int, visit: int = 0) -> float:
-    """A number in (0, 1) for a request that comes to the statement for the first time (visit 0) or again."""
+    """Return a uniform number in (0, 1) for a request at its first visit of a statement (visit 0) or a later one."""
     return ((mixed(mixed(key, request), visit) >> 12) + 0.5) * _PARTS
 
 
 def uniforms(key: int, requests: Words, visit: Words | int = 0) -> Floats:
-    """The same of many requests."""
+    """Return `uniform` of an array of requests."""
     return ((mixed_all(mixed_all(key, requests), visit) >> np.uint64(12)).astype(np.float64) + 0.5) * _PARTS
 
 
 def _words(seed: int) -> list[int]:
-    """A seed of any size, 64 bits at a time."""
+    """A seed of any size in words of 64 bits."""
     words = [seed & _MASK]
     while seed := seed >> 64:
         words.append(seed & _MASK)
@@ -78,7 +78,7 @@ def _word(name: str | int) -> int:
 # ---- functions with the same bits everywhere ----
 
 HALF_ROOT: Final = math.sqrt(0.5)
-LN2_HIGH: Final = 6.93147180369123816490e-01  # its last 20 bits are 0, so that a whole multiple is exact
+LN2_HIGH: Final = 6.93147180369123816490e-01  # the last 20 bits are 0, so that integer multiples are exact
 LN2_LOW: Final = 1.90821492927058770002e-10
 LOG_TERMS: Final = tuple(1.0 / number for number in range(23, 0, -2))
 EXP_TERMS: Final = tuple(1.0 / math.factorial(number) for number in range(14, -1, -1))
@@ -86,15 +86,15 @@ _SINE: Final = tuple((-1.0) ** number / math.factorial(2 * number + 1) for numbe
 
 
 def falling(count: int, skew: float) -> Floats:
-    """The shares of things of which the n-th is asked for as often as n to the power of -skew."""
-    weights = np.array([place**-skew for place in range(1, count + 1)], np.float64)
+    """Return the probabilities of a Zipf distribution: that of the n-th item is proportional to n to the power of -skew."""
+    weights = np.array([rank**-skew for rank in range(1, count + 1)], np.float64)
     return weights / math.fsum(weights.tolist())
 
 
 def log(number: Number) -> Number:
-    """The natural logarithm of a positive number."""
-    given: Any = number
-    part, power = np.frexp(given) if isinstance(given, np.ndarray) else math.frexp(given)
+    """Return the natural logarithm of a positive number."""
+    value: Any = number
+    part, power = np.frexp(value) if isinstance(value, np.ndarray) else math.frexp(value)
     low = part < HALF_ROOT
     part, exponent = part * (1.0 + low), (power - low * 1) * 1.0
     ratio = (part - 1.0) / (part + 1.0)
@@ -103,7 +103,7 @@ def log(number: Number) -> Number:
 
 
 def exp(number: Number) -> Number:
-    """e to the power of a number between -700 and 700."""
+    """Return e to the power of a number between -700 and 700."""
     nearest: Any = number * (1 / math.log(2)) + 0.5
     turns: Any = np.floor(nearest) if isinstance(nearest, np.ndarray) else math.floor(nearest)
     rest: Any = (number - turns * LN2_HIGH) - turns * LN2_LOW
@@ -113,7 +113,7 @@ def exp(number: Number) -> Number:
 
 
 def sine(turns: Number) -> Number:
-    """The sine of a number of turns."""
+    """Return the sine of an angle in turns."""
     part: Any = turns - np.floor(turns + 0.5)  # -1/2 to 1/2
     part = np.where(part > 0.25, 0.5 - part, np.where(part < -0.25, -0.5 - part, part))
     angle = part * (2 * math.pi)
@@ -122,11 +122,11 @@ def sine(turns: Number) -> Number:
 
 
 def _polynomial(factors: tuple[float, ...], number: Any) -> Any:
-    """Horner's scheme, the highest power first."""
-    found: Any = factors[0]
+    """Horner's scheme; factors in order of falling powers."""
+    total: Any = factors[0]
     for factor in factors[1:]:
-        found = found * number + factor
-    return found
+        total = total * number + factor
+    return total
 
 
 MIDDLE: Final = (
@@ -150,9 +150,9 @@ TAILS: Final = (
 
 
 def normal(share: Number) -> Number:
-    """The number that this share of a standard normal distribution is below."""
-    given: Any = share
-    return cast("Number", _normals(given) if isinstance(given, np.ndarray) else _normal(given))
+    """Return the quantile of the standard normal distribution."""
+    value: Any = share
+    return cast("Number", _normals(value) if isinstance(value, np.ndarray) else _normal(value))
 
 
 def _normal(share: float) -> float:

@@ -1,11 +1,11 @@
-"""Recorded requests: a CSV of one's own, Azure's or BurstGPT's, and Mooncake's JSONL with the blocks of its prefixes.
+"""Request traces: CSV with own columns, the CSV traces of Azure and BurstGPT, and Mooncake JSONL with prefix blocks.
 
 | file | columns |
 |---|---|
-| CSV | arrival (seconds), and for a model prompt and output (tokens) |
-| Azure's CSV | TIMESTAMP (a date), ContextTokens, GeneratedTokens |
-| BurstGPT's CSV | Timestamp (seconds), Request tokens, Response tokens |
-| Mooncake's JSONL | timestamp (milliseconds), input_length, output_length, hash_ids (of each 512 tokens) |
+| CSV | arrival (seconds); for a model also prompt and output (tokens) |
+| Azure CSV | TIMESTAMP (a date), ContextTokens, GeneratedTokens |
+| BurstGPT CSV | Timestamp (seconds), Request tokens, Response tokens |
+| Mooncake JSONL | timestamp (milliseconds), input_length, output_length, hash_ids (one per 512 tokens) |
 
 **Source**: Azure/AzurePublicDataset (2023, 2024), HPMLL/BurstGPT, kvcache-ai/Mooncake: FAST25-release/traces.
 """
@@ -30,13 +30,13 @@ from hwsim.ticks import Column
 from hwsim.workload.load.keys import near
 
 MOST: Final = 5_000_000  # requests of a trace
-HASHED: Final = 512  # tokens of a block of Mooncake's
-_MANY: Final = 10**9
-_HINT: Final = "a CSV file with the columns arrival, prompt, output; one of Azure's or BurstGPT's; or Mooncake's JSONL"
+HASHED: Final = 512  # tokens per block in a Mooncake trace
+_MANY: Final = 10**9  # upper limit of a token count
+_HINT: Final = "a CSV file with the columns arrival, prompt, output; an Azure or BurstGPT CSV; or Mooncake JSONL"
 
 
 class Line(NamedTuple):
-    """A line: its number, its instant as written, tokens (None where the file has none), and the blocks of its prompt."""
+    """A line of a trace as read: line number, arrival, tokens (None if the file has none) and ids of the prompt's blocks."""
 
     number: int
     arrival: Any
@@ -47,13 +47,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Requests of a file in order of arrival.
+    """A trace: the requests of a file in order of arrival, as columns.
 
     Args:
-        arrival: fs; lines: the line of each in the file.
-        prompt, output: tokens; 0 where the file has none.
-        blocks: ids of all prompts' blocks, one prompt after another; begins: first block of each prompt, and the end.
-        block: tokens of a block; 0: the file has none.
+        arrival: arrival times (fs).
+        lines: line numbers in the file.
+        prompt, output: token counts; 0 if the file has none.
+        blocks: ids of the blocks of all prompts, concatenated.
+        begins: index of the first block of each prompt, and the total.
+        block: tokens per block; 0: the file has no blocks.
     """
 
     arrival: Column
@@ -68,21 +70,22 @@ class Trace:
         return len(self.arrival)
 
     def prefix(self, request: int) -> list[int]:
-        """The ids of the blocks of a prompt."""
-        found: list[int] = self.blocks[self.begins[request] : self.begins[request + 1]].tolist()
-        return found
+        """Return the ids of the blocks of a prompt."""
+        ids: list[int] = self.blocks[self.begins[request] : self.begins[request + 1]].tolist()
+        return ids
 
 
 def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None) -> Trace:
-    """The requests of a file.
+    """Read the requests of a trace file.
 
     Args:
-        place: position of the name in the workload; paths start from its file.
-        tokens: whether the lengths of prompt and answer are needed.
-        most: lines that are read; None: all.
+        name: path of the file, relative to the workload file.
+        place: position of the name in the workload file.
+        tokens: whether token counts are required.
+        most: maximum number of requests to read; None: all.
 
     Raises:
-        SpecError: it cannot be read, it has not the columns, or a line is no request.
+        SpecError: the file cannot be read, a column is missing, or a line is invalid.
     """
     try:
         with near(name, place).open(encoding="utf-8-sig", newline="") as file:
@@ -101,17 +104,17 @@ def _lines(file: Iterable[str], name: str, place: Place, tokens: bool) -> Iterat
     if first.lstrip().startswith("{"):
         yield from _objects(first, rows, name, place)
         return
-    columns = [each.strip() for each in next(csv.reader([first]), [])]
-    form = next((found for found in _FORMS if set(found[:1] + (found[1:] if tokens else ())) <= set(columns)), None)
+    columns = [column.strip() for column in next(csv.reader([first]), [])]
+    form = next((form for form in _FORMS if set(form[:1] + (form[1:] if tokens else ())) <= set(columns)), None)
     if form is None:
         needed = "arrival, prompt and output" if tokens else "arrival"
-        message = f"the trace '{name}' has not the column{'s' if tokens else ''} {needed}"
-        raise SpecError.of(place, message, "its first line names them; arrival in seconds, the others in tokens")
+        message = f"the trace '{name}' lacks the column{'s' if tokens else ''} {needed} in its first line"
+        raise SpecError.of(place, message, "arrival in seconds, prompt and output in tokens")
     reader = csv.reader(rows)
-    at = [columns.index(each) if each in columns else -1 for each in form]
+    indices = [columns.index(column) if column in columns else -1 for column in form]
     for row in reader:
         if any(cell.strip() for cell in row):
-            yield Line(reader.line_num + 1, *(row[each] if 0 <= each < len(row) else None for each in at))
+            yield Line(reader.line_num + 1, *(row[index] if 0 <= index < len(row) else None for index in indices))
 
 
 def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterator[Line]:
@@ -127,7 +130,7 @@ def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterat
         text, number = next(rows, ""), number + 1
 
 
-_FORMS: Final = (  # columns of the arrival, of the prompt's tokens and the answer's
+_FORMS: Final = (  # columns of arrival, prompt tokens and output tokens
     ("arrival", "prompt", "output"),
     ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
     ("Timestamp", "Request tokens", "Response tokens"),
@@ -147,10 +150,10 @@ def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most:
             break
         try:
             seconds, first = _instant(line.arrival, first)
-            prompt, output = (_count(each, tokens) for each in (line.prompt, line.output))
+            prompt, output = (_count(text, tokens) for text in (line.prompt, line.output))
             blocks.extend(_block(block) for block in line.blocks)
         except (TypeError, ValueError, OverflowError) as error:
-            shown = ", ".join(str(each) for each in (line.arrival, line.prompt, line.output))
+            shown = ", ".join(str(value) for value in (line.arrival, line.prompt, line.output))
             raise _no_request(name, line.number, shown, place) from error
         came.append(ticks.femtoseconds(seconds))
         numbers.append(line.number)
@@ -158,45 +161,45 @@ def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most:
         outputs.append(output)
         begins.append(len(blocks))
         if len(came) > MOST:
-            raise SpecError.of(place, f"the trace '{name}' has more than {MOST:,} requests", "requests: fewer of them")
+            raise SpecError.of(place, f"the trace '{name}' has more than {MOST:,} requests", f"requests: {MOST}")
     if not came:
-        raise SpecError.of(place, f"the trace '{name}' has no request", _HINT)
+        raise SpecError.of(place, f"the trace '{name}' contains no requests", _HINT)
     return _sorted(came, numbers, prompts, outputs, blocks, begins)
 
 
 def _sorted(came: list[int], *columns: array[int]) -> Trace:
-    """In order of arrival; those that come at once in order of the file."""
+    """The trace in order of arrival; simultaneous requests keep their order in the file."""
     numbers, prompts, outputs, blocks, begins = (np.array(column, np.int64) for column in columns)
     block = HASHED if len(blocks) else 0
     if all(earlier <= later for earlier, later in pairwise(came)):
         return Trace(ticks.column(came), numbers, prompts, outputs, blocks, begins, block)
     order = sorted(range(len(came)), key=came.__getitem__)
-    many = np.diff(begins)[order]
-    ids = np.concatenate([blocks[begins[each] : begins[each + 1]] for each in order])
-    starts = np.concatenate(([0], np.cumsum(many)))  # count
-    arrival = ticks.column([came[each] for each in order])
+    block_counts = np.diff(begins)[order]
+    ids = np.concatenate([blocks[begins[index] : begins[index + 1]] for index in order])
+    starts = np.concatenate(([0], np.cumsum(block_counts)))  # count
+    arrival = ticks.column([came[index] for index in order])
     return Trace(arrival, numbers[order], prompts[order], outputs[order], ids, starts, block)
 
 
 def _instant(written: Any, first: datetime | float | None) -> tuple[float, datetime | float]:
-    """(seconds after the load began, the instant of the first line); a date counts from the first, and all are alike."""
-    at: datetime | float
+    """(seconds since the start of the load, time of the first line); dates count from it, and formats may not be mixed."""
+    time: datetime | float
     try:
-        at = seconds = float(written)
+        time = seconds = float(written)
     except ValueError:
         date = datetime.fromisoformat(_to_microseconds(written.strip()))
-        at = date if date.tzinfo else date.replace(tzinfo=UTC)
-        seconds = (at - (first if isinstance(first, datetime) else at)).total_seconds()
-    first = at if first is None else first
-    if not 0 <= seconds < 1e9 or type(at) is not type(first):
+        time = date if date.tzinfo else date.replace(tzinfo=UTC)
+        seconds = (time - (first if isinstance(first, datetime) else time)).total_seconds()
+    first = time if first is None else first
+    if not 0 <= seconds < 1e9 or type(time) is not type(first):
         raise ValueError(written)
     return seconds, first
 
 
 def _to_microseconds(date: str) -> str:
-    """A date without the digits that Python does not read (Azure writes seven)."""
+    """A date with six digits after the point, as Python requires (Azure writes seven)."""
     head, point, tail = date.partition(".")
-    digits = next((at for at, letter in enumerate(tail) if not letter.isdigit()), len(tail))
+    digits = next((index for index, letter in enumerate(tail) if not letter.isdigit()), len(tail))
     return f"{head}{point}{tail[: min(digits, 6)].ljust(6, '0')}{tail[digits:]}" if point else date
 
 
@@ -216,5 +219,5 @@ def _block(written: Any) -> int:
 
 
 def _no_request(name: str, number: int, text: str, place: Place) -> SpecError:
-    hint = "seconds, tokens of the prompt, tokens of the answer: 12.5, 600, 250"
-    return SpecError.of(place, f"line {number} of the trace '{name}' is no request: {text.strip()[:60]}", hint)
+    hint = "arrival in seconds, prompt tokens, output tokens: 12.5, 600, 250"
+    return SpecError.of(place, f"line {number} of the trace '{name}' is not a request: {text.strip()[:60]}", hint)
