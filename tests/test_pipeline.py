@@ -252,7 +252,7 @@ def test_what_is_wrong_with_a_checkpoint_is_said(save: dict[str, Any], said: str
 
 
 def test_how_many_batches_there_are_must_be_said() -> None:
-    with pytest.raises(SpecError, match="how many batches"):
+    with pytest.raises(SpecError, match="the number of batches is missing"):
         hwsim.simulate(MACHINE, workload([busy("train", 1)]))
     data = {"samples": 100, "bytes": "1 kB"}
     with pytest.raises(SpecError, match="less than one batch for each of 4"):
