@@ -379,14 +379,14 @@ def test_a_run_and_measurements(tmp_path: Path) -> None:
     [
         ("op,time\nad,29 us\n", "the run has no op 'ad'"),
         ("op,time\nadd,29 uz\n", "m.csv:2:1: 'add': '29 uz' is not a time"),
-        ("op,time\nadd,-1\n", "must be above 0, got -1"),
+        ("op,time\nadd,-1\n", "expected a time above 0, got -1"),
         ("op,time\nadd,1\nadd,2\n", "m.csv:3:1: op 'add' has two rows"),
         ("op,time\nadd\n", "expected 2 columns, got 1"),
         ("a,b\n1,2\n", "m.csv:1:1: no columns of ops and times"),
         ("", "m.csv:1:1: no columns of ops and times"),
         ("op,total,times\nadd,1,7\n", "7 executions measured, 1,000 simulated"),
-        ("op,time,times\nadd,1,x\n", "must be a whole number"),
-        ("op,time\n,1\n", "m.csv:2:1: the row names no op"),
+        ("op,time,times\nadd,1,x\n", "expected a whole number above 0"),
+        ("op,time\n,1\n", "m.csv:2:1: the row has no op name"),
     ],
 )
 def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, message: str) -> None:

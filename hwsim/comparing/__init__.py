@@ -1,4 +1,4 @@
-"""Comparisons: two runs by op and by cause, and how much each change of the files contributes to their difference."""
+"""Comparison of two runs by op and cause, and the contribution of each change of the files to their difference."""
 
 from __future__ import annotations
 

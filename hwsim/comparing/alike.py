@@ -1,12 +1,13 @@
-"""Which of two results is better, for `hwsim compare` and `hwsim plan`, and the ratio with class defaults on both machines.
+"""The ratio of two results and its interval, for `hwsim compare` and `hwsim plan`, also with class defaults on both machines.
 
-Known alike: measured numbers of both machines are replaced by class defaults.
+If parts of one machine were fitted to measurements and those of the other are class defaults, a part of the ratio is due to the
+data:
 
-    answer         of the files as they are: a part was fitted, its counterpart in the other machine is filled in from its class
-    known alike    with both filled in from their classes: what the files state of both
-    apart          answer over known alike: what the fit alone makes; it says nothing about the other machine
+    answer         ratio with the files as they are
+    known alike    ratio with class defaults in place of the measured numbers of both machines
+    apart          answer / known alike: the effect of the fit, which is unknown for the other machine
 
-A claim must hold both ways, so the range of the answer grows by `apart`.
+The interval of the answer is widened by `apart`, so that a claim holds in both cases.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from hwsim.studies.provenance import rank_of
 
 SOURCE_KEYS: Final = ("source", "ref")
 FITTED: Final = ("measured", "fitted")
-COUNTS: Final = 0.02  # part of the time from which on an error counts
+COUNTS: Final = 0.02  # share of the time; errors of smaller parts are ignored
 UNLIKE: Final = "parts of one machine were measured, those of the other are class defaults"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of one of two answers.
+    """The uncertainty of one of two results.
 
     Args:
-        time: how sure its time is; a half width, as a logarithm, where nothing tells what of it another answer shares.
-        besides: half width of all else, such as prices.
-        prices: that it comes from, the dearest first; none where it is no money.
+        time: interval of its time, or its half width as a logarithm if the errors shared with the other result are unknown.
+        besides: half width of other errors, such as prices, as a logarithm.
+        prices: prices on which it is based, highest first; empty if it is no cost.
     """
 
     time: Interval | float
@@ -47,11 +48,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The ratio of two answers.
+    """The ratio of two results.
 
     Args:
-        why: why no ratio of the two is sure, however large it is; "" if nothing forbids a claim.
-        alike: the ratio if both machines were known alike; None where they are, or where nothing tells it.
+        over: ratio with its interval.
+        why: reason why no claim is possible, whatever the ratio; "" if there is none.
+        alike: ratio with class defaults on both machines; None if not needed or unknown.
     """
 
     over: Ratio
@@ -60,19 +62,22 @@ class Judged:
 
 
 def judged(value: float, first: Known, second: Known, alike: Callable[[], float | None] | None) -> Judged:
-    """The ratio `value` of the first answer to the second, and whether one may be called better.
+    """Return the ratio of two results with its interval, and whether a claim is possible.
 
-    Errors that both have cancel. The range holds the ratio of the two known alike as well.
+    Shared errors cancel. The interval includes the ratio with class defaults on both machines.
 
     Args:
-        alike: finds that ratio, None where it cannot; None of one machine, which is known alike.
+        value: ratio.
+        first: uncertainty of the first result.
+        second: uncertainty of the second result.
+        alike: function that returns the ratio with class defaults, or None if unknown; None for a single machine.
     """
-    halves = [each.time.half if isinstance(each.time, Interval) else each.time for each in (first, second)]
+    halves = [known.time.half if isinstance(known.time, Interval) else known.time for known in (first, second)]
     time = Ratio(1.0, math.hypot(*halves))
     if isinstance(first.time, Interval) and isinstance(second.time, Interval):
         time = ratio(first.time, second.time)
     offers = [[(price.name, price.provider, price.date) for price in entry.prices] for entry in (first, second)]
-    is_shared = offers[0] == offers[1] and bool(offers[0] or time.half == 0 < halves[0])  # of one run at equal prices all is
+    is_shared = offers[0] == offers[1] and bool(offers[0] or time.half == 0 < halves[0])  # same run and prices
     half = time.half if is_shared else math.hypot(time.half, first.besides, second.besides)
     over = Ratio(value, half, time.outside)
     if why := unlike_prices(second.prices, first.prices):
@@ -82,11 +87,11 @@ def judged(value: float, first: Known, second: Known, alike: Callable[[], float 
     told = alike()
     if told is None:
         return Judged(over, UNLIKE)
-    return Judged(replace(over, half=half + abs(math.log(value / told))), alike=told)  # a claim must hold both ways
+    return Judged(replace(over, half=half + abs(math.log(value / told))), alike=told)  # a claim must hold in both cases
 
 
 def is_unlike(first: Interval | float | None, second: Interval | float | None) -> bool:
-    """Whether one answer has errors of measured parts where the other has errors of a class."""
+    """Return whether one result has errors of measured parts where the other has errors of class defaults."""
     if not isinstance(first, Interval) or not isinstance(second, Interval):
         return False
     ranks: list[dict[str, int]] = []
@@ -101,7 +106,7 @@ def is_unlike(first: Interval | float | None, second: Interval | float | None) -
 
 
 def as_its_class(machine: Tree) -> Tree:
-    """A machine, of whose parts nothing is left that was measured and that their classes have as well."""
+    """Return a machine with class defaults in place of measured numbers."""
     mistakes = Mistakes()
     tree = resolve(machine, mistakes, kind="machine").without("use", "let")
     mistakes.raise_if_any()
@@ -109,7 +114,7 @@ def as_its_class(machine: Tree) -> Tree:
 
 
 def _plain(tree: Tree) -> Tree:
-    """A part, a link or a machine in a machine."""
+    """Return a part, link or machine with class defaults."""
     kind = tree.text("kind")
     if kind is not None and kind != "machine" and tree.get("parts") is None:
         return _of_class(tree, kind)
@@ -123,13 +128,13 @@ def _plain(tree: Tree) -> Tree:
 
 
 def _of_class(tree: Tree, kind: str) -> Tree:
-    tree = tree.without("use")  # all of that part stands in the tree
+    tree = tree.without("use")  # the tree has all keys of that part
     left = _unmeasured(tree, is_fitted=False)
     return _restored(tree, left, completed(left, kind))
 
 
 def _unmeasured(tree: Tree, *, is_fitted: bool) -> Tree:
-    """The mapping without what was measured, and without guesses that stand among it; mappings of nothing else go."""
+    """Return the mapping without measured numbers, guesses among them, and mappings that become empty."""
     origin = origin_of(tree)
     is_fitted = is_fitted if origin is None else origin.kind in FITTED
     entries: dict[str, Tree] = {}
@@ -150,9 +155,9 @@ def _is_measured(node: Tree, *, is_fitted: bool) -> bool:
 
 
 def _restored(tree: Tree, left: Tree, filled: Tree) -> Tree:
-    """The part with its class filled in, and as it was where its class knows nothing.
+    """Return the part with class defaults, and with its own values where the class has none.
 
-    Kernels stay with the class where it has any of their kind: another kernel of one part alone would be compared with them.
+    If the class has kernels of a kind, they replace all kernels of this kind, so that both parts have the same kernels.
     """
     entries, is_filled = dict(filled.items()), len(filled.items()) > len(left.items())
     for key, child in tree.items():

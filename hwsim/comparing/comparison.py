@@ -23,14 +23,14 @@ from hwsim.studies.ranking import AS_ASKED, differing, unclaimed
 from hwsim.views.kit.shown import Drawn
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
-                            "accesses_per_s"})  # measures that are as unsure as the time  # fmt: skip
+                            "accesses_per_s"})  # measures with the uncertainty of the time  # fmt: skip
 BY: Final = {"model": "ttft_p95, tpot_p95, requests/s", "program": "latency_p50, latency_p99, requests/s, goodput/s"}
 _INSIDE: Final = re.compile(r"(?<![\w*-])[\w-]+\*?\.(?=[\w-]+\*)")  # `node*.` of `node*.gpu*`
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cause or a bound in both runs, in fs along their critical paths; a bound has no group."""
+    """The time of a cause or bound on the critical paths of both runs (fs); a bound has no group."""
 
     group: Group | None
     name: str
@@ -39,13 +39,13 @@ class Row:
 
     @property
     def difference_fs(self) -> int:
-        """Second minus first."""
+        """Second minus first (fs)."""
         return self.second_fs - self.first_fs
 
 
 @dataclass(frozen=True, slots=True)
 class OpPair:
-    """An op, or ops whose names differ in numbers alone, in both runs; None where a run has none."""
+    """An op, or ops whose names differ only in numbers, in both runs; None if a run has none."""
 
     name: str
     first: Spent | None
@@ -57,13 +57,17 @@ class Comparison(Drawn):
     """Two runs, A and B.
 
     Args:
-        measure: the number by which they are compared; None if there is none, and `why` says so.
-        values: the numbers of both runs.
-        over: ratio by which B is better than A, with its interval; None where nothing says how sure it is, as between
-            machines that are not known alike (`is_unlike`) if no run tells `alike`.
-        alike: that ratio if both machines were known alike; None where they are, or where no run tells it.
-        unit: unit of the work that differs; "" if both do the same. Times are then compared per unit.
-        steps: what each change of the files contributes; None if it was left out.
+        first: run A.
+        second: run B.
+        measure: measure by which they are compared; None if there is none.
+        values: measure of both runs.
+        over: ratio by which B is better than A, with its interval; None if its uncertainty is unknown, for example if
+            only one machine was measured (`is_unlike`) and `alike` is unknown.
+        why: reason for the measure, or why the runs are not compared.
+        unit: unit of the work if its amounts differ; times are then compared per unit. "" if the amounts are equal.
+        warnings: warnings of both runs.
+        steps: contribution of each change of the files; None if not computed.
+        alike: ratio with class defaults on both machines; None if not needed or unknown.
     """
 
     first: Side
@@ -80,19 +84,19 @@ class Comparison(Drawn):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Names and settings that users wrote, which may stand in the text whatever they say."""
+        """Names and settings of the user, which may occur in the text whatever they contain."""
         sides = (self.first, self.second)
         named = [name for side in sides for name in (side.machine, side.workload, *(op.name for op in side.ops))]
         return (*named, *(text for side in sides for setting in side.settings for text in setting))
 
     @property
     def is_unlike(self) -> bool:
-        """Whether a part was measured of one machine, and is filled in from its class in the other."""
+        """Whether a part is measured on one machine and a class default on the other."""
         return _machine(self.first) != _machine(self.second) and is_unlike(self.first.interval, self.second.interval)
 
     @cached_property
     def amounts(self) -> tuple[float, float]:
-        """Amounts of the work that differs; 1 if both do the same."""
+        """Amounts of work of both runs; 1 if they are equal."""
         if not self.unit:
             return 1.0, 1.0
         first, second = (next(work.amount for work in side.work if work.unit == self.unit) for side in (self.first, self.second))
@@ -100,12 +104,12 @@ class Comparison(Drawn):
 
     @cached_property
     def causes(self) -> tuple[Row, ...]:
-        """Causes of both, the largest difference first; the differences add up to the difference of the times exactly."""
+        """Causes of both runs, largest difference first; the differences add up to that of the times exactly."""
         return tuple(sorted(_joint(self.first.causes, self.second.causes), key=lambda row: (-abs(self._apart(row)), row.name)))
 
     @cached_property
     def bounds(self) -> tuple[Row, ...]:
-        """Bounds of both, ordered as the causes; their differences add up to that of the times as well."""
+        """Bounds of both runs, largest difference first; the differences add up to that of the times exactly."""
         sides = [[(None, *bound) for bound in side.bounds] for side in (self.first, self.second)]
         return tuple(sorted(_joint(*sides), key=lambda row: (-abs(self._apart(row)), row.name)))
 
@@ -114,7 +118,7 @@ class Comparison(Drawn):
 
     @cached_property
     def ops(self) -> tuple[OpPair, ...]:
-        """Ops of both, the largest difference of the time that the run waits for them first."""
+        """Ops of both runs, largest difference of time on the critical path first."""
 
         def apart(pair: OpPair) -> float:
             spent = [
@@ -126,13 +130,13 @@ class Comparison(Drawn):
         return tuple(sorted(_ops(self.first, self.second), key=lambda pair: (-apart(pair), pair.name)))
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: compare/1`."""
+        """Return the document `hwsim: compare/1`."""
         from hwsim.comparing.say import as_dict
 
         return as_dict(self)
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The waterfall, or the bounds of the critical paths if there is none."""
+        """Render the waterfall, or the bounds of the critical paths without one."""
         from hwsim.comparing.say import drawn
         from hwsim.views.bars import draw
 
@@ -146,7 +150,7 @@ class Comparison(Drawn):
         return write(path, render(self))
 
     def text(self, *, verbose: bool = False) -> str:
-        """The answer and why; verbose: with all causes and the ops that differ most."""
+        """Return the answer and its reasons; verbose: with all causes and the ops that differ most."""
         from hwsim.comparing.say import text
 
         return text(self, verbose=verbose)
@@ -160,14 +164,16 @@ Alike = Callable[[Measure, Values], float | None]
 
 
 def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: None) -> Comparison:
-    """Two sides compared by a measure, without a waterfall.
+    """Compare two sides by a measure, without a waterfall.
 
     Args:
-        alike: finds how much better the second is if both machines are known alike, by the measure and both values; without it
-            there is no range of machines that are not.
+        first: run A.
+        second: run B.
+        by: measure; default: time, or throughput if the amounts of work differ.
+        alike: function that returns the ratio with class defaults on both machines, from the measure and both values.
 
     Raises:
-        SpecError: no such number in one of them.
+        SpecError: a side has no such measure.
     """
     unit = differing([first.work, second.work]) if first.work and second.work else ""
     is_uncounted, unit = unit in UNCOUNTED, "" if unit in UNCOUNTED else unit
@@ -203,25 +209,25 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
 
 
 def _machine(side: Side) -> tuple[str, ...]:
-    """The machine of a side by its name, and its settings."""
+    """Return the name of the machine of a side and its settings."""
     return (side.machine, *(f"{path}={value}" for path, value in side.settings if path.startswith("machine.")))
 
 
 def value_of(side: Side, compared: Measure) -> float:
-    """A measure of a side.
+    """Return a measure of a side.
 
     Raises:
-        NoSuchNumber: it has none.
+        NoSuchNumber: the side has no such measure.
     """
     pace = next((work.per_s for work in side.work if throughput(work.unit).column == compared.column), None)
     return side.number(compared) if pace is None or compared.column in side.measures else pace
 
 
 def _judged(first: Side, second: Side, compared: Measure, values: Values, unit: str, alike: Alike) -> Judged | None:
-    """How much better the second is, where the interval of the time says how sure it is."""
+    """Return the ratio with its interval; None if the uncertainty of the measure is unknown."""
     ours, theirs = first.interval, second.interval
     ranges = [side.range_of(compared) for side in (first, second)]
-    is_ranged = None not in ranges  # prices are unsure, and the time is
+    is_ranged = None not in ranges  # the measure has an interval of its own
     if ours is None or theirs is None or min(values) <= 0 or not (is_ranged or compared.column in OF_TIME):
         return None
     paces = [next((work.per_s for work in side.work if work.unit == unit), 0.0) for side in (first, second)] if unit else [0.0]
@@ -244,7 +250,7 @@ Spans = Sequence[tuple[Group | None, str, int]]
 
 
 def _joint(first: Spans, second: Spans) -> Iterable[Row]:
-    """Rows of the times of both runs by group and name."""
+    """Return the times of both runs by group and name."""
     spent: dict[tuple[Group | None, str], list[int]] = {}
     names = [{name for _, name, _ in spans} for spans in (first, second)]
     for at, spans in enumerate((first, second)):
@@ -255,7 +261,7 @@ def _joint(first: Spans, second: Spans) -> Iterable[Row]:
 
 
 def _ops(first: Side, second: Side) -> Iterable[OpPair]:
-    """Ops by name; ops of a family (layer7, layer8, ...) that one run alone has are compared as one."""
+    """Yield the ops by name; if only one run has some ops of a family (layer7, layer8, ...), the family is one row."""
     if not first.ops or not second.ops:
         return
     names = [dict.fromkeys(side.by_op) for side in (first, second)]

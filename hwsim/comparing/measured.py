@@ -1,7 +1,7 @@
-"""A run against a table of measurements: op by op, predicted and measured.
+"""Compare a run with a table of measured op times.
 
-A table is CSV with a line of headings, or JSON. Columns are `op` and one of `time` (of one execution) or `total` (of all), as
-`12.3 ms` or in seconds; `times` says how often an op ran. The row `makespan` is the run as a whole.
+A table is CSV with a header line, or JSON. Its columns are `op`, `time` (of one execution) or `total` (of all executions), as
+`12.3 ms` or in seconds, and optionally `times`, the number of executions. The row `makespan` is the whole run.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from hwsim.views.kit.shown import Drawn
 from hwsim.views.kit.table import Column, aligned, middle_out
 from hwsim.workload import sources
 
-WHOLE: Final = "makespan"  # the row of the run as a whole
+WHOLE: Final = "makespan"  # name of the row of the whole run
 NAMES: Final = ("op", "name")
 EACH: Final = ("time", "time_s", "each", "each_s")
 TOTAL: Final = ("total", "total_s")
 TIMES: Final = ("times", "count")
 COLUMNS: Final = "op, and time (of one execution) or total (of all executions); optionally count"
 SHOWN: Final = 20
-FEW: Final = 3  # ops without a measurement that are named
-NAME: Final = 40  # letters
+FEW: Final = 3  # number of ops without a measurement that are named
+NAME: Final = 40  # characters of a name
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOp:
-    """A row of the table: seconds of one execution, or of all; how many there were, if the table says it."""
+    """A row of the table: time of one execution or of all (s), and the number of executions if known."""
 
     name: str
     each_s: float | None
@@ -60,7 +60,7 @@ class MeasuredOp:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An op, measured and predicted, in seconds of all its executions."""
+    """The measured and predicted time of an op, for all its executions (s)."""
 
     name: str
     times: int
@@ -70,22 +70,25 @@ class Pair:
 
     @property
     def error(self) -> float:
-        """(predicted - measured) / measured."""
+        """Relative error: (predicted - measured) / measured."""
         return self.predicted_s / self.measured_s - 1.0
 
     @property
     def missed_s(self) -> float:
-        """Seconds of error."""
+        """Absolute error (s)."""
         return abs(self.predicted_s - self.measured_s)
 
 
 @dataclass(frozen=True)
 class AgainstTable(Drawn):
-    """A run and its measurements, the largest error first.
+    """A run and its measurements, largest error first.
 
     Args:
-        whole_s: measured time of the run as a whole; None if the table has none.
-        missing: ops of the run that take time and are not in the table.
+        side: the run.
+        ops: measured and predicted times.
+        whole_s: measured time of the whole run (s); None if not in the table.
+        missing: ops of the run with a duration that are not in the table.
+        warnings: warnings of the run.
     """
 
     side: Side
@@ -97,11 +100,11 @@ class AgainstTable(Drawn):
 
     @cached_property
     def missed_s(self) -> float:
-        """Seconds of error of all ops."""
+        """Sum of the absolute errors of all ops (s)."""
         return math.fsum(op.missed_s for op in self.ops)
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: comparison/1`."""
+        """Return the document `hwsim: comparison/1`."""
         measured, predicted = self._sums
         return {
             "hwsim": "comparison/1",
@@ -125,7 +128,7 @@ class AgainstTable(Drawn):
 
     @property
     def _sums(self) -> tuple[float, float]:
-        """Seconds of all ops: measured, predicted."""
+        """Measured and predicted time of all ops (s)."""
         return math.fsum(op.measured_s for op in self.ops), math.fsum(op.predicted_s for op in self.ops)
 
     def _is_inside(self) -> bool | None:
@@ -133,7 +136,7 @@ class AgainstTable(Drawn):
         return None if sure is None or self.whole_s is None else sure.low <= self.whole_s <= sure.high
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """A bar from measured to predicted for each op."""
+        """Render a bar from measured to predicted time for each op."""
         bars = tuple(Bar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])
         title = "Measured to predicted time of each op"
         if self.whole_s:
@@ -143,7 +146,7 @@ class AgainstTable(Drawn):
         return draw.render(Bars(title, "total time of an op", "s", bars, below=below), suffix)
 
     def text(self, *, every: bool = False) -> str:
-        """A row for each op, and the run as a whole; every: all ops."""
+        """Return the errors of the run and of each op; every: all ops."""
         return "\n".join(self._lines(every=every)) + "\n" + warned.text(self.warnings)
 
     def __str__(self) -> str:
@@ -183,10 +186,10 @@ class AgainstTable(Drawn):
 
 
 def read_table(path: Path) -> tuple[MeasuredOp, ...]:
-    """The rows of a table of measurements.
+    """Read a table of measurements.
 
     Raises:
-        SpecError: all mistakes in it, with their lines.
+        SpecError: the table has errors; with their lines.
     """
     mistakes = Mistakes()
     rows = list(_of_csv(path, mistakes) if path.name.endswith(".csv") else _of_json(path, mistakes))
@@ -226,7 +229,7 @@ def _of_csv(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Pl
 
 
 def _printable(lines: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Rows of a CSV; raises csv.Error at a text that would command a terminal."""
+    """Yield the rows of a CSV file; raise csv.Error for control characters."""
     for line in lines:
         if (bad := unprintable("".join(line))) is not None:
             raise csv.Error(f"the control character U+{ord(bad):04X} does not belong in a text")
@@ -248,7 +251,7 @@ def _of_json(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], P
 def _measured(row: Mapping[str, Any], place: Place, mistakes: Mistakes) -> MeasuredOp | None:
     name = next((str(row[key]) for key in NAMES if key in row), "")
     if not name:
-        mistakes.add(place, "the row names no op", f"expected columns: {COLUMNS}")
+        mistakes.add(place, "the row has no op name", f"expected columns: {COLUMNS}")
         return None
     one_s, total_s = (_seconds(row, keys, name, place, mistakes) for keys in (EACH, TOTAL))
     times = next((row[key] for key in TIMES if key in row), None)
@@ -258,7 +261,7 @@ def _measured(row: Mapping[str, Any], place: Place, mistakes: Mistakes) -> Measu
         except ValueError:
             times = 0
         if times < 1:
-            mistakes.add(place, f"count of '{name}' must be a whole number above 0")
+            mistakes.add(place, f"count of '{name}': expected a whole number above 0")
             return None
     if one_s is None and total_s is None:
         if not any(key in row for key in (*EACH, *TOTAL)):
@@ -281,7 +284,7 @@ def _seconds(row: Mapping[str, Any], keys: Sequence[str], name: str, place: Plac
             mistakes.add(place, f"'{name}': {error.message}", error.hint or "for example 12.3 ms, or a number of seconds")
             return None
     if not math.isfinite(seconds) or seconds <= 0:
-        mistakes.add(place, f"measured time of '{name}' must be above 0, got {value}")
+        mistakes.add(place, f"measured time of '{name}': expected a time above 0, got {value}")
         return None
     return seconds
 
@@ -289,13 +292,16 @@ def _seconds(row: Mapping[str, Any], keys: Sequence[str], name: str, place: Plac
 def against(
     given: Mapping[str, Any], called: str, rows: Sequence[MeasuredOp], settings: Mapping[str, object] | None = None
 ) -> AgainstTable:
-    """A run against measurements.
+    """Compare a run with measurements.
 
     Args:
-        given: "run": the JSON of one; or "machine" and "workload" to be simulated.
+        given: `run` (JSON of a run), or `machine` and `workload` to simulate.
+        called: name of the file, for messages.
+        rows: measurements.
+        settings: settings of the simulation.
 
     Raises:
-        SpecError: a name that the run has not.
+        SpecError: an op is not in the run.
     """
     sources_of: Mapping[str, str] = {}
     if "run" in given:
@@ -315,7 +321,7 @@ def against(
             mistakes.add(row.place, f"the run has no op '{row.name}'", hint)
         elif row.times is not None and row.total_s is not None and row.times != ops[row.name].times:
             mistakes.add(row.place, f"op '{row.name}': {row.times:,} executions measured, {ops[row.name].times:,} simulated",
-                          "give the time of one execution, `time`")  # fmt: skip
+                          "use `time`, the time of one execution")  # fmt: skip
     mistakes.raise_if_any()
     pairs = []
     for row in timed:
@@ -330,7 +336,7 @@ def against(
 
 
 def _known_by(run: Run) -> dict[str, str]:
-    """Source of each op's time: measured functions, or a formula."""
+    """Return the source of the time of each op: measured function, stated time or formula."""
     flat = run.timeline.flat
     marks: dict[str, str] = {}
     for label, cost in dict.fromkeys(zip(flat.label.tolist(), flat.cost.tolist(), strict=True)):

@@ -19,12 +19,12 @@ UNSAID: Final = Cell("", "")
 
 
 def render(both: Comparison) -> Iterable[bytes]:
-    """The page as chunks of an HTML file; same comparison, same bytes."""
+    """Return the chunks of the HTML file; deterministic for a comparison."""
     return page.written(of_comparison(both))
 
 
 def of_comparison(both: Comparison) -> Page:
-    """The page as data."""
+    """Return the content of the page."""
     sides = [_said(letter, side) for letter, side in (("A", both.first), ("B", both.second))]
     if both.is_unlike:
         sides.append(f"Check: {provenance(both)}")

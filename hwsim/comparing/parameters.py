@@ -1,7 +1,7 @@
-"""Changes from one pair of files to another, each made alone.
+"""Split the difference between two pairs of files into changes that can be made one by one.
 
-A part or link with another `use:` is one change, whatever its keys are; its count is another. Where the same part is used, every
-key that differs is a change. Names, notes and sources are none.
+Another `use:` of a part or link is one change with all its keys; its count is a separate change. If both files use the same
+part, each different key is a change. Names, notes and sources are ignored.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
 
 Steps = tuple[str | int, ...]
-SAYS: Final = frozenset({"name", "notes", "source", "ref", "note", "expect", "hwsim"})  # keys that change no answer
-IDENTITY: Final = ("use", "kind", "topology")  # keys that make a mapping another thing
-APART: Final = "count"  # a change of its own, apart from the rest of a part
-LETTERS: Final = 40  # of a value in words
+SAYS: Final = frozenset({"name", "notes", "source", "ref", "note", "expect", "hwsim"})  # keys without effect on results
+IDENTITY: Final = ("use", "kind", "topology")  # keys that identify the kind of a mapping
+APART: Final = "count"  # a separate change, besides the other keys of a part
+LETTERS: Final = 40  # longest text of a value (characters)
 NONE: Final = "none"
 PRICE: Final = "price of the machine"
-MANY: Final = 24  # changes inside a workload from which on its top keys are the changes
+MANY: Final = 24  # number of changes in a workload above which only its top-level keys are compared
 
 
 class Files(NamedTuple):
-    """The two files of a run, settings put in; price: what a second of the machine costs (USD), where cost is compared."""
+    """The two files of a run, with settings applied, and the price of the machine (USD/s) if costs are compared."""
 
     machine: Tree
     workload: Tree
@@ -33,12 +33,13 @@ class Files(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A change.
+    """A change from the first files to the second.
 
     Args:
-        name: `gpu`, `gpu.count`, `link uplink`, `workload.train.batch`; a parameter of the workload by its name.
-        before, after: its values in words.
-        places: the nodes that are taken from the second files: "machine" or "workload", then keys and places in lists.
+        name: name, such as `gpu`, `gpu.count`, `link uplink` or `workload.train.batch`; a parameter of the workload by its name.
+        before: value in the first files, as text.
+        after: value in the second files, as text.
+        places: paths of the nodes to take from the second files: "machine" or "workload", then keys and list indices.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Parameter:
 
 
 def parameters(first: Files, second: Files) -> tuple[Parameter, ...]:
-    """All changes from the first files to the second, by name."""
+    """Return all changes from the first files to the second, by name."""
     machines = list(_walk(first.machine, second.machine, ("machine",), ()))
     workloads = list(_walk(first.workload, second.workload, ("workload",), ("workload",)))
     if len(workloads) > MANY:
@@ -63,7 +64,7 @@ def _hourly(files: Files) -> str:
 
 
 def _in_full(changes: Sequence[Parameter], first: Files, second: Files) -> Iterator[Parameter]:
-    """The changes, with the value of the used part where a file itself has none."""
+    """Complete the values of changes from the used part if a file itself has none."""
     resolved: dict[int, Tree] = {}
     for change in changes:
         root, *steps = change.places[0]
@@ -76,7 +77,7 @@ def _in_full(changes: Sequence[Parameter], first: Files, second: Files) -> Itera
 
 
 def comparable(first: Tree, second: Tree, kind: str) -> tuple[Tree, Tree]:
-    """Both files so that their keys can be compared: with the files that they use put in, if these are not the same one."""
+    """Return both files in comparable form: with their `use:` resolved, unless it is the same."""
     if first.text("use") == second.text("use"):
         return first, second
     mistakes = Mistakes()
@@ -86,7 +87,7 @@ def comparable(first: Tree, second: Tree, kind: str) -> tuple[Tree, Tree]:
 
 
 def mixed(first: Files, second: Files, changes: Iterable[Parameter]) -> Files:
-    """The first files with these changes made."""
+    """Return the first files with some changes made."""
     files = first
     for change in changes:
         for root, *steps in change.places:
@@ -101,14 +102,14 @@ def mixed(first: Files, second: Files, changes: Iterable[Parameter]) -> Files:
 
 
 def joined(changes: Sequence[Parameter]) -> Parameter:
-    """Several changes as one, for those that cannot be made alone."""
+    """Join changes that cannot be made separately."""
     ordered = sorted(changes, key=lambda change: change.name)
     names, before, after = (" + ".join(words) for words in zip(*((c.name, c.before, c.after) for c in ordered), strict=True))
     return Parameter(names, before, after, tuple(place for change in ordered for place in change.places))
 
 
 def at_path(tree: Tree | None, steps: Sequence[str | int]) -> Tree | None:
-    """The node at a path; None if there is none."""
+    """Return the node at a path; None if there is none."""
     for step in steps:
         if tree is None:
             return None
@@ -120,7 +121,7 @@ def at_path(tree: Tree | None, steps: Sequence[str | int]) -> Tree | None:
 
 
 def _put(tree: Tree, steps: Sequence[str | int], new: Tree | None) -> Tree:
-    """The tree with another node at a path; None takes the key away, and a mapping that it leaves empty."""
+    """Return the tree with another node at a path; None removes the key, and its mapping if that becomes empty."""
     step, rest = steps[0], steps[1:]
     if isinstance(step, int):
         elements = list(tree.elements())
@@ -155,12 +156,12 @@ def _walk(first: Tree | None, second: Tree | None, steps: Steps, words: tuple[st
 
 
 def _is_override(tree: Tree | None) -> bool:
-    """Whether a mapping changes keys of a used part, and is no part of its own."""
+    """Return whether a mapping overrides keys of a used part."""
     return tree is not None and tree.is_mapping and not _is_number(tree) and not any(tree.get(key) for key in IDENTITY)
 
 
 def _named(steps: Steps, words: tuple[str, ...], key: str) -> tuple[str, ...]:
-    """The words of a name with one key more: parts go by their own names, parameters of the workload too."""
+    """Return the words of a name with one more key; parts and parameters of the workload have their plain names."""
     if key == "parts":
         return words
     if steps == ("workload", "let"):
@@ -169,7 +170,7 @@ def _named(steps: Steps, words: tuple[str, ...], key: str) -> tuple[str, ...]:
 
 
 def _another(first: Tree, second: Tree, steps: Steps, words: tuple[str, ...]) -> Iterator[Parameter]:
-    """Another part: all its keys at once, and its count."""
+    """Yield the replacement of a part with all its keys, and the change of its count."""
     own = [key for key in _keys(first, second) if key != APART and (key not in SAYS or key == "name")]
     yield Parameter(".".join(words), _called(first), _called(second), tuple((*steps, key) for key in own))
     yield from _walk(first.get(APART), second.get(APART), (*steps, APART), (*words, APART))
@@ -180,14 +181,14 @@ def _keys(first: Tree, second: Tree) -> list[str]:
 
 
 def _top(first: Tree, second: Tree) -> Iterator[Parameter]:
-    """The top keys of two workloads that differ."""
+    """Yield the differing top-level keys of two workloads."""
     for key in _keys(first, second):
         if key not in SAYS and _content(first.get(key)) != _content(second.get(key)):
             yield _change(first.get(key), second.get(key), ("workload", key), ("workload", key))
 
 
 def _wiring(changes: list[Parameter], first: Files, second: Files) -> list[Parameter]:
-    """The changes of a machine; parts that one machine alone has are one change with the list of links that differs."""
+    """Join the parts that only one machine has with the differing list of links."""
 
     def is_alone(change: Parameter) -> bool:
         _, *steps = change.places[0]
@@ -199,7 +200,7 @@ def _wiring(changes: list[Parameter], first: Files, second: Files) -> list[Param
 
 
 def _distinct(changes: Sequence[Parameter]) -> Iterator[Parameter]:
-    """Changes with equal names, numbered."""
+    """Yield the changes, with equal names numbered."""
     names = [change.name for change in changes]
     for at, change in enumerate(changes):
         before = names[:at].count(change.name)
@@ -224,8 +225,8 @@ def _words(tree: Tree | None) -> str:
     if tree is None:
         return NONE
     if tree.is_list:
-        many = len(tree.elements())
-        return f"{many} entries" if many != 1 else "1 entry"
+        count = len(tree.elements())
+        return f"{count} entries" if count != 1 else "1 entry"
     if tree.is_mapping and not _is_number(tree):
         named = tree.text("use") or tree.text("kind")
         return named or f"{len(tree.items())} keys"
@@ -238,7 +239,7 @@ def _is_number(tree: Tree) -> bool:
 
 
 def _is_alike(first: Tree, second: Tree) -> bool:
-    """Whether two lists have the same things in the same order: links between the same parts, statements of the same keys."""
+    """Return whether two lists have matching elements: links between the same parts, or statements with the same keys."""
     ours, theirs = first.elements(), second.elements()
     return len(ours) == len(theirs) > 0 and all(_shape(a) == _shape(b) and _shape(a) for a, b in zip(ours, theirs, strict=True))
 
@@ -253,13 +254,13 @@ def _shape(tree: Tree) -> tuple[Any, ...]:
 
 
 def _content(tree: Tree | None) -> Any:
-    """Content of a node, without names and sources."""
+    """Return the content of a node without names and sources."""
     if tree is None:
         return None
     if _is_number(tree):
         return _content(tree.get("value"))
     if tree.is_mapping:
-        return {key: _content(each) for key, each in tree.items() if key not in SAYS - {"name"}}
+        return {key: _content(child) for key, child in tree.items() if key not in SAYS - {"name"}}
     if tree.is_list:
         return [_content(element) for element in tree.elements()]
     return tree.value

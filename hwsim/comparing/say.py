@@ -25,17 +25,17 @@ from hwsim.views.kit.figure import about
 from hwsim.views.kit.lines import LABEL, titled, wrapped
 from hwsim.views.kit.table import Column, aligned, continued, middle_out, room
 
-BOUNDS: Final = 8  # rows of a table
+BOUNDS: Final = 8  # rows of the table of bounds
 OPS: Final = 10
-NAME: Final = 44  # letters
+NAME: Final = 44  # characters of a name
 STEPS: Final = 12
-LEAST_NAME: Final = 16  # letters of a column that goes on in the next line
+LEAST_NAME: Final = 16  # smallest width of a column with continuation lines (characters)
 ONE: Final = {"samples": "sample", "tokens": "token", "requests": "request", "batches": "batch", "accesses": "access"}
-SMALL: Final = 5e-4  # part of the larger time below which a row is left to "the rest"
+SMALL: Final = 5e-4  # share of the larger time; smaller rows are summed
 
 
 def text(both: Comparison, *, verbose: bool = False) -> str:
-    """The comparison, ending with a newline; verbose: with all causes and the ops that differ most."""
+    """Return the comparison as text; verbose: with all causes and the ops that differ most."""
     return "\n".join(_lines(both, verbose)) + "\n" + warned.text(both.warnings)
 
 
@@ -60,14 +60,14 @@ def _lines(both: Comparison, verbose: bool) -> Iterator[str]:
 
 
 def title(both: Comparison) -> str:
-    """Workload and machine, both names where they differ: `ResNet-50, on DGX A100 vs DGX H100`."""
+    """Return workload and machine, with both names if they differ: `ResNet-50, on DGX A100 vs DGX H100`."""
     pairs = ((both.first.workload, both.second.workload), (both.first.machine, both.second.machine))
     workloads, machines = (" vs ".join(dict.fromkeys(pair)) for pair in pairs)
     return f"{workloads}, on {machines}"
 
 
 def _runs(both: Comparison) -> Iterator[str]:
-    """A row for each run: its time with its interval, and what else the runs are compared by."""
+    """Return the table of runs: time, interval, and other measures."""
     sides = both.first, both.second
     letters = [
         " ".join([letter, *([side.workload] if both.first.workload != both.second.workload else []),
@@ -94,7 +94,7 @@ def _runs(both: Comparison) -> Iterator[str]:
 
 
 def sentence(both: Comparison) -> str:
-    """The answer: which run is better, by which factor and with which interval."""
+    """Return which run is better, the factor and its interval."""
     if both.measure is None or both.values is None:
         return both.why
     if both.values[0] == both.values[1]:
@@ -113,7 +113,7 @@ def sentence(both: Comparison) -> str:
 
 
 def provenance(both: Comparison) -> str:
-    """The answer with class defaults in place of measured parts: a difference of the data is none of the machines."""
+    """Return the ratio with class defaults, which excludes differences due to the data of the machines."""
     if both.alike is None or both.measure is None:
         return f"{UNLIKE}; `hwsim compare` of the files adds the ratio with class defaults on both"
     return f"{_ahead(both.measure, both.alike)} with class defaults on both, inside the interval"
@@ -139,7 +139,7 @@ def _ahead(measure: Measure, value: float, low: float = 0.0, high: float = 0.0) 
 
 
 def _table(heading: str, every: Sequence[Row], both: Comparison, most: int) -> Iterator[str]:
-    """Times of both critical paths by bound or by cause; they add up to the times of the runs."""
+    """Yield the table of both critical paths by bound or cause, which adds up to the times of the runs."""
     rows = [row for row in every if row.first_fs or row.second_fs]
     if not rows or {row.name for row in rows} == {ARRIVALS}:  # a service keeps up: its requests set the time
         return
@@ -173,12 +173,12 @@ def _fs(time: float) -> str:
 
 
 def signed_time(time: float) -> str:
-    """A difference in fs, `- 84.5 ms`; 0 for none. The space tells it from a negative time, which no text may show."""
+    """Return a difference in fs as `- 84.5 ms`, or `0`; the space distinguishes it from a negative time, which is an error."""
     return f"{'-' if time < 0 else '+'} {format_quantity(abs(time) / FEMTO, 's')}" if time else "0"
 
 
 def _ops(both: Comparison) -> Iterator[str]:
-    """Ops of both runs, the largest difference of their time on the critical path first."""
+    """Yield the table of ops, largest difference of time on the critical path first."""
     yield ""
     if not both.first.ops or not both.second.ops:
         missing = [letter for letter, side in (("A", both.first), ("B", both.second)) if not side.ops]
@@ -242,7 +242,7 @@ def _signed(measure: Measure, value: float) -> str:
 
 
 def as_dict(both: Comparison) -> dict[str, Any]:
-    """The document; exact times are also integer femtoseconds."""
+    """Return the JSON document; exact times are also integer femtoseconds."""
     measure = both.measure
     return {
         "hwsim": "compare/1",
@@ -298,7 +298,7 @@ def _steps(steps: Waterfall) -> dict[str, Any]:
 
 
 def drawn(both: Comparison) -> Bars:
-    """The bars of the figure: contributions of the changes, or bounds of the critical paths if no file is known."""
+    """Return the bars of the figure: contributions of the changes, or bounds of the critical paths without files."""
     answer = sentence(both)
     heading = f"{answer[:1].upper()}{answer[1:]}"
     below = "\n".join(

@@ -1,10 +1,10 @@
-"""Shapley values: what each of several changes contributes to a difference, whatever the order in which they are made.
+"""Shapley values: the contribution of each of several changes to a difference, independent of their order.
 
-    share of a change = mean, over all orders of the changes, of the step that the answer takes when this one is made
+    share of a change = mean, over all orders of the changes, of the difference that this change makes in its place
 
-Up to eight changes the mean is exact: every set of changes is evaluated once. Beyond, it is the mean over drawn orders, each with
-its reverse. Either way every order ends at the whole difference, so that the shares add up to it exactly, in whole numbers of a
-unit (femtoseconds, cents).
+Up to eight changes the mean is exact, with one evaluation per set of changes. For more changes it is the mean over sampled
+orders, each with its reverse. The shares add up to the total difference exactly, in whole numbers of a unit (femtoseconds,
+cents).
 
 **Source**: L. S. Shapley, "A value for n-person games", Contributions to the Theory of Games II, 1953; antithetic orders:
 Mitchell, Cooper, Frank and Holmes, "Sampling permutations for Shapley value estimation", JMLR 23, 2022, quoted from memory.
@@ -22,21 +22,21 @@ from typing import Final
 
 from hwsim.records import dataclass
 
-EXACT: Final = 8  # changes up to which every set of them is evaluated
-ORDERS: Final = 64  # orders of more changes
+EXACT: Final = 8  # number of changes up to which all sets are evaluated
+ORDERS: Final = 64  # sampled orders for more changes
 Chosen = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The difference that each change contributes.
+    """The contribution of each change to a difference.
 
     Args:
-        exact: shares as fractions; they add up to the difference.
-        whole: the same in whole numbers, which add up to it, too.
-        evaluations: sets of changes that were evaluated.
-        orders: orders that were drawn; 0 where the mean is over all of them.
-        unsure: standard error of each share; 0 where the mean is over all orders.
+        exact: shares as fractions, which add up to the difference.
+        whole: shares as whole numbers, which also add up to the difference.
+        evaluations: number of evaluated sets of changes.
+        orders: number of sampled orders; 0 if the mean is over all orders.
+        unsure: standard error of each share; empty if the mean is over all orders.
     """
 
     exact: Mapping[str, Fraction]
@@ -49,13 +49,14 @@ class Shares:
 def shares(
     names: Sequence[str], value: Callable[[Chosen], int], *, exact: int = EXACT, orders: int = ORDERS, seed: int = 0
 ) -> Shares:
-    """Shares of the changes in value(all of them) - value(none of them).
+    """Return the shares of the changes in value(all changes) - value(no changes).
 
     Args:
-        names: the changes, in any order: the shares do not depend on it.
-        value: the answer, in whole units, with a set of the changes made; called once for each set.
+        names: names of the changes; their order has no effect.
+        value: function that returns the result, in whole units, with a set of the changes made; called once per set.
         exact: number of changes up to which all sets are evaluated.
-        orders: orders beyond; drawn from `seed`, half of them and their reverses.
+        orders: number of orders for more changes, half of them sampled, the others their reverses.
+        seed: seed of the sampling.
 
     >>> found = shares(["gpu", "link"], lambda chosen: 100 - 60 * ("gpu" in chosen) - 10 * (len(chosen) == 2))
     >>> dict(found.whole), found.evaluations
@@ -81,10 +82,10 @@ def shares(
 
 
 def _over_all(names: Sequence[str], value: Callable[[Chosen], int]) -> dict[str, Fraction]:
-    many = len(names)
+    count = len(names)
     sums = dict.fromkeys(names, Fraction(0))
-    for size in range(many):
-        weight = Fraction(math.factorial(size) * math.factorial(many - size - 1), math.factorial(many))
+    for size in range(count):
+        weight = Fraction(math.factorial(size) * math.factorial(count - size - 1), math.factorial(count))
         for group in map(frozenset, combinations(names, size)):
             for name in names:
                 if name not in group:
@@ -93,8 +94,8 @@ def _over_all(names: Sequence[str], value: Callable[[Chosen], int]) -> dict[str,
 
 
 def drawn_orders(names: Sequence[str], orders: int, seed: int) -> Iterator[tuple[str, ...]]:
-    """Orders and their reverses; at least one pair."""
-    draw = random.Random(seed)  # the same orders in every run
+    """Yield sampled orders and their reverses; at least one pair."""
+    draw = random.Random(seed)  # reproducible
     for _ in range(max(1, orders // 2)):
         order = list(names)
         draw.shuffle(order)
@@ -105,7 +106,7 @@ def drawn_orders(names: Sequence[str], orders: int, seed: int) -> Iterator[tuple
 def _over(
     lists: Sequence[Sequence[str]], names: Sequence[str], value: Callable[[Chosen], int]
 ) -> tuple[dict[str, Fraction], dict[str, float]]:
-    """Means over orders, and their standard errors from the pairs of an order and its reverse."""
+    """Return means over orders, and their standard errors from the pairs of an order and its reverse."""
     steps: dict[str, list[int]] = {name: [] for name in names}
     for order in lists:
         chosen: Chosen = frozenset()
@@ -123,7 +124,7 @@ def _over(
 
 
 def rounded(exactly: Mapping[str, Fraction], total: int) -> dict[str, int]:
-    """Whole numbers near the fractions that add up to the total; opposite fractions have opposite whole numbers.
+    """Round fractions to whole numbers that add up to the total; opposite fractions get opposite whole numbers.
 
     >>> rounded({"a": Fraction(1, 3), "b": Fraction(1, 3), "c": Fraction(1, 3)}, 1)
     {'a': 1, 'b': 0, 'c': 0}

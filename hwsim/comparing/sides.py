@@ -1,4 +1,4 @@
-"""One side of a comparison: a run, or the JSON of one, as the numbers that are compared."""
+"""One side of a comparison: the numbers of a run, or of its JSON document."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from hwsim.studies.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber
 from hwsim.ticks import FEMTO
 
 Group = Literal["capacity", "time", "latency", "waiting", "program"]
-Served = Literal["", "model", "program"]  # what kind of service a run is
-GROUPS: Final[Mapping[str, Group]] = {  # kind of a cause -> what it is a case of
+Served = Literal["", "model", "program"]  # kind of service
+GROUPS: Final[Mapping[str, Group]] = {  # kind of a cause -> group
     "capacity": "capacity",
     "time": "time",
     "floor": "time",
@@ -40,17 +40,18 @@ GROUPS: Final[Mapping[str, Group]] = {  # kind of a cause -> what it is a case o
     "wait": "waiting",
 }
 RESULT: Final = "result/1"
-ROUNDED: Final = 1e-9  # of a time in seconds, which has fewer digits than one in femtoseconds
+ROUNDED: Final = 1e-9  # relative rounding error of a time in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """An op by its name, in all ranks and iterations.
+    """The time of an op, summed over all ranks and iterations.
 
     Args:
-        times: how often it ran.
-        total_s: seconds of all of them.
-        waited_fs: time that the run waited for it, along the critical path; None where no path is known.
+        name: name of the op.
+        times: number of executions.
+        total_s: total time (s).
+        waited_fs: time on the critical path (fs); None if the path is unknown.
     """
 
     name: str
@@ -60,22 +61,31 @@ class Spent:
 
     @property
     def each_s(self) -> float:
-        """Mean seconds of one."""
+        """Average time of one execution (s)."""
         return self.total_s / self.times if self.times else 0.0
 
 
 @dataclass(frozen=True)
 class Side:
-    """A run to be compared.
+    """A run to compare.
 
     Args:
-        causes: (group, name, fs) along the critical path; the times add up to the makespan.
-        bounds: (bound, fs) of the same; of a document without them, its causes.
-        ops: by name; empty where the document has none.
-        interval: how sure the time is; None for a service, or if it was left out.
-        number: finds a measure; raises `NoSuchNumber`.
-        range_of: finds the ends of a measure that has a range of its own: energy, carbon, cost.
-        bill: energy and cost by column, where the run says its prices; prices: those, the dearest first.
+        machine: name of the machine.
+        workload: name of the workload.
+        settings: (path, value) of each setting.
+        makespan_fs: time of the run (fs).
+        causes: (group, name, fs) on the critical path; the times add up to the makespan.
+        bounds: (bound, fs) on the critical path; the causes if a document has no bounds.
+        ops: ops by name; empty if a document has none.
+        work: amounts of work.
+        measures: measures by column.
+        interval: interval of the time; None for a service, or if not computed.
+        service: kind of service; "" for other runs.
+        warnings: warnings of the run.
+        number: function that returns a measure, or raises `NoSuchNumber`.
+        range_of: function that returns the ends of a measure with its own interval (energy, carbon, cost).
+        bill: energy and cost by column, if the run has prices.
+        prices: prices, highest first.
     """
 
     machine: str
@@ -97,7 +107,7 @@ class Side:
 
     @property
     def makespan_s(self) -> float:
-        """Seconds."""
+        """Time of the run (s)."""
         return self.makespan_fs / FEMTO
 
     @cached_property
@@ -107,7 +117,11 @@ class Side:
 
 
 def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
-    """The side of a run; document: makes its JSON, for measures that only it has."""
+    """Return the side of a run.
+
+    Args:
+        document: function that returns the JSON document of the run, for measures that only it has.
+    """
     path, bill = critical_path(run.timeline), None if run.paying is None else bill_of(run)
     spent: dict[tuple[Group, str], int] = {}
     for share in path.limited_by:
@@ -134,18 +148,18 @@ def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
 
 
 def _billed(bill: Bill) -> Mapping[str, float]:
-    """Energy and cost of a run whose prices were asked for."""
+    """Return energy and cost of a run with prices."""
     cost = None if bill.cost is None else bill.cost.total
     amounts = {"energy_joules": None if bill.energy is None else bill.energy.joules, "cost_usd": cost}
     return {name: amount.value for name, amount in amounts.items() if amount is not None}
 
 
 def _range_of(run: Result, wanted: Measure) -> tuple[float, float] | None:
-    """Ends of the energy or the cost of a run."""
+    """Return the ends of the energy, carbon or cost of a run; None for other measures."""
     if wanted.column not in BILL:
         return None
 
-    bill = bill_of(replace(run, sure=False))  # of prices and powers alone: errors of the time cancel in a ratio
+    bill = bill_of(replace(run, sure=False))  # only errors of prices and powers, because those of the time cancel in a ratio
     amount = bill.cost.total if wanted.column == "cost_usd" and bill.cost is not None else None
     if wanted.column in ("energy_joules", "power_watts") and bill.energy is not None:
         amount = bill.energy.joules
@@ -155,18 +169,18 @@ def _range_of(run: Result, wanted: Measure) -> tuple[float, float] | None:
 
 
 def _ops_of(run: Result) -> tuple[Spent, ...]:
-    """Ops by name: those on devices, and what else the run waits for."""
+    """Return the ops on devices, and other ops on the critical path, by name."""
     timeline, flat = run.timeline, run.timeline.flat
     labels = flat.graph.labels
     names = [_op_name(label.name, label.kind) for label in labels]
     rows = Ops(timeline)
-    many = weights(timeline)
+    op_counts = weights(timeline)
     number_of = {name: place for place, name in enumerate(dict.fromkeys(names))}
     code = np.array([number_of[name] for name in names], np.int64)
     numbers = rows.numbers
-    took = (timeline.end[numbers] - rows.begin[numbers]).astype(np.float64) / FEMTO * many[numbers]
+    took = (timeline.end[numbers] - rows.begin[numbers]).astype(np.float64) / FEMTO * op_counts[numbers]
     codes = code[flat.label[numbers]] if len(numbers) else numbers
-    counts, sums = (np.bincount(codes, each, len(number_of)) for each in (many[numbers], took))
+    counts, sums = (np.bincount(codes, weight, len(number_of)) for weight in (op_counts[numbers], took))
     waited = dict.fromkeys(number_of, 0)
     for piece in critical_path(timeline):
         waited[names[flat.label[piece.op]]] += piece.end_fs - piece.start_fs
@@ -175,7 +189,7 @@ def _ops_of(run: Result) -> tuple[Spent, ...]:
 
 
 def _op_name(name: str, kind: str) -> str:
-    """The name of an op; what the program does for it is the program's.
+    """Return the name of an op; time of the program for an op has the name of its kind.
 
     >>> _op_name("forward", "dispatch"), _op_name("grads: push", "compute")
     ('dispatch', 'grads')
@@ -184,13 +198,13 @@ def _op_name(name: str, kind: str) -> str:
 
 
 def of_document(document: Mapping[str, Any], called: str) -> Side:
-    """The side of what `simulate --json` wrote.
+    """Return the side of a document of `simulate --json`.
 
     Args:
-        called: its file, for messages.
+        called: name of the file, for messages.
 
     Raises:
-        SpecError: it is no such document.
+        SpecError: the document is not a valid run.
     """
     if document.get("hwsim") != RESULT:
         raise SpecError.of(None, f"{called}: expected a run ('{RESULT}'), got `hwsim: {document.get('hwsim')}`",
@@ -208,7 +222,7 @@ def _read(document: Mapping[str, Any]) -> Side:
     for row in document["limited_by"]:
         key = GROUPS[row["kind"]], family(str(row["cause"]))
         spent[key] = spent.get(key, 0) + round(float(row["time_s"]) * FEMTO)
-    if spent:  # times in seconds have lost their last digits
+    if spent:  # times in seconds are rounded
         longest, lost = max(spent, key=lambda key: spent[key]), makespan_fs - sum(spent.values())  # integers
         if min(spent.values()) < 0 or abs(lost) > ROUNDED * makespan_fs + len(spent):
             raise ValueError("the times of its causes do not add up to the makespan")
@@ -265,7 +279,7 @@ def _number_in(document: Mapping[str, Any], wanted: Measure, work: Sequence[Work
         used = {row["name"]: row["utilisation"] for row in document.get("capacities", ())}
         if name in used:
             return float(used[name])
-    pace = next((each.per_s for each in work if f"{each.unit}_per_s" == wanted.column), None)
+    pace = next((row.per_s for row in work if f"{row.unit}_per_s" == wanted.column), None)
     if pace is not None:
         return pace
     value = at_path(document, _IN_DOCUMENT.get(wanted.column, wanted.column).split("."))
@@ -275,7 +289,7 @@ def _number_in(document: Mapping[str, Any], wanted: Measure, work: Sequence[Work
 
 
 def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
-    """The interval that `hwsim.views.interval.say.as_dict` wrote, its parts as the errors of this version have them."""
+    """Return the interval in a document of `hwsim.views.interval.say.as_dict`, with the errors of this version."""
     below, above = math.log(value / entry["low_s"]), math.log(entry["high_s"] / value)
     level = int(entry["level"])
     parts = [_part_of(row, level) for row in entry["doubt"]]

@@ -1,4 +1,4 @@
-"""Two runs of files compared: both are simulated, then what lies between them, for the share of each change."""
+"""Simulate and compare two runs, and simulate mixtures of their files for the share of each change."""
 
 from __future__ import annotations
 
@@ -43,17 +43,21 @@ def compare(
     """Simulate two runs and compare them.
 
     Args:
-        machines, workloads: those files for A and for B: paths, names of the library, or what files would say.
-        set: what to change in both; set_a, set_b: in one of them.
-        by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
-        attribute: find what each change of the files contributes, by further runs.
-        exact: number of changes up to which all sets of them are run; orders: orders that are drawn beyond.
-        interval: "runs": find the ends of the intervals with more runs, of a service too.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
-        progress: called with the further runs done and to do.
+        machines: machines of A and B: paths, names in the library, or contents of files.
+        workloads: workloads of A and B, in the same forms.
+        set: settings of both.
+        set_a: settings of A.
+        set_b: settings of B.
+        by: measure, as in a sweep; default: time, or throughput if the runs do different amounts of work.
+        attribute: whether to find the contribution of each change of the files, with further runs.
+        exact: number of changes up to which all sets are run.
+        orders: number of sampled orders for more changes.
+        interval: "runs": find the ends of the intervals with further runs, also for services.
+        paying: prices, way to pay and site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
+        progress: function that is called with (further runs done, total).
 
     Raises:
-        SpecError: a mistake in the files, or no such number.
+        SpecError: a file has errors, or a run has no such measure.
 
     >>> found = compare(("d2l-laptop", "d2l-laptop"), ("d2l/async-loop", "d2l/async-loop"), set={"n": 100},
     ...                 set_a={"blocking": True}, set_b={"blocking": False})
@@ -63,7 +67,7 @@ def compare(
     files = _files(machines, workloads, _own_settings(set, set_a, set_b))
     runs = [run_files(file, interval=interval, paying=paying) for file in files]
     settings = [tuple((path, str(value)) for path, value in own.items()) for own in _own_settings(set, set_a, set_b)]
-    sides = [replace(of_run(run, run.to_json), settings=each) for run, each in zip(runs, settings, strict=True)]
+    sides = [replace(of_run(run, run.to_json), settings=own) for run, own in zip(runs, settings, strict=True)]
 
     def alike(compared: Measure, values: Values) -> float | None:
         return _known_alike(compared, _priced(compared, values, files, runs), paying)
@@ -119,19 +123,19 @@ def _whole(run: Run, compared: Measure, unit: float) -> int:
 
 
 def _priced(compared: Measure, values: Values, files: tuple[Files, Files], runs: Sequence[Run]) -> tuple[Files, Files]:
-    """The files with the price of each; a machine with parts of both has none: the price is a change of its own."""
+    """Return the files with the price of each machine, which is a separate change, as mixed machines have no price."""
     if compared.column != "cost_usd":
         return files
     return files[0]._replace(price=values[0] / runs[0].makespan_s), files[1]._replace(price=values[1] / runs[1].makespan_s)
 
 
 def _known_alike(compared: Measure, files: tuple[Files, Files], paying: Paying | None) -> float | None:
-    """How much better B is if both machines are known alike; None where that cannot be found."""
+    """Return the ratio by which B is better with class defaults on both machines; None if unknown."""
     try:
         runs = [run_files(file._replace(machine=as_its_class(file.machine)), interval=False, paying=paying) for file in files]
         values = [
-            each.price * run.makespan_s if each.price else value_of(of_run(run, run.to_json), compared)
-            for each, run in zip(files, runs, strict=True)
+            file.price * run.makespan_s if file.price else value_of(of_run(run, run.to_json), compared)
+            for file, run in zip(files, runs, strict=True)
         ]
     except (SpecError, Deadlock, CannotCompute, NoSuchNumber):
         return None
@@ -141,7 +145,7 @@ def _known_alike(compared: Measure, files: tuple[Files, Files], paying: Paying |
 
 
 def _over_ends(both: Comparison, first: Run, second: Run) -> Ratio | None:
-    """The ratio of a number of two services, from runs at the ends of the intervals of their kernels."""
+    """Return the ratio of a measure of two services, with its interval from runs at the ends of the kernel intervals."""
     assert both.measure is not None
     assert both.values is not None
     halves = []

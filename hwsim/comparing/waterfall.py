@@ -1,7 +1,7 @@
 """A waterfall: the contribution of each change of the files to the difference of two results, as Shapley values.
 
-Changes that make no valid files alone (a part and the links to it, a count and what depends on it) are joined. Beyond eight
-changes, those without effect, alone and together, from either end, are dropped first.
+Changes that do not make valid files separately (a part and its links, a count and the numbers that depend on it) are joined. With
+more than eight changes, changes without effect, separately and together, from either end, are dropped first.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from hwsim.comparing.shapley import EXACT, ORDERS, Chosen, shares
 from hwsim.records import dataclass
 
 Progress = Callable[[int, int], None]
-MONEY: Final = 100.0  # USD from which cents are small
-DIGITS: Final = 12  # of a value without a smallest unit
+MONEY: Final = 100.0  # USD; larger amounts are counted in cents
+DIGITS: Final = 12  # significant digits of a value without a natural unit
 
 
 class CannotMix(Exception):
-    """Some of the changes alone make no machine that runs."""
+    """An error for a set of changes whose files cannot run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A change, and its share of the difference in whole units.
+    """A change and its share of the difference.
 
     Args:
-        unsure: standard error of the share, in the same unit; 0 where it is exact.
+        share: share in whole units.
+        unsure: standard error of the share, in the same unit; 0 if it is exact.
     """
 
     change: Parameter
@@ -38,15 +39,16 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The steps from the first value to the second; the shares add up to the difference exactly.
+    """The steps from the first value to the second, whose shares add up to the difference exactly.
 
     Args:
-        first, last: both values, in whole units.
-        unit: size of that unit: 1e-15 s, 0.01 USD.
-        steps: changes with a share, the largest first.
-        without: changes without any effect.
-        evaluations: values that were found.
-        orders: orders that were drawn; 0 for all of them.
+        first: first value, in whole units.
+        last: second value, in whole units.
+        unit: size of the unit, such as 1e-15 s or 0.01 USD.
+        steps: changes with an effect, largest first.
+        without: changes without effect.
+        evaluations: number of evaluated sets of changes.
+        orders: number of sampled orders; 0 if all orders are included.
     """
 
     first: int
@@ -59,7 +61,7 @@ class Waterfall:
 
 
 def quantum(values: Iterable[float], unit: str) -> float:
-    """The unit in which values are counted: femtoseconds, cents, or the twelfth digit of the largest.
+    """Return the unit in which values are counted: femtoseconds, cents, or the twelfth digit of the largest.
 
     >>> quantum([1.0], "s"), quantum([3e6], "USD"), quantum([0.37], "%")
     (1e-15, 0.01, 1e-12)
@@ -84,7 +86,14 @@ def waterfall(
     """Find the contribution of each change from the first files to the second.
 
     Args:
-        value: the answer in whole units; it raises CannotMix where files cannot be run.
+        first: files of A.
+        second: files of B.
+        value: function that returns the result of files in whole units, or raises CannotMix if they cannot run.
+        unit: size of the unit.
+        exact: number of changes up to which all sets are evaluated.
+        orders: number of sampled orders for more changes.
+        seed: seed of the sampling.
+        progress: function that is called with (evaluations done, total).
     """
     game = _Game(first, second, value, progress)
     names = game.grouped(parameters(first, second))
@@ -96,7 +105,7 @@ def waterfall(
         try:
             divided = shares(names, game.value, exact=exact, orders=orders, seed=seed)
             break
-        except CannotMix:  # changes that disagree only among themselves
+        except CannotMix:  # some changes are only valid together
             names = [game.join(names)]
     steps = [Contribution(game.changes[name], divided.whole[name], divided.unsure.get(name, 0.0)) for name in names]
     steps.sort(key=lambda step: (-abs(step.share), step.change.name))
@@ -113,27 +122,27 @@ def waterfall(
 
 
 class _Game:
-    """The answer for each set of changes, found once."""
+    """A cache of results by set of changes."""
 
     def __init__(self, first: Files, second: Files, value: Callable[[Files], int], progress: Progress | None) -> None:
         self._first, self._second, self._value, self._progress = first, second, value, progress
-        self._values: dict[Chosen, int | None] = {}  # by the names of single changes
+        self._values: dict[Chosen, int | None] = {}  # result by names of single changes
         self._parts: dict[str, Chosen] = {}  # name -> names of the single changes in it
         self._single: dict[str, Parameter] = {}
         self.changes: dict[str, Parameter] = {}
 
     @property
     def evaluations(self) -> int:
-        """Values that were found."""
+        """Number of evaluated sets of changes."""
         return len(self._values)
 
     def value(self, chosen: Chosen) -> int:
-        """The answer with these changes made.
+        """Return the result with some changes made.
 
         Raises:
-            CannotMix: they make no files that run.
+            CannotMix: the files cannot run.
         """
-        single = frozenset(name for each in chosen for name in self._parts[each])
+        single = frozenset(name for joint in chosen for name in self._parts[joint])
         if single not in self._values:
             try:
                 self._values[single] = self._value(self._files(single))
@@ -152,7 +161,7 @@ class _Game:
         return mixed(self._first, self._second, (self._single[name] for name in sorted(single)))
 
     def grouped(self, changes: Sequence[Parameter]) -> list[str]:
-        """Names of the changes, those that cannot be made alone, or left out alone, joined with others."""
+        """Return the names of the changes; changes that cannot be made or omitted separately are joined."""
         self._single = {change.name: change for change in changes}
         self.changes = dict(self._single)
         self._parts = {name: frozenset([name]) for name in self._single}
@@ -169,7 +178,7 @@ class _Game:
         return names
 
     def _stands(self, names: Sequence[str], group: Sequence[str]) -> bool:
-        """Whether the changes of a group can be made alone, and left out alone."""
+        """Return whether the changes of a group can be made separately and omitted separately."""
         return self._runs(frozenset(group)) and self._runs(frozenset(names) - frozenset(group))
 
     def _runs(self, chosen: Chosen) -> bool:
@@ -180,14 +189,14 @@ class _Game:
         return True
 
     def join(self, names: Sequence[str]) -> str:
-        """Make one change of several; its name."""
-        parts = frozenset(name for each in names for name in self._parts[each])
+        """Join changes and return the name of the joint change."""
+        parts = frozenset(name for joint in names for name in self._parts[joint])
         joint = joined([self._single[name] for name in sorted(parts)])
         self._parts[joint.name], self.changes[joint.name] = parts, joint
         return joint.name
 
     def idle(self, names: Sequence[str]) -> list[str]:
-        """Changes that change nothing, alone and together, from either end."""
+        """Return the changes without effect, separately and together, from either end."""
         everything = frozenset(names)
         none, last = self.value(frozenset()), self.value(everything)
         alone = [name for name in names if self.value(frozenset([name])) == none and self.value(everything - {name}) == last]

@@ -1,1 +1,4 @@
-"""Exporters: runs and op graphs as input of other tools. A new tool is a file and a line."""
+"""Exporters: write runs and op graphs as input of other tools.
+
+A new tool needs a module with a function `files` and a line in `tools.py`.
+"""

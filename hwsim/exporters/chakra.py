@@ -1,7 +1,7 @@
-"""Chakra execution traces of a run, a file for each rank, and the ranks of its process groups (comm_group.json).
+"""Write a run as Chakra execution traces, one file per rank, with the ranks of its process groups (comm_group.json).
 
-A stream's order is a control dependency, everything else that an op waits for a data dependency. Durations are whole
-microseconds there; `hwsim.start_fs` and `hwsim.duration_fs` keep them exactly, and other readers pass over them.
+The order of a stream is written as control dependencies, all other waits as data dependencies. Times are whole microseconds; the
+additional attributes `hwsim.start_fs` and `hwsim.duration_fs` are exact, and other tools ignore them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBERS: Final = {name.replace("-", ""): number for number, name in reversed(li
 
 
 def files(run: Run) -> Exported:
-    """`trace.RANK.et` for each rank."""
+    """Return the files `trace.RANK.et`, and `comm_group.json` if there are groups."""
     writing = _Writing(run)
     written: dict[str, Any] = {f"trace.{rank}.et": writing.rank(rank) for rank in range(run.world)}
     packed = {name: [pack(trace)] for name, trace in written.items()}
@@ -40,10 +40,10 @@ class _Writing:
     def __init__(self, run: Run) -> None:
         self.run, self.flat = run, run.result.timeline.flat
         self.groups: dict[tuple[int, ...], int] = {}
-        self.unnamed = [0, 0]  # exchanges without a name: number, fs
+        self.unnamed = [0, 0]  # exchanges that are no single collective: count, time (fs)
         numbers: dict[int, dict[str, int]] = {}
-        self.device: dict[int, int] = {}  # of a track among the GPUs of its rank
-        self.number: dict[int, int] = {}  # of a stream on its GPU, or a thread
+        self.device: dict[int, int] = {}  # track -> index of its GPU in its rank
+        self.number: dict[int, int] = {}  # track -> number of its stream or thread
         used: dict[tuple[int, str], int] = {}
         for at, track in enumerate(run.slices.tracks):
             rank = run.ranks[at]
@@ -55,7 +55,7 @@ class _Writing:
             used[key] = self.number[at] + 1
 
     def rank(self, rank: int) -> Trace:
-        """The trace of a rank, nodes in order of their start."""
+        """Return the trace of a rank, with nodes in order of start."""
         slices = self.run.slices
         mine = [number for at, of in enumerate(self.run.ranks) if of == rank for number in slices.order[at]]
         mine.sort(key=lambda number: (slices.all[number].start, slices.all[number].end, slices.all[number].op))
@@ -132,13 +132,13 @@ class _Writing:
             yield attribute("hwsim.ranks", "int64", size)
 
     def unsaid(self) -> tuple[Left, ...]:
-        """Facts of the run that no node of Chakra has."""
+        """Return facts of the run that Chakra cannot represent."""
         left = []
         if self.unnamed[0]:
-            why = "that are no single collective: computation of the same length"
+            why = "exchanges that are no single collective, written as computation of the same duration"
             left.append(Left("exchanges", self.unnamed[0], self.unnamed[1], why))
         if any(queue.depth is not None for queue in self.flat.graph.queues):
             left.append(
-                Left("bounds of queues", 1, 0, "a host that waits for a place in a queue waits for the op that leaves it")
+                Left("bounds of queues", 1, 0, "a host that waits for space in a queue has a dependency on the op that frees it")
             )
         return tuple(left)

@@ -1,6 +1,7 @@
-"""Kineto: what PyTorch's profiler would have written of the run, a file for each rank.
+"""Write a run as Kineto traces, in the format of the PyTorch profiler, one file per rank.
 
-`hwsim.views.trace` finds launches, events and synchronisations; `simulate --trace` writes the same for all ranks at once.
+`hwsim.views.trace` finds launches, events and synchronizations; `simulate --trace` writes the same events of all ranks in one
+file.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from hwsim.views.trace.write import write_ranks
 
 
 def files(run: Run) -> Exported:
-    """One file for each rank, packed."""
+    """Return one compressed file per rank."""
     written = {}
     for rank in range(run.world):
         about = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": run.world}}
         written[f"rank{rank}.json.gz"] = write_ranks(run, rank, ".gz", about)
-    left = Left("waits between host threads", run.calls.unsaid, 0, "their times are there, but no event says who waits for whom")
+    left = Left("waits between host threads", run.calls.unsaid, 0, "the times are included, but not the dependencies")
     return Exported(written, (left,) if run.calls.unsaid else ())

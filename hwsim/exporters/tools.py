@@ -1,4 +1,4 @@
-"""Tools that a run is written for: name -> writer. A new tool is a module with a function `files`, and a line here."""
+"""The tools for which a run can be written. A new tool needs a module with a function `files`, and a line here."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from hwsim.views.trace.slices import REPLAYED, between
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Files by name, each in chunks, and what the format cannot say of the run."""
+    """The exported files by name, as chunks, and facts of the run that the format cannot represent."""
 
     files: Mapping[str, Iterable[bytes]]
     unsaid: tuple[Left, ...]
 
 
 class Tool(NamedTuple):
-    """The module whose function `files` writes a run for it, and what it reads in words."""
+    """A tool: the module with its writer, and its description for `--help`."""
 
     module: str
     words: str
 
 
 TOOLS: Final[Mapping[str, Tool]] = {
-    "kineto": Tool("hwsim.exporters.kineto", "JSON of PyTorch's profiler, a file for each rank: HTA, Perfetto, TensorBoard."),
-    "chakra": Tool("hwsim.exporters.chakra", "Chakra execution traces (.et), a file for each rank: ASTRA-sim."),
+    "kineto": Tool("hwsim.exporters.kineto", "PyTorch profiler trace, one per rank, for HTA, Perfetto, TensorBoard."),
+    "chakra": Tool("hwsim.exporters.chakra", "Chakra execution trace (.et), one per rank, for ASTRA-sim."),
 }
 
 
 def files(tool: str, run: Run) -> Exported:
-    """The files of a run for a tool of `TOOLS`, with what of the run no file for any of them has."""
+    """Return the files of a run for a tool of `TOOLS`, and the facts that they do not contain."""
     exported = cast("Callable[[Run], Exported]", import_module(TOOLS[tool].module).files)(run)
     return Exported(exported.files, (*_never(run), *exported.unsaid))
 
@@ -45,27 +45,27 @@ def _never(run: Run) -> Iterable[Left]:
     graph = flat.graph
     if graph.alike is not None and len(graph.alike.programs) > len(graph.alike.first):
         missing = len(graph.alike.programs) - len(graph.alike.first)
-        yield Left("ranks", missing, 0, "equal to a rank that was simulated: --no-fold writes each")
-    replicas = sum(many - 1 for training in graph.trainings for _, many in training.classes)  # integers
+        yield Left("ranks", missing, 0, "identical to a simulated rank: --no-fold writes each of them")
+    replicas = sum(count - 1 for training in graph.trainings for _, count in training.classes)  # integers
     if replicas:
-        yield Left("replicas", replicas, 0, "of data-parallel training, equal to one that was simulated: --no-fold writes each")
+        yield Left("replicas", replicas, 0, "data-parallel replicas, identical to a simulated one: --no-fold writes each of them")
     length = run.result.timeline.end - run.result.timeline.start
     pooled = flat.take >= 0
     if pooled.any():
         yield Left(
-            "ops of pools", int(pooled.sum()), ticks.total(length[pooled]), "whose turn is decided anew whenever one is free"
+            "ops of pools", int(pooled.sum()), ticks.total(length[pooled]), "ops of pools, whose order is decided at run time"
         )
     if between(graph.labels).any():
         replayed = [entry for entry in run.slices.all if graph.labels[flat.label[entry.op]].kind == REPLAYED]
         if replayed:
-            yield Left("sizes of collectives", len(replayed), 0, "the op graph of a recording has their times alone")
-        yield Left("marks and shapes of a recording", 1, 0, "its op graph has neither steps nor tensors")
+            yield Left("sizes of collectives", len(replayed), 0, "the op graph of a recording has only their times")
+        yield Left("marks and shapes of a recording", 1, 0, "the op graph has neither steps nor tensors")
     if run.result.changes:
-        yield Left("changes of capacities", len(run.result.changes), 0, "failures and slowdowns are in the times alone")
+        yield Left("changes of capacities", len(run.result.changes), 0, "failures and slowdowns are included only in the times")
 
 
 def as_dict(tool: str, run: Run, exported: Exported, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """The document `hwsim: export/1`."""
+    """Return the document `hwsim: export/1`."""
     return {
         "hwsim": "export/1",
         "tool": tool,

@@ -1,4 +1,4 @@
-"""Sensitivity analysis of a run, or of the choice between two: a tornado, break-even values, and the value of a measurement."""
+"""Sensitivity analysis of a run or of a choice between two options: tornado, break-even values and value of measurements."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from hwsim.studies.ranking import differing, unclaimed
 from hwsim.views.interval.say import AS_WHOLE, CASES, short_name, sides
 from hwsim.workload import sources
 
-OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsure as the time; work a second is, too
-LEAST: Final = 0.005  # share of the variance below which an error has no bar
-SAID: Final = 40  # letters of a source by which a number is known again
+OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures with the uncertainty of the time; throughputs have it, too
+LEAST: Final = 0.005  # share of the variance; smaller errors have no bar
+SAID: Final = 40  # characters of a source by which an error is matched with a number
 PAID: Final[tuple[Way, ...]] = ("purchase", "on_demand")
-TRIED: Final = 4  # numbers of each option for which a break-even is looked for
+TRIED: Final = 4  # number of inputs for which a break-even value is searched
 
 
 class Option(NamedTuple):
-    """A machine and a workload, settings put in; and those."""
+    """An option: machine and workload with settings applied, and the settings."""
 
     machine: Tree
     workload: Tree
@@ -58,14 +58,17 @@ def sensitivity(
     """Rank the uncertain inputs of a run by their effect on its result; with a second option, by their effect on the choice.
 
     Args:
+        machine: machine of option A.
+        workload: workload of option A.
         against: (machine, workload) of option B; at most one.
-        set: what to change in both options; set_b: in B alone, which is the same files if `against` is empty.
-        by: measure, as in a sweep; default: time, or throughput where the options do different amounts of work.
-        paying: prices, a way to pay and a site (`hwsim.Paying`); default: the library's prices, for break-even alone.
-        progress: called with the numbers done and to do.
+        set: settings of both options.
+        set_b: settings of option B; without `against`, it has the files of A.
+        by: measure, as in a sweep; default: time, or throughput if the options do different amounts of work.
+        paying: prices, way to pay and site (`hwsim.Paying`); default: prices of the library, for break-even prices only.
+        progress: function that is called with (inputs done, total).
 
     Raises:
-        SpecError: a mistake in the files, or no such number.
+        SpecError: a file has errors, or there is no such measure.
     """
     given = [(machine, workload, dict(set or {}))]
     if against or set_b:
@@ -107,11 +110,11 @@ class _Analysis:
         return simulated(option.machine, option.workload, set=settings, paying=self._paying)
 
     def _value(self, run: Run, work: Sequence[Work]) -> float:
-        pace = next((each.per_s for each in work if throughput(each.unit).column == self._measure.column), None)
+        pace = next((row.per_s for row in work if throughput(row.unit).column == self._measure.column), None)
         return pace if pace is not None else number(run, self._measure, run.to_json)
 
     def _of(self, at: int, settings: Settings) -> float | None:
-        """The value of an option with some settings; None if its files do not allow them."""
+        """Return the measure of an option with some settings; None if its files do not allow them."""
         if not settings:
             return self._values[at]
         key = (at, tuple(sorted(settings.items())))
@@ -171,7 +174,7 @@ class _Analysis:
         )
 
     def _intervals(self) -> list[Interval]:
-        """Intervals of the options, if the measure is as unsure as the time."""
+        """Return the intervals of the options if the measure has the uncertainty of the time; else none."""
         is_pace = self._measure.column in OF_TIME or any(
             throughput(w.unit).column == self._measure.column for w in self._works[0]
         )
@@ -182,7 +185,7 @@ class _Analysis:
         return [run.interval.of(1 / value) for run, value in zip(self.first, self._values, strict=True)]
 
     def _unsure(self, intervals: Sequence[Interval]) -> tuple[float | None, bool, list[tuple[Part | None, float]]]:
-        """(half width, whether something is outside of everything measured, errors with their shares of the variance)."""
+        """Return (half width, whether an option is extrapolated, errors with their shares of the variance)."""
         if not intervals:
             return None, False, []
         if len(intervals) == 1:
@@ -196,10 +199,10 @@ class _Analysis:
 
     def _evaluate(self, group: Sequence[Term], end: End) -> float | None:
         settings = [dict(getattr(term, end) for term in group if index in term.options) for index in range(len(self._options))]
-        return self._answer([self._of(at, each) for at, each in enumerate(settings)])
+        return self._answer([self._of(index, own) for index, own in enumerate(settings)])
 
     def _breaks(self, bars: Sequence[Bar]) -> tuple[tuple[Break, ...], tuple[str, ...]]:
-        """Numbers of B at which the order changes, and those at which it does not within a quarter to four times."""
+        """Return break-even values of inputs of B, and the inputs without one between a quarter and four times their value."""
         longest = sorted(bars, key=lambda bar: (-bar.swing, bar.name))
         mine = [bar.term for bar in longest if bar.term is not None and 1 in bar.term.options][:TRIED]
         crossed, none = [], []
@@ -218,17 +221,17 @@ class _Analysis:
         return tuple(crossed), tuple(none)
 
     def _worth(self, answer: float) -> tuple[tuple[Worth, ...], tuple[str, ...]]:
-        """Break-even of prices, for both ways to pay; and machines without a price."""
+        """Return break-even prices for both ways to pay, and the machines without a price."""
         if not (self._measure.is_pace or self._measure.column == "step_s"):
             return (), ()
         prices = (None if self._paying is None else self._paying.lists) or load_prices()
         priced = [price_of(load_machine(option.machine), prices) for option in self._options]
         ways = []
         for way in PAID:
-            first, second = (each[way].amount for each in priced)
+            first, second = (price[way].amount for price in priced)
             if first is not None and second is not None and first.value > 0 and second.value > 0:
                 ways.append(Worth(way, (first, second), answer * first.value / second.value))
-        names = [run.machine for run, each in zip(self.first, priced, strict=True) if not any(each[way].amount for way in PAID)]
+        names = [run.machine for run, price in zip(self.first, priced, strict=True) if not any(price[way].amount for way in PAID)]
         return tuple(ways), tuple(dict.fromkeys(names))
 
 
@@ -238,7 +241,7 @@ def _short(text: str) -> str:
 
 
 def _ends(answer: float, half: float, intervals: Sequence[Interval], *, is_pace: bool) -> tuple[float, float]:
-    """The ends of a range: of one run those of its time, the other way round of a pace."""
+    """Return the ends of the interval; for one run those of its time, reversed for a throughput."""
     below, above = (intervals[0].below, intervals[0].above) if len(intervals) == 1 else (half, half)
     less, more = (above, below) if is_pace else (below, above)
     return answer * math.exp(-less), answer * math.exp(more)
@@ -247,7 +250,7 @@ def _ends(answer: float, half: float, intervals: Sequence[Interval], *, is_pace:
 def _of_models(
     answer: float, ends: tuple[float, float], shares: Sequence[tuple[Part | None, float]], intervals: Sequence[Interval]
 ) -> Iterator[Bar]:
-    """Return bars of errors that no input varied has: of models, of whole runs, of inputs that cannot be set."""
+    """Yield bars of errors that are not varied as inputs: of models, of whole runs, and of inputs that cannot be set."""
     for part, share in shares:
         if share < LEAST or ends[0] == ends[1]:
             continue
@@ -257,17 +260,17 @@ def _of_models(
 
 
 def _named(part: Part | None, intervals: Sequence[Interval]) -> str:
-    """The short name of an error, after the letter of the option that alone has it."""
+    """Return the short name of an error, with the letter of the option if only one has it."""
     if part is None:
         return AS_WHOLE
     having = [
-        letter for letter, interval in zip("AB", intervals, strict=False) if part.doubt in {each.doubt for each in interval.parts}
+        letter for letter, interval in zip("AB", intervals, strict=False) if part.doubt in {own.doubt for own in interval.parts}
     ]
     return f"{having[0]} {short_name(part)}" if len(having) == 1 < len(intervals) else short_name(part)
 
 
 def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:
-    """Errors of the answer's interval that are this number's own."""
+    """Return the errors of the interval that are those of a number."""
     source = str(term.number.source)[:SAID]
     return [part for part, _ in shares if part is not None and part.is_number and source in part.key]
 

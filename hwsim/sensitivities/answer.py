@@ -17,12 +17,13 @@ from hwsim.views.kit.shown import Drawn
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An error of the answer, and what would be left if it were measured.
+    """A source of uncertainty, and the interval that remains if it is measured.
 
     Args:
-        share: its part of the variance.
+        name: name of the error.
+        share: share of the variance.
         half: half width of the interval without it, as a logarithm.
-        wrong: probability of a wrong choice without it, on average; None where nothing is chosen.
+        wrong: average probability of a wrong choice without it; None with one option.
     """
 
     name: str
@@ -33,10 +34,12 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A value at which the order of two options changes.
+    """A break-even value, at which the order of two options changes.
 
     Args:
-        name: the number of B; factor: its value there over its value in the file; written: the number there, with its unit.
+        name: input of B.
+        factor: break-even value over the value in the file.
+        written: break-even value with unit.
     """
 
     name: str
@@ -46,12 +49,12 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """Prices of two options, and the price of B at which both cost the same for the same work.
+    """The prices of two options, and the break-even price of B, at which the same work costs the same on both.
 
     Args:
         way: "purchase" or "on_demand".
-        prices: both machines, USD or USD a second.
-        factor: price of B there over its price.
+        prices: prices of both machines (USD or USD/s).
+        factor: break-even price of B over its price.
     """
 
     way: str
@@ -65,15 +68,23 @@ class Sensitivity(Drawn):
 
     Args:
         titles: workload and machine of each option.
-        measure: the number; values: of each option.
-        answer: the value, or how many times as good B is as A.
-        half: half width of its 90 % interval, as a logarithm; None where nothing says how sure it is.
-        ends: of that interval, which may lie unlike far from the answer; it alone where there is none.
-        bars: numbers and errors that move the answer, the longest first.
-        doubts: errors of the answer, the largest first; empty where it has no interval.
-        wrong: probability that the option that looks better is not; None with one option.
-        idle: numbers that move nothing; runs: simulations.
-        settings: paths and values of `set` in each option.
+        measure: measure.
+        values: measure of each option.
+        answer: the measure, or the factor by which B is better than A.
+        half: half width of its 90 % interval, as a logarithm; None if unknown.
+        ends: ends of the interval, which may be asymmetric; the answer itself without an interval.
+        is_outside: whether an option is extrapolated beyond all measurements.
+        bars: inputs and errors with an effect, longest first.
+        doubts: sources of uncertainty, largest first; empty without an interval.
+        wrong: probability that the apparently better option is worse; None with one option.
+        breaks: break-even values.
+        unbroken: inputs without a break-even value.
+        worth: break-even prices.
+        unpriced: machines without a price.
+        idle: number of inputs without effect.
+        runs: number of simulations.
+        warnings: warnings of the runs.
+        settings: (path, value) of each setting, by option.
     """
 
     titles: tuple[tuple[str, str], ...]
@@ -104,24 +115,24 @@ class Sensitivity(Drawn):
 
     @cached_property
     def over(self) -> Ratio | None:
-        """The answer of a choice with its range."""
+        """The ratio of two options with its interval; None with one option or without an interval."""
         return Ratio(self.answer, self.half, self.is_outside) if self.is_choice and self.half is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: sensitivity/1`."""
+        """Return the document `hwsim: sensitivity/1`."""
         from hwsim.sensitivities.say import as_dict
 
         return as_dict(self)
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The tornado."""
+        """Render the tornado."""
         from hwsim.sensitivities.say import drawn
         from hwsim.views.bars import draw
 
         return draw.render(drawn(self), suffix)
 
     def text(self, *, verbose: bool = False) -> str:
-        """What to measure first, then the tornado; verbose: every input that moves the answer."""
+        """Return the measurements that narrow the interval, and the tornado; verbose: all inputs with an effect."""
         from hwsim.sensitivities.say import text
 
         return text(self, verbose=verbose)

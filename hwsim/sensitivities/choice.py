@@ -1,9 +1,9 @@
-"""A choice between two options whose ratio is unsure: how probably it is wrong, what a measurement would change, and break-even.
+"""The choice between two options with an uncertain ratio: probability of a wrong choice, value of a measurement, break-even.
 
-    now           ln(ratio) is normal around its value d with the standard deviation s = half / 1.645
-                  the choice is wrong with the probability Phi(-|d| / s)
-    one error,    with the share p of s^2, becomes known: the choice follows its new middle M, normal around d with s sqrt(p);
-    measured      it is then wrong with the mean, over M, of Phi(-|M| / (s sqrt(1 - p)))
+    now               ln(ratio) is normally distributed around its value d, with standard deviation s = half / 1.645;
+                      the choice is wrong with probability Phi(-|d| / s)
+    with one error    of share p of s^2: the choice follows the new centre M, which is normal around d with s sqrt(p);
+    measured          it is wrong with the mean, over M, of Phi(-|M| / (s sqrt(1 - p)))
 
 **Source**: pre-posterior analysis, Raiffa and Schlaifer, "Applied statistical decision theory", 1961, quoted from memory.
 """
@@ -16,17 +16,18 @@ from typing import Final
 
 from hwsim.results.interval import LEVEL, NORMAL
 
-SLICES: Final = 400  # of the integral over the middle
-FAR: Final = 6.0  # standard deviations to which it goes
-SCAN: Final = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0)  # factors at which a change of the order is looked for
-CLOSE: Final = 1e-3  # of a factor
+SLICES: Final = 400  # steps of the integral over M
+FAR: Final = 6.0  # limits of the integral (standard deviations)
+SCAN: Final = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0)  # factors at which the order is evaluated
+CLOSE: Final = 1e-3  # precision of a factor
 
 
 def wrong_now(value: float, half: float) -> float:
-    """Probability that the option that looks better is not.
+    """Return the probability that the apparently better option is worse.
 
     Args:
-        value: ratio of the two; half: half width of its 90 % interval, as a logarithm.
+        value: ratio of the options.
+        half: half width of its 90 % interval, as a logarithm.
 
     >>> round(wrong_now(1.0, 0.1), 3), wrong_now(1.2, 0.0), round(wrong_now(math.exp(0.1), 0.1), 3)
     (0.5, 0.0, 0.05)
@@ -37,7 +38,7 @@ def wrong_now(value: float, half: float) -> float:
 
 
 def wrong_after(value: float, half: float, share: float) -> float:
-    """The same, on average, once an error with this share of the variance is measured.
+    """Return the average probability of a wrong choice after an error with this share of the variance is measured.
 
     >>> round(wrong_after(1.0, 0.1, 1.0), 3), round(wrong_after(1.05, 0.1, 0.0), 4) == round(wrong_now(1.05, 0.1), 4)
     (0.0, True)
@@ -56,15 +57,15 @@ def wrong_after(value: float, half: float, share: float) -> float:
 
 
 def _phi(place: float) -> float:
-    """Normal distribution function."""
+    """Return the standard normal distribution function."""
     return 0.5 * math.erfc(-place / math.sqrt(2.0))
 
 
 def break_even(gain: Callable[[float], float | None]) -> float | None:
-    """The factor nearest to 1, from a quarter to four, at which a gain crosses 1; None if it does not.
+    """Return the factor nearest to 1, between 1/4 and 4, at which a gain crosses 1; None if there is none.
 
     Args:
-        gain: how many times as good one option is with a number times a factor; None where that is impossible.
+        gain: function that returns the ratio of the options with an input times a factor; None if not allowed.
 
     >>> round(break_even(lambda factor: 1.2 / factor), 3), break_even(lambda factor: 1.2)
     (1.2, None)
@@ -72,7 +73,7 @@ def break_even(gain: Callable[[float], float | None]) -> float | None:
     start = gain(1.0)
     if start is None or start <= 0 or start == 1.0:
         return 1.0 if start == 1.0 else None
-    inside = [1.0, 1.0]  # of rising and of falling factors: the last one at which the order is as it was
+    inside = [1.0, 1.0]  # last factors with the original order, rising and falling
     is_open = [True, True]
     for step in SCAN:
         for at, factor in enumerate((step, 1 / step)):

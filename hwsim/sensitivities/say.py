@@ -20,17 +20,17 @@ from hwsim.views.kit.table import Column, aligned, continued, room
 
 ROWS: Final = 8  # of the tornado; -v: all
 DRAWN: Final = 12  # bars of the figure
-NAME: Final = 24  # letters of a name at least; a longer one goes on in the next line where there is no room
-SMALL: Final = 1e-3  # part of the answer that a bar moves it, below which it has no row
-FIRST: Final = 3  # errors that are proposed to be measured
-WORTH: Final = 0.02  # share of the variance below which nothing is gained
-HALF: Final = 6  # blocks of each side of the tornado
+NAME: Final = 24  # smallest width of the names (characters); longer names are wrapped
+SMALL: Final = 1e-3  # relative effect; smaller bars have no row
+FIRST: Final = 3  # number of proposed measurements
+WORTH: Final = 0.02  # share of the variance; smaller errors are not worth a measurement
+HALF: Final = 6  # blocks on each side of the tornado
 COVERED: Final = "* part of a model error above: measuring this input alone does not narrow the interval"
 WAYS: Final = {"purchase": "to buy", "on_demand": "to rent"}
 
 
 def text(answer: Sensitivity, *, verbose: bool = False) -> str:
-    """The sensitivity, ending with a newline; verbose: every input that moves the answer."""
+    """Return the analysis as text; verbose: all inputs with an effect."""
     return "\n".join(_lines(answer, verbose)) + "\n" + warned.text(answer.warnings)
 
 
@@ -57,7 +57,7 @@ def _lines(answer: Sensitivity, verbose: bool) -> Iterator[str]:
 
 
 def sentence(answer: Sensitivity) -> str:
-    """Which option is better, by which factor, and the probability that this is wrong."""
+    """Return which option is better, the factor, and the probability of a wrong choice."""
     better, worse, factor = ("B", "A", answer.answer) if answer.answer >= 1 else ("A", "B", 1 / answer.answer)
     ends = ""
     if answer.over is not None and answer.over.half > EXACT:
@@ -91,7 +91,7 @@ def _shown(answer: Sensitivity, value: float) -> str:
 
 
 def _tornado(answer: Sensitivity, verbose: bool) -> Iterator[str]:
-    """A row for each input: the answer at both ends of its range, and a bar on each side of the answer."""
+    """Yield the tornado: result at both ends of each input, and a bar on each side."""
     large = [bar for bar in answer.bars if bar.swing >= SMALL * answer.answer]
     bars = answer.bars if verbose else large[:ROWS]
     yield ""
@@ -117,7 +117,7 @@ def _tornado(answer: Sensitivity, verbose: bool) -> Iterator[str]:
 
 
 def _drawn(bar: Bar, farthest: float) -> str:
-    """A bar to the left and to the right of the answer."""
+    """Return a bar to the left and to the right of the answer."""
     low, high = (math.ceil(HALF * part / farthest - 0.5) for part in (bar.answer - bar.low, bar.high - bar.answer))
     return f"{'█' * low:>{HALF}}|{'█' * high:<{HALF}}"
 
@@ -127,7 +127,7 @@ def _end(answer: Sensitivity, bar: Bar, end: str) -> str:
 
 
 def _first(answer: Sensitivity) -> Iterator[str]:
-    """Errors worth measuring, and the interval that remains once they are measured."""
+    """Yield the table of proposed measurements, with the interval that remains after each."""
     shown = [doubt for doubt in answer.doubts if doubt.share >= WORTH][:FIRST]
     if not shown or answer.half is None or answer.half < EXACT:
         return
@@ -143,12 +143,12 @@ def _first(answer: Sensitivity) -> Iterator[str]:
 
 
 def _around(answer: Sensitivity, part: float = 1.0) -> str:
-    """The ends of the interval with this part of its half width, as changes of the answer."""
+    """Return the ends of the interval, scaled by a part of its half width, as relative changes."""
     return sides(*((end / answer.answer) ** part for end in answer.ends))
 
 
 def _order(answer: Sensitivity) -> Iterator[str]:
-    """Values and prices at which the order of the options changes."""
+    """Yield values and prices at which the order of the options changes."""
     if not answer.is_choice:
         return
     lines = [
@@ -169,7 +169,7 @@ def _order(answer: Sensitivity) -> Iterator[str]:
 
 
 def _off(factor: float) -> str:
-    """A factor as a change.
+    """Return a factor as a relative change.
 
     >>> _off(1.2), _off(0.75)
     ('20 % higher', '25 % lower')
@@ -191,7 +191,7 @@ def _priced(answer: Sensitivity, worth: Worth) -> str:
 
 
 def as_dict(answer: Sensitivity) -> dict[str, Any]:
-    """The document."""
+    """Return the JSON document."""
     return {
         "hwsim": "sensitivity/1",
         "options": [
@@ -235,7 +235,7 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
 
 
 def drawn(answer: Sensitivity) -> draw.Bars:
-    """The bars of the figure."""
+    """Return the bars of the figure."""
     runs = [about(*title, changes) for title, changes in zip(answer.titles, answer.settings, strict=True)]
     below = "\n".join(f"{letter}: {run}" for letter, run in zip("AB", runs, strict=True)) if answer.is_choice else runs[0]
     bars = tuple(draw.Bar(f"{bar.name}  {bar.range}", bar.at_low, bar.at_high) for bar in answer.bars[:DRAWN])

@@ -1,8 +1,8 @@
-"""Uncertain inputs of a machine and a workload: each with its 90 % range and the `--set` that moves it to either end.
+"""Uncertain inputs of a machine and a workload, each with its 90 % range and the settings for both ends.
 
-The range is the number's own `spread:`, the spread of its class, or that of the kind of its source (`errors.yaml`). Counts, sizes
-and names are certain. Constants of models (curves of kernels, caches and collectives) are correlated, so they have no ranges of
-their own: their models have errors.
+The range follows from the `spread:` of the number, or from the spread of its class or of its kind of source (`errors.yaml`).
+Counts, sizes and names are certain. Model constants (curves of kernels, caches and collectives) are correlated, so they are not
+varied: the errors of their models are used.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from hwsim.spec import Mistakes, Tree, origin_of, resolve
 from hwsim.spec.numbers import doubted
 from hwsim.views.explain.numbers import Number, Parts, written
 
-MODELS: Final = re.compile(  # keys of the constants of models
+MODELS: Final = re.compile(  # keys of model constants
     r"(matmul|attention|experts|kernels|occupancy|sustained|reductions|convolutions|collectives)(\.|$)"
     r"|.*(ramp|chase|sharpness)(\.|$)"
 )
-NO_TIME: Final = re.compile(r"(power|price|supply|lanes|links|ports|nvlinks)(\.|$)")  # no unsure number of a time
+NO_TIME: Final = re.compile(r"(power|price|supply|lanes|links|ports|nvlinks)(\.|$)")  # keys without effect on the time
 OWN: Final = "its own spread"
 SIZES: Final = frozenset({"B", "W", "USD", "J"})
 
@@ -38,11 +38,11 @@ class Term:
     """An uncertain input.
 
     Args:
-        name: as the waterfall names it: `gpu.memory.bandwidth`, `link slots.bandwidth`.
-        number: the number in its file, with the path for `--set`.
+        name: name, as in the waterfall: `gpu.memory.bandwidth`, `link slots.bandwidth`.
+        number: number in its file, with the path for `--set`.
         sigma: standard deviation of ln(number).
-        source: where it is from, in a few words.
-        options: places of the options that have it: 0 is A, 1 is B.
+        source: source, as a short text.
+        options: options that have it (0: A, 1: B).
     """
 
     name: str
@@ -53,7 +53,7 @@ class Term:
 
     @property
     def place(self) -> tuple[str, float, str, float]:
-        """What makes it the same number in two options: where it stands, and what stands there."""
+        """Key by which inputs of two options are identified: path, value, source and spread."""
         return self.number.path, self.number.value, self.source, self.sigma
 
     @property
@@ -62,29 +62,29 @@ class Term:
         return NORMAL[LEVEL] * self.sigma
 
     def times(self, factor: float) -> tuple[str, str]:
-        """The `--set` of the number times a factor."""
+        """Return the setting (path, value) of the number times a factor."""
         return self.number.path, self.number.times(factor)
 
     @property
     def factors(self) -> tuple[float, float]:
-        """Its ends over its value; a share of no more than 100 % stays so."""
+        """Ends of the range over the value; shares are limited to 100 %."""
         above = math.exp(self.half)
         is_share = self.number.written.rstrip().endswith("%") and self.number.value <= 1
         return math.exp(-self.half), min(above, 1 / self.number.value) if is_share else above
 
     @property
     def low(self) -> tuple[str, str]:
-        """The `--set` of its lower end."""
+        """Setting of the lower end."""
         return self.times(self.factors[0])
 
     @property
     def high(self) -> tuple[str, str]:
-        """The `--set` of its upper end."""
+        """Setting of the upper end."""
         return self.times(self.factors[1])
 
     @property
     def range(self) -> str:
-        """Its range in the unit of the file: `1210–1990 GB/s`."""
+        """Range in the unit of the file: `1210–1990 GB/s`."""
         low, high = (self.number.times(factor).partition(" ") for factor in self.factors)
         if not low[1]:
             return "–".join(format_quantity(self.number.value * factor, self.number.unit) for factor in self.factors)
@@ -92,7 +92,7 @@ class Term:
 
 
 def short(number: float) -> str:
-    """Three digits, or all before the point.
+    """Return a number with three digits, or all digits before the point.
 
     >>> short(1.23456), short(1213.7), short(2.9436e7), short(0.00012)
     ('1.23', '1214', '29,400,000', '0.00012')
@@ -101,10 +101,10 @@ def short(number: float) -> str:
 
 
 def joined(options: Sequence[Sequence[Term]]) -> tuple[Term, ...]:
-    """The numbers of all options, each once, with the options that have it.
+    """Return the inputs of all options, each once, with the options that have it.
 
-    The number of one option of two begins with its letter, `A cpu.clock`; a name that several numbers have ends with the place of
-    each, `link slots.bandwidth (links.3)`.
+    If only one of two options has an input, its name starts with the letter of the option (`A cpu.clock`). Ambiguous names end
+    with the place of the number (`link slots.bandwidth (links.3)`).
     """
     places = [{term.place: term for term in terms} for terms in options]
     found = []
@@ -112,8 +112,8 @@ def joined(options: Sequence[Sequence[Term]]) -> tuple[Term, ...]:
         have = tuple(number for number, terms in enumerate(places) if place in terms)
         letter = "" if len(have) == len(places) else f"{'AB'[have[0]]} "
         found.append(replace(term, name=f"{letter}{term.name}", options=have))
-    many = Counter(term.name for term in found)
-    named = [term if many[term.name] == 1 else replace(term, name=f"{term.name} ({_stands(term.number)})") for term in found]
+    counts = Counter(term.name for term in found)
+    named = [term if counts[term.name] == 1 else replace(term, name=f"{term.name} ({_stands(term.number)})") for term in found]
     return tuple(sorted(named, key=lambda term: term.name))
 
 
@@ -122,10 +122,10 @@ def _stands(number: Number) -> str:
 
 
 def terms_of(machine: Tree, workload: Tree) -> tuple[Term, ...]:
-    """The unsure numbers of a machine and of a workload, by path.
+    """Return the uncertain inputs of a machine and a workload, by path.
 
     Raises:
-        SpecError: the machine has mistakes.
+        SpecError: the machine file has errors.
     """
     mistakes = Mistakes()
     completed = completed_file(resolve(machine, mistakes))
@@ -153,7 +153,7 @@ def _is_count(number: Number) -> bool:
 
 
 def _stated(workload: Tree) -> Iterator[Term]:
-    """Numbers of a workload with a spread of their own: `{value: 15 ms, spread: 20 %}`."""
+    """Yield the numbers of a workload with a `spread:`, such as `{value: 15 ms, spread: 20 %}`."""
     for path, node in doubted(workload):
         value, origin = node.get("value") or node, origin_of(node)
         quantity = value.quantity

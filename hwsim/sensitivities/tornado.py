@@ -23,13 +23,15 @@ class Bar:
     """The result at both ends of the range of an input or of a model error.
 
     Args:
-        name: the number, or the error of a model.
-        at_low, at_high: answers at its lower and its upper end.
-        answer: the answer itself, which lies between them.
-        range: the ends in words; source: where the range is from.
-        term: the number; None for an error of a model.
-        is_counted: whether the interval of the answer has this error as its own; else it is in the error of a model.
-        refused: an end that the files do not allow: "low", "high" or "".
+        name: name of the input or of the model error.
+        at_low: result at the lower end.
+        at_high: result at the upper end.
+        answer: result with the value itself.
+        range: range, as text.
+        source: source of the range.
+        term: input; None for a model error.
+        is_counted: whether the interval includes this error separately; else it is part of a model error.
+        refused: end that the files do not allow ("low" or "high"); "" if both are allowed.
     """
 
     name: str
@@ -44,32 +46,35 @@ class Bar:
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """What is set for both ends; empty for an error of a model."""
+        """Settings of both ends; empty for a model error."""
         return () if self.term is None else (self.term.low, self.term.high)
 
     @property
     def low(self) -> float:
-        """The lowest answer, which may be the answer itself."""
+        """Lowest result."""
         return min(self.at_low, self.at_high, self.answer)
 
     @property
     def high(self) -> float:
-        """The highest answer."""
+        """Highest result."""
         return max(self.at_low, self.at_high, self.answer)
 
     @property
     def swing(self) -> float:
-        """From the lowest to the highest."""
+        """Highest minus lowest result."""
         return self.high - self.low
 
 
 def tornado(
     answer: float, terms: Sequence[Term], evaluate: Evaluate, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Bar, ...]:
-    """Return a bar for each input that changes the result, the longest first.
+    """Return a bar for each input that changes the result, longest first.
 
     Args:
-        evaluate: the answer with some numbers at their lower or upper ends; None where the files do not allow them.
+        answer: result with all inputs at their values.
+        terms: inputs.
+        evaluate: function that returns the result with some inputs at one end, or None if the files do not allow it.
+        progress: function that is called with (inputs done, total).
     """
     bars: list[Bar] = []
     done = 0
@@ -83,7 +88,7 @@ def tornado(
 
 
 def ordered(bars: Sequence[Bar]) -> tuple[Bar, ...]:
-    """Bars by their swing, those within the errors of models last."""
+    """Sort bars by swing; those that are part of model errors come last."""
     return tuple(sorted(bars, key=lambda bar: (not bar.is_counted, -bar.swing, bar.name)))
 
 

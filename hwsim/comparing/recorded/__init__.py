@@ -1,1 +1,1 @@
-"""Runs against recordings of the real ones: places of the time in both, by cause, by GPU and by op."""
+"""Comparison of simulated runs with recorded ones, or of two recorded runs: time by cause, by GPU and by op."""

@@ -1,6 +1,6 @@
-"""A recording against a run, or against another recording: places of the time, GPUs, kinds of work and ops of both.
+"""Compare a recording with a run or another recording: time by category, GPU, kind of work and op.
 
-The figure shows both runs as lanes over one axis of time: of each the GPUs' kernels and transfers, and the hosts.
+The figure shows the kernels and transfers of the GPUs and the host threads of both runs over one time axis.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hwsim.ticks import FEMTO
 from hwsim.views.kit.shown import Drawn
 from hwsim.views.lanes.draw import Bars, Lane, Lanes
 
-STATED: Final = 0.8  # part of the critical path of times that a file states, from which on an interval says nothing of the run
+STATED: Final = 0.8  # share of the critical path with stated times, from which on a run has no interval
 NOTHING: Final = OpTime("", "", 0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A place of the time in both, in fs of a step; None where nothing of the kind is known."""
+    """The time of a category in both runs, per step (fs)."""
 
     where: Where
     first: float
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Ops of one name, or of one kind of work, in both: per GPU and step; None where a run has none of them."""
+    """The ops of one name or one kind of work in both runs, per GPU and step; None if a run has none."""
 
     name: str
     first: OpTime | None
@@ -46,17 +46,17 @@ class Pair:
 
     @property
     def apart_s(self) -> float:
-        """Seconds of the second less seconds of the first."""
+        """Second minus first (s)."""
         return (self.second or NOTHING).total_s - (self.first or NOTHING).total_s
 
     @property
     def longest_s(self) -> float:
-        """Seconds of that which takes longer."""
+        """The longer of both times (s)."""
         return max((self.first or NOTHING).total_s, (self.second or NOTHING).total_s)
 
     @property
     def error(self) -> float | None:
-        """(second - first) / first; None where one of them has nothing."""
+        """(second - first) / first; None if one of them is missing."""
         if self.first is None or self.second is None or self.first.total_s <= 0:
             return None
         return self.second.total_s / self.first.total_s - 1.0
@@ -64,7 +64,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class AgainstTrace(Drawn):
-    """Two runs: the first recorded, the second simulated or recorded as well."""
+    """A comparison of a recorded run with a simulated or recorded one."""
 
     first: Played
     second: Played
@@ -77,33 +77,33 @@ class AgainstTrace(Drawn):
 
     @property
     def error(self) -> float:
-        """(second - first) / first, of the time of a step."""
+        """(second - first) / first of the step time."""
         return self.second.step_s / self.first.step_s - 1.0 if self.first.step_s > 0 else 0.0
 
     @property
     def is_stated(self) -> bool:
-        """Whether most of the simulated run's critical path are times that its file states."""
+        """Whether most of the critical path of the simulated run has stated times."""
         return self.second.interval is not None and self.second.interval.stated >= STATED
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether the recorded time lies inside the interval of the simulated one; None where it has none, or states most."""
+        """Whether the recorded time is inside the interval of the simulated run; None if it has no useful interval."""
         sure = self.second.interval
         return None if sure is None or self.is_stated else sure.low <= self.first.step_s * self.second.steps <= sure.high
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
-        """Warnings of both."""
+        """Warnings of both runs."""
         return different(self.first.warnings, self.second.warnings)
 
     @cached_property
     def causes(self) -> tuple[Row, ...]:
-        """Places along the critical paths; each column adds up to the time of a step."""
+        """Time by category on the critical paths; each column adds up to the step time."""
         return self._rows(self.first.path, self.second.path)
 
     @cached_property
     def of_gpu(self) -> tuple[Row, ...]:
-        """Places of the time of a GPU, the mean over all."""
+        """Time of a GPU by category, averaged over all GPUs."""
         return self._rows(self.first.mean, self.second.mean) if self.first.devices and self.second.devices else ()
 
     def _rows(self, first: Any, second: Any) -> tuple[Row, ...]:
@@ -112,30 +112,30 @@ class AgainstTrace(Drawn):
 
     @cached_property
     def families(self) -> tuple[Pair, ...]:
-        """Kinds of work, those that differ most first."""
+        """Kinds of work, largest difference first."""
         both = [_summed(_shared(side), lambda op: op.family) for side in (self.first, self.second)]
         return _paired(both[0], both[1])
 
     @cached_property
     def ops(self) -> tuple[Pair, ...]:
-        """Ops of one name in both, those that differ most first; the others follow by their time."""
+        """Ops that both runs have, largest difference first, then other ops by time."""
         pairs = _paired(*(_summed(_shared(side), lambda op: op.name) for side in (self.first, self.second)))
         return (*(pair for pair in pairs if pair.error is not None), *(pair for pair in pairs if pair.error is None))
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: compare-trace/1`."""
+        """Return the document `hwsim: compare-trace/1`."""
         from hwsim.comparing.recorded.say import as_dict
 
         return as_dict(self)
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """Both timelines one above the other."""
+        """Render both timelines, one above the other."""
         from hwsim.views.lanes import draw
 
         return draw.render(figure(self), suffix)
 
     def text(self, *, every: bool = False) -> str:
-        """Tables of causes, GPUs, kinds of work and ops; every: all ops."""
+        """Return tables of causes, GPUs, kinds of work and ops; every: all ops."""
         from hwsim.comparing.recorded.say import text
 
         return text(self, every=every)
@@ -145,7 +145,7 @@ class AgainstTrace(Drawn):
 
 
 def _shared(side: Played) -> list[OpTime]:
-    """Ops of a GPU and a step."""
+    """Return the ops of a run, per GPU and step."""
     many = side.gpus * side.steps
     return [OpTime(op.name, op.family, op.times / many, op.total_s / many, op.waited_s / many) for op in side.ops.values()]
 
@@ -167,18 +167,18 @@ def _paired(first: dict[str, OpTime], second: dict[str, OpTime]) -> tuple[Pair, 
 
 
 def against(first: Played, second: Played) -> AgainstTrace:
-    """A recording against a run or another recording; names of both are of the kind that the recording tells."""
+    """Compare a recording with a run or another recording; a run uses the kinds of work of the recording."""
     if second.how == "simulated":
         second = replace(second, known_families=first.known_families)
     return AgainstTrace(first, second)
 
 
-SHOWN: Final = 4  # GPUs of each run
+SHOWN: Final = 4  # number of GPUs shown of each run
 PLACES: Final = (Where.KERNELS, Where.TRANSFER, Where.WAITING, Where.HOST)
 
 
 def figure(both: AgainstTrace) -> Lanes:
-    """The figure as data."""
+    """Return the content of the figure."""
     rows = [row for word, side in zip(both.words, (both.first, both.second), strict=True) for row in _rows(word, side)]
     times = ", ".join(f"{word} {format_quantity(side.makespan_s, 's')}" for word, side in
                       zip(both.words, (both.first, both.second), strict=True))  # fmt: skip
@@ -191,10 +191,10 @@ def figure(both: AgainstTrace) -> Lanes:
 
 
 def _rows(word: str, side: Played) -> list[Lane]:
-    """Lanes of one run: of each GPU its kernels, and its transfers if it has any; and what the hosts do."""
+    """Return the lanes of one run: host, kernels and transfers of each GPU."""
     spans, rows = side.spans, list[Lane]()
     is_between = np.array([kind == "python" for _, kind in side.names], np.bool_)[spans.name]
-    hosts = [number for number, name in enumerate(side.device_names) if name not in {each.name for each in side.devices}]
+    hosts = [number for number, name in enumerate(side.device_names) if name not in {device.name for device in side.devices}]
     for device in side.devices[:SHOWN]:
         number = side.device_names.index(device.name)
         of_gpu = spans.device == number
@@ -213,11 +213,11 @@ def _rows(word: str, side: Played) -> list[Lane]:
 
 
 def _bars(side: Played, chosen: NDArray[np.bool_], where: Where) -> Bars:
-    """Bars of one colour: the ops themselves, or their waiting."""
+    """Return the bars of one category: the ops, or their waiting."""
     spans = side.spans
     begin, waited, end = spans.begin[chosen], spans.waited[chosen], spans.end[chosen]
     low, high = (begin, begin + waited) if where == Where.WAITING else (begin + waited, end)
     is_there = high > low
     order = np.argsort(low[is_there], kind="stable")
-    from_s, to_s = (each[is_there][order].astype(np.float64) / FEMTO for each in (low, high))
+    from_s, to_s = (times[is_there][order].astype(np.float64) / FEMTO for times in (low, high))
     return Bars(PLACES.index(where), from_s, to_s)

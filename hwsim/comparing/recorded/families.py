@@ -1,6 +1,6 @@
-"""Kinds of work of kernels and ops: a recording and a simulation meet in them where their names differ.
+"""Kinds of work of kernels and ops, by which recordings and simulations with different names can be compared.
 
-A kernel is of the kind of the operator that launched it, as far as its file has one; else its own name tells.
+The kind of a kernel is that of the operator that launched it; without one, it is inferred from the kernel name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_KIND: Final[Mapping[str, str]] = {
     "copy": COPIES,
     "set": COPIES,
 }
-_NAMES: Final = (  # the first that fits
+_NAMES: Final = (  # pattern -> kind; the first match counts
     (r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast_kernel", COLLECTIVES),
     (r"^mem(cpy|set)|^copy\b", COPIES),
     (r"flash|fmha|attention", "attention"),
@@ -47,7 +47,7 @@ _PATTERNS: Final = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern
 
 
 def of_name(name: str) -> str:
-    """The kind of work that a name tells.
+    """Return the kind of work, inferred from a name.
 
     >>> of_name("ampere_sgemm_128x64_nn"), of_name("ncclKernel_AllReduce_RING_LL"), of_name("Memcpy HtoD"), of_name("x")
     ('matrix products', 'collectives', 'copies', 'other')
@@ -56,18 +56,24 @@ def of_name(name: str) -> str:
 
 
 def of_op(name: str, kind: str) -> str:
-    """The kind of work of an op of a simulation, by its kind, else by its name."""
+    """Return the kind of work of a simulated op, by its kind, else by its name."""
     if kind in ("kernel", "collective"):
         return of_name(name) if kind == "kernel" else COLLECTIVES
     work = _OF_KIND.get(kind)
-    if work in (None, ELEMENTWISE):  # norms, pooling and sums of models are elementwise by their kernels
+    if work in (None, ELEMENTWISE):  # models have elementwise ops for norms, pooling and sums
         by_name = of_name(name if work is None else name.rpartition(".")[2])
         return by_name if by_name != OTHER else work or of_name(kind)
     return work
 
 
 def of_operator(name: str, work: str, kernel: str) -> str:
-    """The kind of work of a recorded kernel. work: kind of its operator, as the operator's name tells it."""
+    """Return the kind of work of a recorded kernel.
+
+    Args:
+        name: name of its operator; "" if unknown.
+        work: kind of work of its operator.
+        kernel: name of the kernel.
+    """
     by_kernel = of_name(kernel)
     if by_kernel in (COPIES, COLLECTIVES) or (work in _NOT_TOLD and not name):
         return by_kernel

@@ -1,7 +1,8 @@
-"""A run as it is compared with a recording: the places of its time along the critical path and on each GPU, and its ops.
+"""The time of a run by category, on the critical path and on each GPU, and its ops, for comparison with a recording.
 
-On a GPU, kernels come before transfers, and these before what waits inside them; the time in which nothing of it runs is
-divided by what its next op waited for: the host, a launch, another GPU. Both ways add up to the whole run exactly.
+If several categories overlap on a GPU, kernels have precedence over transfers, and transfers over waiting. Idle time is
+attributed to
+the cause for which the next op waits: host, launch or another GPU. Both breakdowns add up to the time of the run exactly.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from hwsim.spec import Warning
 from hwsim.ticks import FEMTO, LARGEST, TooLong, column, femtoseconds
 
 Spent = Mapping[Where, int]  # fs
-REPLAYED: Final = frozenset({"kernel", "copy", "set", "collective", "op", "call"})  # kinds of ops of replays
-_BUSY: Final = (Where.KERNELS, Where.TRANSFER, Where.WAITING)  # of a GPU, in order of precedence
+REPLAYED: Final = frozenset({"kernel", "copy", "set", "collective", "op", "call"})  # kinds of ops in replays
+_BUSY: Final = (Where.KERNELS, Where.TRANSFER, Where.WAITING)  # categories of a busy GPU, in order of precedence
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU (or the host of a run without any) and the places of its time, which add up to the run."""
+    """A GPU, or the host of a run without GPUs, and its time by category, which adds up to the run."""
 
     name: str
     spent: Spent
@@ -41,9 +42,16 @@ class Device:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Ops of the GPUs and hosts as columns in order of start, fs. place: `Where`; name, device: indices into tables.
+    """The ops of GPUs and hosts as columns, in order of start.
 
-    count: how many ops each stands for. waited: part at its start in which it waits for other ranks.
+    Args:
+        name: index of the name.
+        device: index of the device.
+        place: `Where`.
+        begin: start (fs).
+        end: end (fs).
+        waited: time at the start in which it waits for other ranks (fs).
+        count: number of ops that it represents.
     """
 
     name: Ints
@@ -57,7 +65,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """Ops of one name: how often, seconds of all without waiting, and seconds of waiting for other ranks."""
+    """The ops of one name: count, total time without waiting (s), and waiting for other ranks (s)."""
 
     name: str
     family: str
@@ -68,13 +76,22 @@ class OpTime:
 
 @dataclass(frozen=True)
 class Played:
-    """A recorded or a simulated run.
+    """A recorded or simulated run.
 
     Args:
-        how: "recorded" or "simulated". title: what it is. steps: of a training, that times are divided by.
-        path: places along the critical path. devices: GPUs in order; spans, names: what the figure draws.
-        known_families: kind of work of names, where more is known of it than the name.
-        notes: what had to be assumed. interval: of a simulated one.
+        how: "recorded" or "simulated".
+        title: description.
+        makespan_fs: time of the run (fs).
+        steps: number of training steps, by which times are divided.
+        path: time by category on the critical path (fs).
+        devices: GPUs, in order.
+        device_names: table of device names.
+        names: table of (name, kind) of ops.
+        spans: ops of GPUs and hosts.
+        known_families: known kinds of work, by op name.
+        notes: assumptions and omitted events.
+        interval: interval of a simulated run.
+        warnings: warnings of a simulated run.
     """
 
     how: Literal["recorded", "simulated"]
@@ -93,38 +110,38 @@ class Played:
 
     @property
     def makespan_s(self) -> float:
-        """Seconds."""
+        """Time of the run (s)."""
         return self.makespan_fs / FEMTO
 
     @property
     def step_s(self) -> float:
-        """Seconds of a step."""
+        """Time per step (s)."""
         return self.makespan_s / self.steps
 
     @cached_property
     def gpus(self) -> int:
-        """Number of GPUs, with those that a GPU of a folded run stands for."""
+        """Number of GPUs, including identical GPUs of a folded run."""
         spans = self.spans
         numbers = [self.device_names.index(device.name) for device in self.devices]
         return max(1, sum(int(spans.count[spans.device == number].max(initial=1)) for number in numbers))
 
     @cached_property
     def mean(self) -> Spent:
-        """Places of the time of a GPU, the mean over all; fs."""
-        many = max(1, len(self.devices))
-        return {where: sum(device.spent[where] for device in self.devices) // many for where in Where}  # integers
+        """Time of a GPU by category, averaged over all GPUs (fs)."""
+        count = max(1, len(self.devices))
+        return {where: sum(device.spent[where] for device in self.devices) // count for where in Where}  # integers
 
     @cached_property
     def ops(self) -> Mapping[str, OpTime]:
-        """Ops of the GPUs by name."""
+        """Ops of the GPUs, by name."""
         spans = self.spans
         chosen = np.flatnonzero(np.isin(spans.place, (Where.KERNELS, Where.TRANSFER)))
         name = spans.name[chosen]
         took = (spans.end - spans.begin - spans.waited)[chosen].astype(np.float64) / FEMTO * spans.count[chosen]
         waited = spans.waited[chosen].astype(np.float64) / FEMTO * spans.count[chosen]
-        many = len(self.names)
+        name_count = len(self.names)
         times, total, waits = (
-            np.bincount(name, weight, many) for weight in (spans.count[chosen].astype(np.float64), took, waited)
+            np.bincount(name, weight, name_count) for weight in (spans.count[chosen].astype(np.float64), took, waited)
         )
         rows: dict[str, OpTime] = {}
         for number in np.flatnonzero(times).tolist():
@@ -146,7 +163,11 @@ def of_timeline(
     works: Mapping[str, str],
     notes: tuple[str, ...],
 ) -> Played:
-    """The places and ops of a run. works: kinds of work of names."""
+    """Return the time by category and the ops of a run.
+
+    Args:
+        works: known kinds of work, by op name.
+    """
     timeline = result.timeline
     flat, labels = timeline.flat, timeline.flat.graph.labels
     gpus = gpus_of({label.device for label in labels}, result.devices)
@@ -166,7 +187,7 @@ def of_timeline(
     latency = column([*(femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])[flat.cost]
     begin = rows.begin.astype(np.int64).copy()  # fits
     is_kernel = place == Where.KERNELS
-    begin[is_kernel] = np.minimum(begin + latency, timeline.end)[is_kernel]  # its launch is no part of a kernel
+    begin[is_kernel] = np.minimum(begin + latency, timeline.end)[is_kernel]  # the launch latency is no part of a kernel
     begin, waited, entry = _arrivals(timeline, begin, rows.waiting.astype(np.int64))
     spans = Spans(
         name_of[flat.label[ops]], device_of[flat.label[ops]], place[ops], begin[ops], timeline.end[ops].astype(np.int64),  # fits
@@ -179,7 +200,7 @@ def of_timeline(
     for which, took in zip(index.reshape(-1).tolist(), (path.end - path.start).tolist(), strict=True):
         spent[where[which]] += took
     shared = np.array([label.kind in SHARED for label in labels] + [False], np.bool_)[flat.label]
-    seen = np.where(np.isin(place, _BUSY) & ~shared, Where.WAITING, place)  # by other GPUs
+    seen = np.where(np.isin(place, _BUSY) & ~shared, Where.WAITING, place)  # category of an op for other GPUs that wait for it
     idle = _Idle(timeline, latency, place, seen, last_predecessors(timeline))
     computing = _devices(spans, shown, entry[ops], idle, timeline.makespan_fs, gpus)
     return Played(
@@ -190,33 +211,33 @@ def of_timeline(
 
 
 def _called(label: Label) -> str:
-    """The name of an op: of a program without what the program does for it, of a replay as recorded."""
+    """Return the name of an op: the recorded one in a replay, else without the suffix of the program."""
     return label.name if label.kind in REPLAYED else label.name.partition(": ")[0] or label.kind
 
 
 def _devices(
     spans: Spans, names: tuple[str, ...], entry: Ints, idle: _Idle, makespan: int, gpus: frozenset[str]
 ) -> tuple[Device, ...]:
-    """GPUs that compute; of a run without any, hosts that do."""
+    """Return the GPUs that compute, or the hosts of a run without GPUs."""
     works = np.isin(spans.place, (Where.KERNELS, Where.TRANSFER))
     numbered = {name: number for number, name in enumerate(names)}
     return tuple(
         Device(name, _of_device(spans, number, entry, idle, makespan), name in gpus)
-        for name, number in sorted(numbered.items(), key=lambda each: natural(each[0]))
+        for name, number in sorted(numbered.items(), key=lambda row: natural(row[0]))
         if (name in gpus or not gpus) and bool((works & (spans.device == number)).any())
     )
 
 
 def _arrivals(timeline: Timeline, begin: Ints, waiting: Ints) -> tuple[Ints, Ints, Ints]:
-    """(begin, waiting, entry) of ops: collectives of a replay begin as their rank arrives, and wait until the last one does.
+    """Return (begin, waiting, entry) of ops; a collective of a replay begins at the arrival of its rank and waits for the last.
 
-    entry: the op that begins an op as its device sees it, its arrival if it has one.
+    `entry` is the first op of each op on its device: its arrival if it has one, else itself.
     """
     flat = timeline.flat
     labels = flat.graph.labels
     entry = np.arange(len(flat))
     arrives = np.array([label.kind == "arrive" for label in labels] + [False], np.bool_)[flat.label]
-    replayed = np.array([each.kind == "collective" for each in labels] + [False], np.bool_)[flat.label]
+    replayed = np.array([label.kind == "collective" for label in labels] + [False], np.bool_)[flat.label]
     queued = np.flatnonzero(flat.queue >= 0)
     queued = queued[np.argsort(flat.queue[queued], kind="stable")]
     came, then = queued[:-1], queued[1:]
@@ -231,7 +252,7 @@ def _arrivals(timeline: Timeline, begin: Ints, waiting: Ints) -> tuple[Ints, Int
 
 
 class _Idle:
-    """The ops that idle GPUs waited for."""
+    """The attribution of the idle time of GPUs."""
 
     def __init__(self, timeline: Timeline, latency: Ints, place: Ints, seen: Ints, before: Ints) -> None:
         self._start, self._end, self._latency = timeline.start.tolist(), timeline.end.tolist(), latency.tolist()
@@ -239,7 +260,7 @@ class _Idle:
         self.last = int(np.flatnonzero(timeline.end == timeline.makespan_fs)[0]) if len(timeline) else -1
 
     def divided(self, low: int, high: int, op: int, spent: dict[Where, int]) -> None:
-        """Add the time from low to high by what an op waited for, the op itself until high."""
+        """Attribute the idle time from low to high, before an op that starts at high, to the causes of its wait."""
         until = high
         while op >= 0 and until > low:
             begin = self._start[op]
@@ -258,7 +279,7 @@ class _Idle:
 
 
 def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle, makespan: int) -> Spent:
-    """The places of a device's time. entry: the op that begins each span."""
+    """Return the time of a device by category; entry: first op of each span."""
     mine = np.flatnonzero((spans.device == device) & np.isin(spans.place, (Where.KERNELS, Where.TRANSFER)))
     spent = dict.fromkeys(Where, 0)
     begin, end, waited = spans.begin[mine], spans.end[mine], spans.waited[mine]
@@ -268,10 +289,10 @@ def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle, makespan: in
         ((begin + waited)[~is_kernel], end[~is_kernel]),
         (begin[waited > 0], (begin + waited)[waited > 0]),
     ]
-    times = np.unique(np.concatenate([np.array([0, makespan], np.int64), *(each for part in parts for each in part)]))
+    times = np.unique(np.concatenate([np.array([0, makespan], np.int64), *(ends for part in parts for ends in part)]))
     lengths = np.diff(times)
     state = np.full(len(lengths), -1, np.int64)
-    for number in (2, 1, 0):  # the last one wins
+    for number in (2, 1, 0):  # later ones have precedence
         low, high = parts[number]
         inside = np.zeros(len(times), np.int64)
         np.add.at(inside, np.searchsorted(times, low), 1)

@@ -1,4 +1,4 @@
-"""A run against its recording as text and as JSON."""
+"""The comparison of a run with a recording as text and JSON."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from hwsim.comparing.recorded.played import OpTime, Played
 
 OPS: Final = 10
-GPUS: Final = 16  # rows of the table of GPUs
-NAME: Final = 44  # letters
-SOME: Final = 0.2  # part of the critical path of stated times from which on a range says that it leaves them out
+GPUS: Final = 16  # limit of rows in the table of GPUs
+NAME: Final = 44  # characters of a name
+SOME: Final = 0.2  # share of the critical path with stated times, from which on the interval mentions it
 NOTES: Final = 4
-MANY: Final = 9.95  # ops from which on their number is written whole
+MANY: Final = 9.95  # number of ops from which on it is rounded to a whole number
 
 
 def text(both: AgainstTrace, *, every: bool = False) -> str:
-    """The comparison, ending with a newline."""
+    """Return the comparison as text; every: all rows."""
     return "\n".join(_lines(both, every=every)) + "\n" + warned.text(both.warnings)
 
 
@@ -83,7 +83,7 @@ def _table(both: AgainstTrace, title: str, rows: Sequence[Row]) -> Iterator[str]
     yield from aligned([
         Column(title, [*(row.where.words for row in rows), "total"], right=False),
         Column(both.words[0], [_time(first) for first in firsts]),
-        Column(both.words[1], [_time(each) for each in seconds]),
+        Column(both.words[1], [_time(second) for second in seconds]),
         Column("difference", [signed_time(after - before) for before, after in zip(firsts, seconds, strict=True)]),
     ])  # fmt: skip
 
@@ -93,7 +93,7 @@ def _time(time_fs: float) -> str:
 
 
 def _gpus(both: AgainstTrace, *, every: bool) -> Iterator[str]:
-    """A row for each GPU of each run."""
+    """Yield the table of GPUs of both runs."""
     sides = (both.first, both.second)
     places = [row.where for row in both.of_gpu]
     rows: list[tuple[str, str, Any, int]] = []
@@ -131,7 +131,7 @@ def _part(pair: Pair) -> str:
 
 
 def _counts(pair: Pair) -> str:
-    """Executions of an op on a GPU in a step: a number, or two where the runs differ."""
+    """Return the executions of an op per GPU and step; both numbers if they differ."""
     first, second = _count(pair.first), _count(pair.second)
     return first if first == second else f"{first}, {second}"
 
@@ -147,7 +147,7 @@ def _seconds(op: OpTime | None) -> str:
 
 
 def _unmatched(both: AgainstTrace, *, every: bool) -> Iterator[str]:
-    """Ops that only one run has, with their share of its time."""
+    """Yield the ops that only one run has, with their share of its op time."""
     for word, at in ((both.words[0], 0), (both.words[1], 1)):
         ops = [op for pair in both.ops if pair.error is None and (op := (pair.first, pair.second)[at]) is not None]
         every_op = [op for pair in both.ops if (op := (pair.first, pair.second)[at]) is not None]
@@ -163,7 +163,7 @@ def _unmatched(both: AgainstTrace, *, every: bool) -> Iterator[str]:
 
 
 def as_dict(both: AgainstTrace) -> dict[str, Any]:
-    """The document; times are seconds of a step, and of ops seconds of a GPU and a step."""
+    """Return the JSON document, with times per step (s), and op times per GPU and step (s)."""
     return {
         "hwsim": "compare-trace/1",
         "first": _side(both.first),

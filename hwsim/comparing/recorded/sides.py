@@ -1,4 +1,4 @@
-"""The two sides: a recording, replayed exactly as it was, and a run that is simulated."""
+"""The two sides of the comparison: a recording, replayed exactly, and a simulated run."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from hwsim.importers.steps import count, steps
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 
-APART: Final = 0.02  # from which on the marks of steps and the run say different times
+APART: Final = 0.02  # relative difference between marked steps and the run, from which on it has a note
 CPU: Final = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}
-NOWHERE: Final = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU}}  # the graph has its own times
+NOWHERE: Final = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU}}  # the op graph has all times
 
 
 def of_recording(recording: Recording) -> Played:
-    """A recording as it was: every op ends when it did.
+    """Replay a recording exactly.
 
     Raises:
-        SpecError: there is nothing in it that runs, or it has no times.
+        SpecError: the recording has no ops or no times.
     """
     replay = explain(recording, "exact")
     files = ", ".join(rank.file for rank in recording.ranks[:3])
@@ -51,15 +51,20 @@ def of_recording(recording: Recording) -> Played:
 
 
 def of_run(run: Run, many: int = 1, title: str = "") -> Played:
-    """A simulated run. many: its steps; title: another than its files have."""
+    """Return the side of a simulated run.
+
+    Args:
+        many: number of steps.
+        title: description; default: names of workload and machine.
+    """
     return of_timeline(run, "simulated", title or f"{run.workload}, on {run.machine}", many, {}, ())
 
 
 def saved(path: Path) -> tuple[int, OpGraph]:
-    """The number of steps and the op graph of a file that `hwsim import` wrote.
+    """Return the number of steps and the op graph of a file of `hwsim import`.
 
     Raises:
-        SpecError: it is no such file.
+        SpecError: the file is not an import.
     """
     from hwsim.importers.saved import steps_in
 
@@ -67,7 +72,7 @@ def saved(path: Path) -> tuple[int, OpGraph]:
 
 
 def turns_of(run: Run, first: Played) -> int:
-    """Steps of a run as a recording counts them: of its training, else turns of its loop where the recording has marks."""
+    """Return the number of steps of a run: those of its training, else loop iterations if the recording has steps."""
     if len(trainings := run.simulated.flat.graph.trainings) == 1:
         return max(1, trainings[0].steps)
     turns = run.timeline.flat.iteration
@@ -78,19 +83,19 @@ def _title(recording: Recording) -> str:
     ranks = recording.ranks
     files = ranks[0].file.rpartition("/")[2] + (f" to {ranks[-1].file.rpartition('/')[2]}" if len(ranks) > 1 else "")
     world = max(rank.world for rank in ranks)
-    many = f"{len(ranks)} ranks" if len(ranks) > 1 else "1 rank"
+    rank_count = f"{len(ranks)} ranks" if len(ranks) > 1 else "1 rank"
     of_world = f" of {world}" if world > len(ranks) else ""
     gpus = ", ".join(dict.fromkeys(name for rank in ranks for _, name in rank.devices[:1] if name))
-    return f"{files}: {recording.format}, {many}{of_world}" + (f", {gpus}" if gpus else "")
+    return f"{files}: {recording.format}, {rank_count}{of_world}" + (f", {gpus}" if gpus else "")
 
 
 def _notes(recording: Recording) -> tuple[str, ...]:
-    left = [f"{each.count:,} x {each.name}: {each.why}" for each in recording.left]
+    left = [f"{left.count:,} x {left.name}: {left.why}" for left in recording.left]
     return (*recording.notes, *left)
 
 
 def _apart(recording: Recording, makespan: int) -> Iterator[str]:
-    """A line if steps take another time by their marks than by the run, which is more, or less, than its steps."""
+    """Yield a note if the marked steps and the run differ in time per step."""
     marked = steps(recording)
     if marked:
         mean = sum(step.end - step.start for step in marked) // len(marked)  # integers
@@ -101,7 +106,7 @@ def _apart(recording: Recording, makespan: int) -> Iterator[str]:
 
 
 def _families(replay: Replay) -> dict[str, str]:
-    """Kind of work of each kernel's name, as the operators that launched it have it; of several kinds the longest."""
+    """Return the kind of work of each kernel name, from the operators that launched it; the one with most time."""
     spent: dict[tuple[str, str], int] = {}
     for explained in replay.ranks:
         rank, linked = explained.rank, explained.linked

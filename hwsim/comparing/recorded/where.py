@@ -1,11 +1,11 @@
-"""Places of the time, alike for recorded and simulated runs.
+"""Categories of time for recorded and simulated runs.
 
-- kernels: a GPU computes; without GPUs, a CPU does.
-- transfer: copies, and collectives once their last rank has come.
-- waiting: for another rank, another GPU, or a server of a pool.
-- launch gaps: from a launch to the start of its op, and between ops of a stream.
-- host: calls, operators and Python on host threads; dispatch of a simulated program.
-- unexplained: delay that no rule finds a reason for.
+- kernels: computing on a GPU, or on a CPU in a run without GPUs.
+- transfer: copies, and collectives after the arrival of their last rank.
+- waiting: for another rank, another GPU, or a free server of a pool.
+- launch gaps: launch latency, and gaps between ops of a stream.
+- host: runtime calls, operators and Python on host threads; dispatch of a simulated program.
+- unexplained: delay that no rule explains.
 - not recorded: before the first and after the last slice of a rank.
 """
 
@@ -24,7 +24,7 @@ from hwsim.views.trace.slices import REPLAYED
 
 
 class Where(IntEnum):
-    """Places where time goes, in the order of tables."""
+    """Categories of time, in the order of tables."""
 
     KERNELS = 0
     TRANSFER = 1
@@ -36,7 +36,7 @@ class Where(IntEnum):
 
     @property
     def words(self) -> str:
-        """Its name in tables."""
+        """Name in tables and JSON."""
         return WORDS[self]
 
 
@@ -49,7 +49,7 @@ WORDS: Final[Mapping[Where, str]] = {
     Where.UNEXPLAINED: "unexplained",
     Where.OUTSIDE: "not recorded",
 }
-_OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of programs
+_OF_KIND: Final[Mapping[str, Where]] = {  # kind of op in replays and programs -> category
     "kernel": Where.KERNELS,
     "set": Where.KERNELS,
     "copy": Where.TRANSFER,
@@ -67,11 +67,11 @@ _OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of prog
     **dict.fromkeys((*AMONG, *COLLECTIVES), Where.TRANSFER),
 }
 _OF_IMPORTERS: Final = re.compile(r"(rank\d+\.)?gpu\d*")
-SHARED: Final = frozenset({*AMONG, *COLLECTIVES} - {REPLAYED})  # ops of several GPUs that stand on one
+SHARED: Final = frozenset({*AMONG, *COLLECTIVES} - {REPLAYED})  # kinds of ops of several GPUs that are attributed to one GPU
 
 
 def gpus_of(devices: Iterable[str], kinds: Mapping[str, str]) -> frozenset[str]:
-    """The GPUs among some devices: by their kinds, and those that no machine has by the names that importers give.
+    """Return the GPUs among some devices: by kind, or by the names of importers if the machine has no such device.
 
     >>> sorted(gpus_of(["rank3.gpu0", "rank3.host", "accel", "gpux"], {"accel": "gpu", "gpux": "cpu"}))
     ['accel', 'rank3.gpu0']
@@ -80,7 +80,7 @@ def gpus_of(devices: Iterable[str], kinds: Mapping[str, str]) -> frozenset[str]:
 
 
 def of_op(label: Label, gpus: frozenset[str]) -> Where:
-    """The place of the time in which an op runs.
+    """Return the category of the time in which an op runs.
 
     >>> [of_op(Label("x", kind, device), frozenset({"gpu0"})).words for kind, device in
     ...  (("kernel", "gpu0"), ("matmul", "gpu0"), ("matmul", "cpu"), ("allreduce", "gpu0"), ("gap", "gpu0"))]
@@ -92,7 +92,7 @@ def of_op(label: Label, gpus: frozenset[str]) -> Where:
 
 
 def of_cause(label: Label, cause: Cause, gpus: frozenset[str]) -> Where:
-    """The place of a piece of a critical path: an op that runs, or waits for a cause."""
+    """Return the category of a segment of a critical path, in which an op runs or waits for a cause."""
     if cause.kind in ("wait", "pool"):
         return Where.WAITING
     if cause.kind in ("dispatch", "return"):
