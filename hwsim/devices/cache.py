@@ -91,8 +91,8 @@ class Caches:
     overlap: bool = field("true: levels transfer concurrently (AMD Zen); false: one after another (Intel)", default=False)
     write_allocate: bool = field("whether a cache line is read before it is written", default=True)
     in_flight: float = field("number of cache misses that one core keeps in flight in random access", default=10.0, minimum=1.0)
-    paired: float | None = field("chains of dependent accesses that progress at once if a core follows two; both if omitted",
-                                 default=None, minimum=1.0, maximum=2.0)  # fmt: skip
+    paired: float | None = field("number of chains (1 to 2) that progress at once if a core follows two dependent chains; both "
+                                 "if omitted", default=None, minimum=1.0, maximum=2.0)  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
         """Yield (key, message, hint) for each invalid combination of keys."""

@@ -229,8 +229,8 @@ class Coherence:
     across: Seconds | None = field("one-way latency between clusters of a socket (default: `cluster`)",
                                    default=None, exclusive_minimum=0.0)  # fmt: skip
     sockets: Seconds | None = field("one-way latency between sockets (default: `across`)", default=None, exclusive_minimum=0.0)
-    threads: Seconds | None = field("one-way latency between hardware threads of a core", default=None, exclusive_minimum=0.0,
-                                    record="increments use one thread per core")  # fmt: skip
+    threads: Seconds | None = field("one-way latency between hardware threads of a core",
+                                    default=None, exclusive_minimum=0.0, record="increments use one thread per core")  # fmt: skip
     spread: float = field("standard deviation over mean of the latencies of equally distant pairs",
                           default=0.0, minimum=0.0, maximum=0.5, record="times use the average pair")  # fmt: skip
 

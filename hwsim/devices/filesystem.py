@@ -68,7 +68,7 @@ class Filesystem(Storage):
             latency, slow = self.write_latency, "write_latency"
         start = latency if accesses.access == "sequential" else 0.0
         waits, depth = accesses.waits, accesses.at_once(self.queue)
-        stream_rate = min(each for each in (rate, self.client, self.stream and self.stream * self.stripes) if each)
+        stream_rate = min(limit for limit in (rate, self.client, self.stream and self.stream * self.stripes) if limit)
         key = "bandwidth" if stream_rate == rate else "client" if stream_rate == self.client else "stream"
         source = f"{key}: " + source_of(self.sources, key) + (f", {self.stripes} stripes" if key == "stream" else "")
         terms: tuple[Input, ...] = (

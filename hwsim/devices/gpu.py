@@ -110,7 +110,7 @@ class Gpu(Device):
     vector: Mapping[str, FlopPerSecond] = field("peak FLOP/s outside the matrix units, where it differs from `flop`",
                                                 default_factory=dict, exclusive_minimum=0.0)  # fmt: skip
     efficiency: Efficiency = field("achieved share of the peaks", default_factory=Efficiency)
-    launch: Seconds | Launch = field("kernel launch latency: gap between two kernels of a stream", default=0.0)
+    launch: Seconds | Launch = field("kernel launch latency: gap between consecutive kernels of a stream", default=0.0)
     sms: int | None = field("number of streaming multiprocessors (SMs) or compute units", default=None, minimum=1)
     clock: Hertz | None = field("boost clock", default=None, exclusive_minimum=0.0)
     matmul: Mapping[str, Tiling] = field("tiles and waves of matmuls by number format (default: peak x efficiency)",

@@ -116,7 +116,8 @@ def missing(parts: Hierarchy, working_set: float | None) -> float:
     """Return the share of random reads in a working set that misses all caches."""
     if working_set is None:
         return 1.0
-    return 1.0 - max((each.chase.hits(working_set, each.size) for each in (parts.l1, parts.l2) if each is not None), default=0.0)
+    caches = (cache for cache in (parts.l1, parts.l2) if cache is not None)
+    return 1.0 - max((cache.chase.hits(working_set, cache.size) for cache in caches), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,8 @@ class Level1:
     bandwidth: BytesPerSecond | None = field("bandwidth of the L1 cache of one SM; if omitted, streams do not use it",
                                              default=None, exclusive_minimum=0.0, record=NO_OP)  # fmt: skip
     latency: Seconds = field("latency of a read that hits the L1 cache", default=0.0)
-    ramp: Ramp = field("cache hit rate over the working set of streams", default_factory=Ramp, record=NO_OP)
-    chase: Ramp = field("cache hit rate over the working set of dependent reads (pointer chasing)", default_factory=Ramp)
+    ramp: Ramp = field("hit rate of streams as a function of the working set", default_factory=Ramp, record=NO_OP)
+    chase: Ramp = field("hit rate of dependent reads (pointer chasing) as a function of the working set", default_factory=Ramp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Together:
 
     near: BytesPerSecond = field("total bandwidth to all SMs of lines in the cache partition near each SM", exclusive_minimum=0.0)
     far: BytesPerSecond = field("total bandwidth to all SMs of lines from elsewhere", exclusive_minimum=0.0)
-    ramp: Ramp = field("hit rate of the near partition over the working set", default_factory=Ramp)
+    ramp: Ramp = field("hit rate of the near partition as a function of the working set", default_factory=Ramp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +118,15 @@ class Level2:
     bandwidth: BytesPerSecond | None = field("total bandwidth to all SMs; if omitted, streams do not use the L2 cache",
                                              default=None, exclusive_minimum=0.0)  # fmt: skip
     sustained: Sustained = field("sustained share of the L2 bandwidth", default_factory=Sustained)
-    ramp: Ramp = field("cache hit rate over the working set of streams", default_factory=Ramp)
+    ramp: Ramp = field("hit rate of streams as a function of the working set", default_factory=Ramp)
     together: Together | None = field("bandwidth of reads of the same lines by all SMs (default: as separate lines)",
                                       default=None, record=NO_OP)  # fmt: skip
     latency: Seconds = field("latency of a read that hits (the near partition, if there are two)", default=0.0)
-    chase: Ramp = field("cache hit rate over the working set of dependent reads (pointer chasing)", default_factory=Ramp)
+    chase: Ramp = field("hit rate of dependent reads (pointer chasing) as a function of the working set", default_factory=Ramp)
     near: Bytes | None = field("capacity of the partition near an SM; all of the cache if omitted",
                                default=None, exclusive_minimum=0.0)  # fmt: skip
-    near_chase: Ramp = field("as `chase`, for the near partition", default_factory=Ramp)
+    near_chase: Ramp = field("hit rate of dependent reads in the near partition as a function of the working set",
+                             default_factory=Ramp)  # fmt: skip
     far: Seconds = field("latency of a read that hits the far partition; 0: `latency`", default=0.0)
     miss: Seconds = field("latency of a read from memory; 0: `latency` of the memory", default=0.0)
 
@@ -161,8 +162,8 @@ class Occupancy:
 class Launch:
     """The time to start a kernel, by the way it is launched."""
 
-    stream: Seconds = field("gap between two kernels of a stream", default=0.0)
-    graph: Seconds | None = field("gap between two kernels of a CUDA graph; `stream` if omitted", default=None)
+    stream: Seconds = field("gap between consecutive kernels of a stream", default=0.0)
+    graph: Seconds | None = field("gap between consecutive kernels of a CUDA graph; `stream` if omitted", default=None)
     host: Seconds | None = field("launch and completion time of a kernel that the host waits for; `stream` if omitted",
                                  default=None)  # fmt: skip
 
