@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,8 +9,8 @@ from hwsim.formats import format_quantity, precise
 from hwsim.spec import did_you_mean
 from hwsim.views.explain.derivation import put_in, seconds
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import WIDTH
-from hwsim.views.kit.table import Column, aligned, continued, room, table
+from hwsim.views.kit.lines import WIDTH, wrapped
+from hwsim.views.kit.table import Column, aligned, continued, room
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import KEYS, Latencies, Missing, Row, Table
 
@@ -43,7 +42,8 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
             columns = list(map(Column, names, zip(*cells, strict=True), (False, True, True, True, False)))
             lines += ["", *aligned(continued(columns, 4, room(columns[:4], 4)))]
         if every and (reasons := [(row.probe.name, row.reason) for row in missing if row.probe.table == kind]):
-            lines += ["", f"  not available: {title}", *table(reasons, f"<{widest} <")]
+            columns = list(map(Column, (" " * widest, ""), zip(*reasons, strict=True), (False, False)))
+            lines += ["", f"  not available: {title}", *aligned(continued(columns, 1, WIDTH - widest - 4))[1:]]
     if not rows:
         lines += ["", "  none: no part has the necessary numbers (--all lists them)"]
     elif missing and not every:
@@ -51,7 +51,7 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
     if any(row.uses_text and row.text_s is not None for row in rows):
         lines += ["", "  * not a prediction: a number of this row is taken from the text or fitted to it"]
     keys = ", ".join(row.key for row in rows)
-    lines += ["", *_wrapped(f"  d2l: Dive into Deep Learning, section 13.4.  --explain ROW shows a derivation: {keys}")]
+    lines += ["", *wrapped(f"d2l: Dive into Deep Learning, section 13.4.  --explain ROW shows a derivation: {keys}", 2, deeper=6)]
     return "\n".join(lines) + "\n"
 
 
@@ -88,19 +88,13 @@ def _derivation(row: Row | Missing) -> list[str]:
             continue
         if len(term.inputs) == 1:  # a single input has no formula
             name, value, source = term.inputs[0]
-            lines += _wrapped(f"    {term.label}: {name} = {value}   ({source!s})")
+            lines += wrapped(f"{term.label}: {name} = {value}   ({source!s})", 4, deeper=8)
             continue
-        lines += _wrapped(f"    {term.label}: {term.formula} = {put_in(term)} = {seconds(term.seconds)}")
+        lines += wrapped(f"{term.label}: {term.formula} = {put_in(term)} = {seconds(term.seconds)}", 4, deeper=8)
         for name, value, source in term.inputs:
-            lines += _wrapped(f"        {name} = {value}   ({source!s})")
+            lines += wrapped(f"{name} = {value}   ({source!s})", 8, deeper=12)
     return lines
 
 
 def _ratio(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2f}"
-
-
-def _wrapped(line: str) -> list[str]:
-    indent = " " * (len(line) - len(line.lstrip()))
-    later = indent + "    "
-    return textwrap.wrap(line.lstrip(), WIDTH, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False) or [""]
