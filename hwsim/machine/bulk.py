@@ -177,7 +177,7 @@ class Bulk:
         """See `Machine.draws_among`."""
         handlings, handling_of = ((handling,), np.zeros(len(sources), np.int64)) if isinstance(handling, Handling) else handling
         if any(option.by == "cpu" for option in handlings):
-            raise ValueError("copies by a core are for `transfer`")
+            raise ValueError("copies by a core are supported only by `transfer`")
         a, b = self._numbered(names, sources, targets)
         last = self._drawn
         if last is not None and last[0] == handlings and all(map(np.array_equal, last[1], (a, b, handling_of))):
@@ -233,7 +233,7 @@ class Bulk:
             ends = self._transfers.ends(names[int(sources[pair])], names[int(targets[pair])])
             a[pair], b[pair] = self._ends.numbers(ends)
             if a[pair] < 0:
-                raise UnknownName(f"copies within the sockets '{ends[0]}' are for `transfer`")
+                raise UnknownName(f"copies within the sockets '{ends[0]}' are supported only by `transfer`")
         return a, b
 
     def _code(self, a: Ints, b: Ints, *, within_host: bool) -> Ints:

@@ -89,14 +89,14 @@ def misspelt(tree: Tree, kind: str) -> str:
 
     >>> from hwsim.spec import tree_of
     >>> misspelt(tree_of({"vendor": "nvidia", "generation": "hoper"}), "gpu"), misspelt(tree_of({"vendor": "acme"}), "gpu")
-    ("there are no numbers of 'nvidia/hoper' (did you mean 'nvidia/hopper'?)", '')
+    ("there are no defaults of class 'nvidia/hoper' (did you mean 'nvidia/hopper'?)", '')
     """
     path = class_of(tree, kind).path if tree.text("vendor") is not None else ""
     if not path or _file(f"{kind}/{path}", None):
         return ""
     start = f"{kind}/"
     hint = did_you_mean(path, [name.removeprefix(start) for name in names("class") if name.startswith(start)])
-    return f"there are no numbers of '{path}' ({hint})" if hint is not None and hint.startswith("did you mean") else ""
+    return f"there are no defaults of class '{path}' ({hint})" if hint is not None and hint.startswith("did you mean") else ""
 
 
 def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None = None) -> Tree:
