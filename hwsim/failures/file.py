@@ -39,7 +39,7 @@ class Part:
     def problems(self) -> Iterator[Problem]:
         """Yield (key, message, hint) for each invalid setting."""
         counted = (self.failures, self.among, self.during)
-        if (self.mtbf is None) == all(each is None for each in counted):
+        if (self.mtbf is None) == all(value is None for value in counted):
             yield "mtbf", "a part has either an `mtbf` or counted failures", f"mtbf: 50000 h   or   {COUNTED}"
         elif self.mtbf is None and None in counted:
             yield "failures", "counted failures need all of `failures`, `among` and `during`", COUNTED

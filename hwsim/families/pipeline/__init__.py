@@ -1,1 +1,1 @@
-"""`pipeline:` stages that run at the same time, and hand batches on."""
+"""`pipeline:`, concurrent stages that pass on batches."""

@@ -1,1 +1,1 @@
-"""`services:` programs that answer requests."""
+"""`services:`, programs that handle arriving requests."""

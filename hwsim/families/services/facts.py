@@ -83,9 +83,9 @@ class OfServices(Facts):
         """Yield the completed requests, if no service is overloaded."""
         from hwsim.results.work import COME
 
-        asked = found(result).answers
-        if asked and all(each.keeps_up for each in asked):
-            yield COME, fsum(each.served for each in asked), fsum(each.per_s for each in asked)
+        rows = found(result).answers
+        if rows and all(row.keeps_up for row in rows):
+            yield COME, fsum(row.served for row in rows), fsum(row.per_s for row in rows)
 
     def states(self, result: Result) -> Iterator[State]:
         """Return the state of each service and of its branches."""

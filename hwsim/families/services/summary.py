@@ -123,13 +123,13 @@ def latencies(services: Services) -> Iterator[str]:
         settled = entry.latency
         known = [] if settled is None else [settled.mean, *(settled.at(share) for share in PERCENTILES.values())]
         starred = [settled is not None and share in settled.short for share in (0.0, *PERCENTILES.values())]
-        values = [f"{_time(each.value)}{'*' if star else ''}" for each, star in zip(known, starred, strict=False)]
+        values = [f"{_time(number.value)}{'*' if star else ''}" for number, star in zip(known, starred, strict=False)]
         queued = "-" if entry.workers is None else format_count(entry.waiting_mean)
         row = [
             entry.name, f"{_rate(entry.per_s)}/s", *(values or ["-"] * len(heads)),
             "-" if settled is None else _time(settled.most), format_count(entry.there_mean), f"{entry.there_most:,}", queued,
         ]  # fmt: skip
-        second = ["", "", *(_half(each) for each in known), "", "", "", ""] if known and entry.steady else []
+        second = ["", "", *map(_half, known), "", "", "", ""] if known and entry.steady else []
         for column, cell in zip(cells.values(), row, strict=True):
             column.append(cell)
         for column, cell in zip(cells.values(), second, strict=False):

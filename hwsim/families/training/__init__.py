@@ -1,1 +1,1 @@
-"""`train:` steps of training a model."""
+"""`train:`, the training of a model."""

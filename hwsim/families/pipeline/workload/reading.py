@@ -252,10 +252,10 @@ def _by_threads(moved: Cost, threads: float) -> Cost:
     cores = tuple((name, demand.floor) for name, _ in demand.holds)
     amounts = tuple(sorted((*demand.amounts, *cores)))
     why = tuple(
-        Term("copy by cores", "by one core / threads", _copied(demand.floor, threads), demand.floor / threads, each.capacity)
-        if each.capacity and each.capacity in dict(cores)
-        else each
-        for each in moved.why
+        Term("copy by cores", "by one core / threads", _copied(demand.floor, threads), demand.floor / threads, term.capacity)
+        if term.capacity and term.capacity in dict(cores)
+        else term
+        for term in moved.why
     )
     return replace(moved, demand=replace(demand, amounts=amounts, floor=demand.floor / threads, holds=()), why=why)
 

@@ -89,11 +89,11 @@ class Writer:
                     for op, name in zip(stage.ops, shown, strict=True)
                 )
         for number, stage in enumerate(self.lines[0]):
-            for at, op in enumerate(stage.ops):
+            for index, op in enumerate(stage.ops):
                 if op.exchange is not None:
-                    self._meetings[number, at] = self._meeting(number, at)
+                    self._meetings[number, index] = self._meeting(number, index)
                 elif op.step is not None:
-                    self._steps_of[number, at] = Embedding(op.step, self.builder)
+                    self._steps_of[number, index] = Embedding(op.step, self.builder)
 
     @property
     def reach(self) -> int:
@@ -129,11 +129,11 @@ class Writer:
         shown = []
         for number, stage in enumerate(stages):
             written = self._ops[rank, number]
-            labels = [self._label(rank, each) for each in written]
+            labels = [self._label(rank, op) for op in written]
             together = [self._steps(number, index) for index in range(len(written))]
             first, left = self._ends(rank, number, 0)[0], self._ends(rank, number, len(written) - 1)[1]
             last = Label(f"{stage.name} handed over", "busy", self.programs[rank].scope.host, self.programs[rank].name)
-            ops = tuple(label for each, steps in zip(labels, together, strict=True) for label in (steps or (each,)))
+            ops = tuple(label for own, steps in zip(labels, together, strict=True) for label in (steps or (own,)))
             shown.append(
                 LineStage(stage.name, labels[-1].device, first, last if stage.handoff else left, ops, stage.at_once, stage.ahead)
             )

@@ -1,1 +1,1 @@
-"""Services under load, played: requests that wait in lines and at stations, on a calendar of their own."""
+"""Simulators of services, in Python and C++: requests in queues and at stations, with an event queue of their own."""

@@ -106,7 +106,7 @@ class Columns:
         self.table, self.floats = Rows(8), Rows(FLOATS)
         self.services, self.stations, self.words = Rows(code.SERVICE_WIDTH), Rows(places.STATION_WIDTH), Rows(places.WORDS_WIDTH)
         self.first_lock = len(program.services) + len(program.loads)
-        self.draws = [self._drawn(stream(program.seed, *each.names), each.distribution) for each in program.draws]
+        self.draws = [self._drawn(stream(program.seed, *draw.names), draw.distribution) for draw in program.draws]
         self.cache_rows = [self._cache(cache) for cache in program.caches]
         self.classes: list[tuple[int, Any]] = []  # (row in `stations`, class) of classes whose rate depends on the queue depth
         forks = [len(step.branches) for service in program.services for step in service.steps if isinstance(step, Fork)]

@@ -1,3 +1,3 @@
-"""Services under load: notes taken while they are played, and what the notes come to. Memory does not grow with the requests."""
+"""Statistics and results of services; their memory does not grow with the number of requests."""
 
 from __future__ import annotations

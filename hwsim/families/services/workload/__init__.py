@@ -1,1 +1,1 @@
-"""`services:` programs that answer requests: their schema, their programs of steps, and where each of them is served."""
+"""`services:`: schema, programs of steps, stations and throughput limits."""

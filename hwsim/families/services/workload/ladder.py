@@ -155,16 +155,16 @@ class _Walk:
         groups: list[int] = []
         kept: dict[int, Distribution] = {}
         self._kept = kept
-        for at, step in enumerate(steps):
-            often = self.often[at]
-            self.done[at] = 1.0 / math.prod(groups)
+        for index, step in enumerate(steps):
+            often = self.often[index]
+            self.done[index] = 1.0 / math.prod(groups)
             match step:
                 case Branch(limits=limits, to=to):
                     before = 0.0
                     for limit, target in zip(limits, to, strict=True):
                         self.often[target] += often * max(0.0, limit - before)
                         before = max(before, limit)
-                    self.often[at + 1] += often * (1.0 - before)
+                    self.often[index + 1] += often * (1.0 - before)
                 case Fork(branches=branches, to=to):
                     for entry in (*branches, to):
                         self.often[entry] += often
@@ -179,7 +179,7 @@ class _Walk:
                         groups.pop()
                     elif isinstance(step, Keep):
                         kept[step.slot] = program.draws[step.draw].distribution
-                    self.often[at + 1] += often
+                    self.often[index + 1] += often
 
     def size(self, size: Number) -> float:
         """Return the average of a number."""
@@ -199,9 +199,9 @@ class _Walk:
                 result[step.service] = result.get(step.service, 0.0) + often * done
         return result
 
-    def own(self, at: int) -> float:
+    def own(self, index: int) -> float:
         """Return the service time of a step without waiting (s)."""
-        step = self.service.steps[at]
+        step = self.service.steps[index]
         if not isinstance(step, Serve):
             return 0.0
         served = self.program.served[step.cost]
@@ -215,10 +215,10 @@ class _Walk:
             result[kind, name] = result.get((kind, name), 0.0) + seconds
 
         held: list[tuple[int, int]] = []
-        for at, step in enumerate(self.service.steps):
-            often = self.often[at]
+        for index, step in enumerate(self.service.steps):
+            often = self.often[index]
             if isinstance(step, Serve) and (cost := self.program.served[step.cost].cost) is not None:
-                size, queue = self.size(step.size) * self.done[at], cost.demand.crowd
+                size, queue = self.size(step.size) * self.done[index], cost.demand.crowd
                 for name, amount in cost.demand.amounts:
                     if queue is None or name != queue.capacity:
                         add("capacity", name, often * size * amount / capacities[name].rate)
@@ -226,12 +226,12 @@ class _Walk:
                     least = long_queue(cost.demand, rates_of(capacities.values()), _longest(self.program, queue.capacity))
                     add("capacity", queue.capacity, often * size * least)
             if isinstance(step, Take):
-                held.append((step.lock, at))
+                held.append((step.lock, index))
             elif isinstance(step, Give):
                 held.pop()
             for lock, since in held:
-                mine = self.own(at) + (alone[step.service] if isinstance(step, Ask) else 0.0)
-                if at > since and mine:
+                mine = self.own(index) + (alone[step.service] if isinstance(step, Ask) else 0.0)
+                if index > since and mine:
                     add("lock", self.program.locks[lock].name, often * mine / self.program.locks[lock].group)
         if self.service.workers < ENDLESS:
             number = self.program.services.index(self.service)
@@ -270,16 +270,16 @@ def _alone(walks: list[_Walk]) -> list[float]:
 
 def _time(walk: _Walk, first: int, last: int, alone: list[float]) -> float:
     """Return the time of the steps from `first` to `last` per request (s)."""
-    steps, at, total = walk.service.steps, first, 0.0
-    while at < last:
-        step = steps[at]
+    steps, index, total = walk.service.steps, first, 0.0
+    while index < last:
+        step = steps[index]
         if isinstance(step, Fork):
             edges = [*step.branches, step.to]
             total += max(_time(walk, firsts, second, alone) for firsts, second in pairwise(edges))
-            at = step.to
+            index = step.to
             continue
-        total += walk.often[at] * (walk.own(at) + (alone[step.service] if isinstance(step, Ask) else 0.0))
-        at += 1
+        total += walk.often[index] * (walk.own(index) + (alone[step.service] if isinstance(step, Ask) else 0.0))
+        index += 1
     return total
 
 
@@ -314,8 +314,8 @@ def statements(program: Program) -> Iterator[tuple[str, str, str, float, float, 
     """Yield service, name, device, service time (s), executions per request, whether it is random, and cost of each statement."""
     for service in program.services:
         walk = _Walk(program, service)
-        for at, step in enumerate(service.steps):
+        for index, step in enumerate(service.steps):
             if isinstance(step, Serve):
                 served = program.served[step.cost]
                 drawn = not step.size.is_fixed
-                yield service.name, served.name, served.device, walk.own(at), walk.often[at], drawn, served.cost
+                yield service.name, served.name, served.device, walk.own(index), walk.often[index], drawn, served.cost

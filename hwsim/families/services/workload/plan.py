@@ -285,9 +285,9 @@ def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Ite
         until = ticks.LONGEST if lasts is None else at + ticks.femtoseconds(lasts)
         spans.setdefault((number, event.hit is None), []).append((at, until, event.hit or 0.0))
     for (number, down), given in spans.items():
-        for at, until, hit in _disjoint(given):
-            yield Happening(at, until, number, None if down else hit)
+        for begin, end, hit in _disjoint(given):
+            yield Happening(begin, end, number, None if down else hit)
     for place, cache in enumerate(program.caches):
         start = program.services[cache.service].start
-        for at in cache.emptied:
-            yield Happening(start + at, start + at, cache.service, emptied=place)
+        for time in cache.emptied:
+            yield Happening(start + time, start + time, cache.service, emptied=place)

@@ -63,10 +63,10 @@ def stations_of(
     out, rates = list(served), rates_of(capacities.values())
     for names in _components(list(cut.values())):
         members = {number: demand for number, demand in cut.items() if names & set(_names(demand))}
-        kind: StationKind = "shared" if len(names) == 1 and not any(each.holds for each in members.values()) else "network"
+        kind: StationKind = "shared" if len(names) == 1 and not any(demand.holds for demand in members.values()) else "network"
         issued = any(outside & set(_names(drawing[number])) for number in members)
         servers = 1
-        if names <= set(in_turn) and kind == "shared" and all(_is_one(each) for each in members.values()):
+        if names <= set(in_turn) and kind == "shared" and all(map(_is_one, members.values())):
             kind, servers = "fifo", round(capacities[next(iter(names))].rate)
         drawn_by_others = names & set(shared)
         accesses = (
@@ -84,14 +84,15 @@ def stations_of(
         demands: list[Demand] = []
         for number, demand in members.items():
             apart = issued or at_arms
-            alike = len(demands) if apart else next((at for at, each in enumerate(demands) if _alike(demand, each)), len(demands))
+            same = (index for index, other in enumerate(demands) if not apart and _alike(demand, other))
+            alike = next(same, len(demands))
             if alike == len(demands):
                 whole = drawing[number] if issued else demand
                 demands.append(replace(whole, crowd=None) if issued and at_arms else whole)
             out[number] = replace(out[number], station=len(stations), flow=alike)
         every = {name for number in members for name in _names(drawing[number])} if issued else names
         order = sorted(every, key=lambda name: (name not in names, name))  # those that name the station first
-        places = tuple(capacities[each] for each in order)
+        places = tuple(capacities[name] for name in order)
         stations.append(Station(kind, places, tuple(demands), servers, at_arms, issued))
     first = {number: _first(demand, capacities, rates)[0] for number, demand in drawing.items()}
     waited = tuple(dict.fromkeys(first[number] for number in sorted(first)))
@@ -192,10 +193,10 @@ def _components(demands: Sequence[Demand]) -> list[frozenset[str]]:
     result: list[set[str]] = []
     for demand in demands:
         names = set(_names(demand))
-        touching = [each for each in result if each & names]
-        result = [each for each in result if not each & names]
+        touching = [group for group in result if group & names]
+        result = [group for group in result if not group & names]
         result.append(names.union(*touching))
-    return [frozenset(each) for each in sorted(result, key=min)]
+    return [frozenset(group) for group in sorted(result, key=min)]
 
 
 def _is_one(demand: Demand) -> bool:
