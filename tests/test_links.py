@@ -139,6 +139,9 @@ def test_a_rate_as_given_stays_so_where_nobody_asks_for_packets() -> None:
     assert Ethernet(rate=1e9).framing() is None
     assert Infiniband(rate=1e9).framing("rdma") is None
     assert Pcie(gen=3, lanes=16).carried() == Pcie(gen=3, lanes=16).peak()
+    flit, stated = Pcie(gen=6, lanes=16, payload=256), Pcie(gen=6, lanes=16, payload=256, header=16)
+    assert flit.carried() == stated.carried() == pytest.approx(118e9 * 256 / 272)  # its framing is part of the encoding
+    assert stated.at(5).carried() == Pcie(gen=5, lanes=16, payload=256).carried()
 
 
 @given(st.sampled_from(GENS), st.sampled_from(WIDTHS), st.floats(64, 4096), st.floats(1, 64), st.floats(0.1, 1))

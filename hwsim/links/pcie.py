@@ -1,16 +1,16 @@
-"""PCI Express: generation x lanes x encoding x what packets leave x what is reached.
+"""PCI Express: the bandwidth of a link, from its generation, width and packet overhead.
 
-    wires   = lanes x transfers/s x encoding / 8 bit
-    carried = wires x payload / (payload + header) x efficiency
+    peak      = lanes x transfers/s x encoding / 8 bit
+    bandwidth = peak x payload / (payload + header) x efficiency
 
 **Source**: PCI Express Base Specification, revisions 1.0a to 6.0 (PCI-SIG). 2.5 and 5 GT/s with 8b/10b encoding; 8, 16 and
 32 GT/s with 128b/130b. 64 GT/s (PAM4) in FLITs of 256 bytes: 236 for packets, 6 for the data link layer, 14 for CRC and
 FEC. A write of up to `payload` bytes (Max_Payload_Size: 128, 256 or 512) has a header of 12 or 16 bytes and, up to revision 5,
-8 bytes of framing, sequence number and LCRC: 20 to 28 in all.
-**Error**: without `payload` and `efficiency`, what the wires carry; a copy of megabytes reaches 77 to 88 % of it. The
-library's pcie3-x16, pcie4-x16 and pcie5-x16 state both; see the report of the published copies.
-**Range**: transfers of many packets. What a copy takes to start is its engine's (`copies` of a gpu); both directions at once
-are less than twice one (`two_way`).
+8 bytes of framing, sequence number and LCRC: 20 to 28 bytes in total.
+**Error**: without `payload` and `efficiency`, the bandwidth is the peak; copies of several megabytes reach 77 to 88 % of it. The
+library's pcie3-x16, pcie4-x16 and pcie5-x16 state both, fitted to published copies.
+**Range**: transfers of many packets. The startup time of a copy belongs to the copy engine (`copies` of a GPU). Two directions
+together carry less than twice one direction (`two_way`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, Ratio
 
-# Generation: transfers per second and lane, and the part of the bits that is not line code.
+# Generation -> (transfers per second and lane, share of the bits that carry packets).
 GENERATIONS: Final[Mapping[int, tuple[float, float]]] = {
     1: (2.5e9, 8 / 10),
     2: (5e9, 8 / 10),
@@ -39,7 +39,7 @@ GENERATIONS: Final[Mapping[int, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pcie(LinkKind):
-    """A generation and a number of lanes, or a bandwidth as given."""
+    """A PCI Express link, given by generation and lanes, or by bandwidth."""
 
     kind, called, short, joins, colour = "pcie", "PCIe", "PCIE", "host", "blue"
     budget, trains = "lanes", "pcie"
@@ -47,18 +47,20 @@ class Pcie(LinkKind):
         {"gen": 3, "lanes": 8, "payload": "256 B", "header": "26 B", "efficiency": "90 %"},
         {"bandwidth": "12 GB/s"},
     )
-    gen: Literal[1, 2, 3, 4, 5, 6] | None = field("generation", default=None)
-    lanes: Literal[1, 2, 4, 8, 12, 16, 32] | None = field("lanes it is wide", default=None)
+    gen: Literal[1, 2, 3, 4, 5, 6] | None = field("PCIe generation", default=None)
+    lanes: Literal[1, 2, 4, 8, 12, 16, 32] | None = field("link width", default=None)
     bandwidth: BytesPerSecond | None = field(
-        "each direction, instead of what generation and lanes give", default=None, exclusive_minimum=0.0
+        "bandwidth in each direction, instead of `gen` and `lanes`", default=None, exclusive_minimum=0.0
     )
     payload: Bytes | None = field(
-        "most bytes in a packet (Max_Payload_Size); headers cost nothing if left out", default=None, exclusive_minimum=0.0
+        "maximum payload of a packet (Max_Payload_Size); no packet overhead if omitted", default=None, exclusive_minimum=0.0
     )
-    header: Bytes = field("bytes around each payload", default=26.0)
-    efficiency: Ratio = field("part of what packets leave that is reached", default=1.0, exclusive_minimum=0.0)
+    header: Bytes | None = field("bytes of a packet besides its payload (default: 26 B; generation 6: 16 B)", default=None)
+    efficiency: Ratio = field(
+        "achieved share of the bandwidth that remains after packet overhead", default=1.0, exclusive_minimum=0.0
+    )
     fetches: Ratio = field(
-        "part of that which a device reaches that reads the other end's memory, with so many reads under way",
+        "share of that bandwidth reached by a device that reads the memory at the other end, limited by its outstanding reads",
         default=1.0,
         exclusive_minimum=0.0,
     )
@@ -72,7 +74,7 @@ class Pcie(LinkKind):
         yield from LinkKind.problems(self)
 
     def peak(self) -> float:
-        """Bytes per second that the wires carry in each direction.
+        """Peak bandwidth in each direction (B/s), before packet overhead.
 
         >>> round(Pcie(gen=3, lanes=16).peak() / 1e9, 2)
         15.75
@@ -83,21 +85,25 @@ class Pcie(LinkKind):
         return (self.lanes or 0) * rate * encoding / 8
 
     def carried(self) -> float:
-        """Bytes per second of payload in each direction.
+        """Bandwidth of payloads in each direction (B/s).
 
         >>> round(Pcie(gen=3, lanes=16, payload=256, efficiency=0.9).carried() / 1e9, 2)
         12.87
         """
         if self.bandwidth is not None:
             return self.bandwidth
-        packets = 1.0 if self.payload is None else Framing(self.payload, self.header).share()
+        packets = 1.0 if self.payload is None else Framing(self.payload, self._header()).share()
         return self.peak() * packets * self.efficiency
 
     def formula(self) -> Cited:
         if self.bandwidth is not None:
             return "bandwidth as given"
-        packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
+        packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self._header():g} bytes of a packet"
         return self.reached(f"PCIe {self.gen}, {self.lanes} lanes (PCI-SIG){packets}", self.efficiency)
+
+    def _header(self) -> float:
+        """Overhead of a packet (B). A FLIT of generation 6 has framing and CRC of its own, which the encoding contains."""
+        return self.header if self.header is not None else 16.0 if self.gen == 6 else 26.0
 
     def label(self) -> str:
         return self.called if self.gen is None or self.lanes is None else f"{self.called} {self.gen} x{self.lanes}"
@@ -106,7 +112,8 @@ class Pcie(LinkKind):
         return 0 if self.bandwidth is not None else self.gen or 0
 
     def at(self, generation: int) -> Pcie:
-        slower = replace(self, gen=cast("Literal[1, 2, 3, 4, 5, 6]", generation))
+        header = self.header if (generation == 6) == (self.gen == 6) else None
+        slower = replace(self, gen=cast("Literal[1, 2, 3, 4, 5, 6]", generation), header=header)
         object.__setattr__(slower, "sources", self.sources)  # no key of a file, hence no argument
         return slower
 
@@ -114,5 +121,5 @@ class Pcie(LinkKind):
         return self.fetches
 
     def uses(self) -> int:
-        """Lanes it takes of the device at either end; 0 where they are not stated."""
+        """Number of lanes that the link occupies on each of its devices; 0 if unknown."""
         return self.lanes or 0
