@@ -139,7 +139,7 @@ def test_steps_and_batches_of_a_training_stage_are_the_pipelines() -> None:
     ("stage", "said"),
     [
         ({"busy": {"device": "cpu", "time": "1 s"}, "copy": {}}, "busy and copy at once"),
-        ({"busy": {"device": "cpu", "time": "1 s"}, "at_once": 0}, "less than the least, 1"),
+        ({"busy": {"device": "cpu", "time": "1 s"}, "at_once": 0}, "0 is below the minimum of 1"),
         ({"at_once": 2}, "expected a stage with one op"),
         ("busy", "expected a stage with one op"),
         ({"bussy": {"device": "cpu", "time": "1 s"}}, "there is no op 'bussy'"),

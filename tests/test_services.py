@@ -315,7 +315,7 @@ def test_two_services_share_one_disk() -> None:
          "no service 'b'"),
         ({"a": {"arrivals": POISSON, "request": [busy("1 ms")]}}, {"events": [{"at": "1 s", "service": "a", "hit": "1 %"}]},
          "has no `cache`"),
-        ({"a": {"arrivals": {"poisson": "1 1/s", "every": "1 s"}, "request": [busy("1 ms")]}}, {}, "one way"),
+        ({"a": {"arrivals": {"poisson": "1 1/s", "every": "1 s"}, "request": [busy("1 ms")]}}, {}, "exactly one of"),
         ({"a": {"arrivals": POISSON, "request": [{"together": [busy("1 ms")]}]}}, {}, "a list of lists"),
         ({"a": {"arrivals": POISSON, "request": [{"lock": {"name": "l", "do": [{"lock": {"name": "l", "do": []}}]}}]}}, {},
          "would never get it"),
