@@ -70,7 +70,7 @@ def test_the_command_line_takes_a_graph_for_a_workload(tmp_path: Path) -> None:
     ran = command.hwsim("simulate", "d2l-laptop", path)
     assert "30.0 ms" in ran.output
     refused = command.hwsim("simulate", "d2l-laptop", path, "--set", "n=3", code=2)
-    assert "nothing can be set" in refused.output
+    assert "`set` is not supported" in refused.output
 
 
 def test_a_graph_made_for_another_machine_is_refused_by_name(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def other_tables(**said: Any) -> Callable[[Arrays], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda arrays: arrays.pop("tables"), "no 'tables'"),
+        (lambda arrays: arrays.pop("tables"), "no array 'tables'"),
         (lambda arrays: arrays.pop("0.cost"), "'0.cost' is missing"),
         (put("0.label", [0, 3]), r"'0.label': expected values of 0 to 2"),
         (put("0.label", [0, 7, 1]), r"'0.cost' is not a column of 3"),
@@ -122,7 +122,7 @@ def other_tables(**said: Any) -> Callable[[Arrays], None]:
         (put("0.edges", [[0, 2, 0]]), r"'0.edges': expected values of 0 to 1"),
         (put("0.edges", [[0, 1, -1]]), r"'0.edges': expected values of 0 or more"),
         (put("0.edges", [0, 1, 0]), r"'0.edges': expected rows of three"),
-        (put("ties", [[0, 0, 1, 0, 0]]), "a tie names op 0 of block 1"),
+        (put("ties", [[0, 0, 1, 0, 0]]), "a tie refers to op 0 of block 1"),
         (other_tables(hwsim="workload/1"), "expected the format 'opgraph/1', got 'workload/1'"),
         (other_tables(pools=[{"name": "p", "servers": 0}]), "expected at least one"),
         (other_tables(labels=[{"nom": "x"}]), "invalid tables of an op graph"),
@@ -154,7 +154,7 @@ def test_a_file_cut_short_or_flipped_anywhere_is_a_graph_or_a_mistake(tmp_path: 
 def test_a_file_that_is_no_archive_is_a_mistake(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "graph.npz"
     path.write_bytes(content)
-    with pytest.raises(SpecError, match=r"not an archive|damaged"):
+    with pytest.raises(SpecError, match=r"not an npz archive|damaged"):
         load_graph(path)
     with pytest.raises(SpecError, match="does not exist"):
         load_graph(tmp_path / "none.npz")
@@ -171,7 +171,7 @@ def test_an_archive_runs_no_code(tmp_path: Path) -> None:
 
 
 def test_only_npz_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"written as \.npz"):
+    with pytest.raises(ValueError, match=r"ends in \.npz"):
         save_graph(chain(2), tmp_path / "graph.yaml")
 
 

@@ -117,7 +117,7 @@ def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> No
     answer = asked(night, vary={"replicas": "1..4"}, require=["ttft_p95 at most 1 h"])
     assert answer.best is None
     assert {reason.constraint for each in answer.rejected for reason in each.reasons} == {"day"}
-    assert "864,000 requests are a whole cycle" in str(answer)
+    assert "864000`" in str(answer)
     day = shared(
         tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"day": {"mean": "10 1/s", "peak": "20 1/s"}}}}), 4
     )

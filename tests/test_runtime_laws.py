@@ -92,7 +92,7 @@ def test_what_compiling_gains_grows_with_the_layers_and_stays_in_what_the_text_s
 
 
 def test_a_graph_of_a_gpu_computes_nothing_on_a_cpu() -> None:
-    with pytest.raises(SpecError, match="'cpu' is a cpu, and the runtime starts what it compiles as a graph of a gpu"):
+    with pytest.raises(SpecError, match="'cpu' is a cpu, but the runtime starts compiled bodies as GPU graphs"):
         run({"use": "cuda-graph"}, network([True, False], 64, "cpu"), 1)
 
 

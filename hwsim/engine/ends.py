@@ -28,8 +28,8 @@ from hwsim.results.interval import NORMAL, OTHERS, Interval, Part
 from hwsim.results.interval import interval as composed
 from hwsim.results.timeline import Timeline
 
-Key = tuple[str, Case, str]  # regime, case and key of a doubt
-BESIDES: Final = "what is not the limit now, and may become it"
+Key = tuple[str, Case, str]  # regime, case and key of an uncertainty
+BESIDES: Final = "parts that are not the bottleneck now but may become it"
 MOST: Final = 2  # largest errors that are also changed one at a time
 LEAST: Final = 0.01  # minimum share of the time in the formula
 

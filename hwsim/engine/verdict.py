@@ -39,7 +39,7 @@ def deadlock(flat: FlatGraph, unfinished: Sequence[int]) -> Deadlock:
         return Deadlock("ops wait for each other in a cycle: " + " -> ".join(name(flat, op) for op in [*cycle, cycle[0]]))
     listed = ", ".join(name(flat, op) for op in unfinished[:NAMED])
     more = f" and {len(unfinished) - NAMED} more" if len(unfinished) > NAMED else ""
-    return Deadlock(f"ops that never ended, for what they wait for never comes: {listed}{more}")
+    return Deadlock(f"ops never ended, because they wait for an event that never occurs: {listed}{more}")
 
 
 def _cycle(flat: FlatGraph, unfinished: Sequence[int]) -> list[int]:

@@ -46,7 +46,7 @@ def may_read(path: Path | str) -> bool:
 def refuse_outside(path: Path | str, place: Place | None = None) -> None:
     """Raise SpecError if a file may not be read; the message does not reveal whether the file exists."""
     if not may_read(path):
-        raise SpecError.of(place, f"'{str(path)[:60]}' is outside the allowed folders", _HINT)
+        raise SpecError.of(place, f"'{str(path)[:60]}' lies outside the allowed folders", _HINT)
 
 
 def _library() -> tuple[Path, Path]:

@@ -302,7 +302,7 @@ def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost
     if slowest:
         size = math.fsum(cost.demand.share for cost in costs)
         inputs = (("bytes", precise(size, "B"), f"of {len(costs)} at once"),)
-        why.append(Term("all at once", "what all draw / capacity", inputs, seconds, slowest))
+        why.append(Term("all at once", "sum of all draws / capacity", inputs, seconds, slowest))
     return Cost(
         replace(
             latest.demand,

@@ -155,9 +155,8 @@ class Values:
 
     def at(self, share: Number) -> Number:
         index: Any = share * len(self.values)
-        if isinstance(index, np.ndarray):
-            return np.asarray(self.values, np.float64)[index.astype(np.int64)]
-        return self.values[int(index)]
+        values: Any = np.asarray(self.values, np.float64)[index.astype(np.int64)] if isinstance(index, np.ndarray) else None
+        return cast("Number", self.values[int(index)] if values is None else values)
 
 
 Distribution: TypeAlias = Constant | Exponential | Lognormal | Uniform | Whole | Pareto | Values
