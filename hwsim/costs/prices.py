@@ -32,21 +32,25 @@ LIFETIME: Final = 4 * YEAR
 class PricesFile:
     """A list of prices."""
 
-    parts: Mapping[str, Tree] = field("by the name of a part of the library, or of the machine's file", default_factory=dict)
-    machines: Mapping[str, Tree] = field("of whole machines, instead of the sum of their parts", default_factory=dict)
+    parts: Mapping[str, Tree] = field("prices of parts, by library name or by the part's name in the machine file",
+                                      default_factory=dict)  # fmt: skip
+    machines: Mapping[str, Tree] = field("prices of whole machines by name, used instead of the sum of their parts",
+                                         default_factory=dict)  # fmt: skip
     others: Mapping[str, Tree] = field(
-        "`cable`: each end of a link of a network; `cable-800`: of one of 800 Gb/s", default_factory=dict
+        "prices of cables: `cable` for each end of a network link of 100 Gb/s or more, `cable-800` of 600 Gb/s or more",
+        default_factory=dict,
     )
-    name: str = field("what a reader calls it", default="", record="for readers")
-    notes: str = field("anything worth knowing", default="", record="for readers")
-    currency: Literal["USD"] = field("of all prices", default="USD", record="there is no other")
-    date: str | int | None = field("of prices without a date of their own", default=None)
-    provider: str = field("of prices without one", default="")
-    source: str = field("of prices without one", default="")
-    lifetime: Seconds | None = field("of what is bought (default: 4 year)", default=None, exclusive_minimum=0.0)
-    residual: Ratio | None = field("part of the price that is left at its end (default: nothing)", default=None)
-    site: Tree | None = field("where the machines stand, or the name of a site", default=None, example="{pue: 1.2}")
-    sites: Mapping[str, Tree] = field("places by name", default_factory=dict)
+    name: str = field("title of the list", default="", record="for readers")
+    notes: str = field("free text", default="", record="for readers")
+    currency: Literal["USD"] = field("currency of all prices", default="USD", record="there is no other")
+    date: str | int | None = field("date of prices that have none of their own", default=None)
+    provider: str = field("provider of prices that name none", default="")
+    source: str = field("source of prices that name none", default="")
+    lifetime: Seconds | None = field("depreciation time of bought machines (default: 4 year)", default=None,
+                                     exclusive_minimum=0.0)  # fmt: skip
+    residual: Ratio | None = field("residual value at the end of `lifetime`, as a share of the price (default: 0)", default=None)
+    site: Tree | None = field("default site of the machines: its numbers, or its name", default=None, example="{pue: 1.2}")
+    sites: Mapping[str, Tree] = field("sites by name", default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,26 +45,26 @@ class Site:
 class SiteKeys:
     """The place of machines."""
 
-    use: str | None = field("a site of the library, or of this file; the keys beside it override", default=None)
-    pue: Tree | None = field("power at the meter over power of the machines", default=None, example="1.2")
-    grid: Tree | None = field("carbon of the grid", default=None, example="400 g/kWh")
-    electricity: Tree | None = field("price of energy", default=None, example="0.10 USD/kWh")
-    hosting: Tree | None = field("room, cooling machines and staff, for the power of the machines", default=None,
+    use: str | None = field("site of the library or of this file; the other keys override it", default=None)
+    pue: Tree | None = field("power usage effectiveness: facility power / IT power", default=None, example="1.2")
+    grid: Tree | None = field("carbon intensity of the grid", default=None, example="400 g/kWh")
+    electricity: Tree | None = field("price of electricity at the meter", default=None, example="0.10 USD/kWh")
+    hosting: Tree | None = field("hosting price per power and time: space, cooling equipment and staff", default=None,
                                  example="150 USD/kW/month")  # fmt: skip
-    date: str | int | None = field("when it was read", default=None)
-    source: str = field("where it was read", default="")
+    date: str | int | None = field("date of the numbers", default=None)
+    source: str = field("document or page that states the numbers", default="")
 
 
 @dataclass(frozen=True, slots=True)
 class RangeKeys:
-    """A number with its range."""
+    """A number of a site with its 90 % interval."""
 
-    value: Tree = field("the number")
-    low: Tree | None = field("lower end of a 90 % range", default=None)
-    high: Tree | None = field("upper end", default=None)
-    date: str | int | None = field("when it was read", default=None)
-    mark: str = field("how sure it is", default="")
-    source: str = field("where it was read", default="")
+    value: Tree = field("expected value")
+    low: Tree | None = field("lower end of the 90 % interval (default: the value)", default=None)
+    high: Tree | None = field("upper end of the 90 % interval (default: the value)", default=None)
+    date: str | int | None = field("date of the number", default=None)
+    mark: str = field("kind of source, such as recalled", default="")
+    source: str = field("document or page that states the number", default="")
 
 
 def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = None) -> Site:

@@ -39,48 +39,53 @@ Rent = Literal["purchase", "on_demand", "reserved"]
 class PlanKeys:
     """A question: what may vary, what must hold, what is made small or large."""
 
-    hwsim: str = field("the format of the file: plan/1", default=FORMAT)
-    name: str = field("what is asked, in a few words", default="")
-    notes: str = field("anything worth knowing", default="", record="for readers")
-    machine: tuple[str, ...] = field(
-        "a machine of the library or of a file, several of them, or files by a pattern", one_or_many=True, example="cluster.yaml"
-    )
-    workload: Tree = field(
-        "a workload, or several by name, each of which must hold its own", example="{imagenet: imagenet-epoch, tune: tune.yaml}"
-    )
-    settings: Mapping[str, Tree] = field("values that are the same everywhere, by path", key="set", default_factory=dict)
+    hwsim: str = field("format of the file: plan/1", default=FORMAT)
+    name: str = field("title of the answer (default: names of the workloads and machines)", default="")
+    notes: str = field("free text", default="", record="for readers")
+    machine: tuple[str, ...] = field("machines to choose from: library names, files, or a pattern such as *.yaml",
+                                     one_or_many=True, example="cluster.yaml")  # fmt: skip
+    workload: Tree = field("workload, or several workloads by name, each simulated on the whole machine",
+                           example="{imagenet: imagenet-epoch, tune: tune.yaml}")  # fmt: skip
+    settings: Mapping[str, Tree] = field("values of all options, by path", key="set", default_factory=dict)
     vary: Tree | None = field(
-        "values by path: a list, a range (without a step the planner picks), auto of a `train.parallel`, "
-        "{tokens, within} of a `train.global_batch`",
+        "values to choose from, by path: a list; a range (without a step, the planner selects values); `auto` for "
+        "`train.parallel`; {tokens, within} for `train.global_batch`, a batch and its relative tolerance",
         default=None,
         example="{let.nodes: 16..640, workload.train.parallel: auto}",
     )
-    require: tuple[str, ...] = field("what must hold", default=(), one_or_many=True, example="training p90 at most 60 day")
-    minimise: Tree | None = field("a measure, or several: of equals the one with less of the next", default=None, example="cost")
-    maximise: Tree | None = field("the same, of which more is better", default=None, example="tokens_per_s")
-    also: tuple[str, ...] = field("further axes of the frontier", default=(), one_or_many=True, example="[energy, nodes]")
-    prices: str | None = field("a file of prices of your own", default=None, example="prices.yaml")
-    provider: str = field("whose prices alone are taken", default="", example="OCI")
-    failures: str | None = field("rates of failures: a file, a name of the library, or none", default=None, example="none")
+    require: tuple[str, ...] = field("requirements of a feasible option: NAME at most VALUE, or NAME at least VALUE", default=(),
+                                     one_or_many=True, example="training p90 at most 60 day")  # fmt: skip
+    minimise: Tree | None = field(
+        "objective to minimise; with a list, the next measure decides between equal options; with a mapping, weights by measure",
+        default=None, example="cost",
+    )  # fmt: skip
+    maximise: Tree | None = field("objective to maximise, in the same forms as `minimise`", default=None, example="tokens_per_s")
+    also: tuple[str, ...] = field("further measures of the Pareto frontier", default=(), one_or_many=True,
+                                  example="[energy, nodes]")  # fmt: skip
+    prices: str | None = field("price list that precedes the library's lists (default: only those of the library)", default=None,
+                               example="prices.yaml")  # fmt: skip
+    provider: str = field("only provider whose prices are used (default: all providers)", default="", example="OCI")
+    failures: str | None = field("failure rates of trainings: a file, a library name, or `none` (default: the library's rates)",
+                                 default=None, example="none")  # fmt: skip
     storage: BytesPerSecond | None = field(
-        "rate at which a checkpoint is written (default: as the workload's `checkpoint` says, else that of the machine's only "
-        "file system, else 2 TB/s for 16,384 GPUs, in proportion)", default=None,
+        "write bandwidth of checkpoints (default: from the workload's `checkpoint`, else of the machine's only file system, "
+        "else 2 TB/s per 16,384 GPUs)", default=None,
         exclusive_minimum=0.0, example="200 GB/s",
     )  # fmt: skip
-    site: Tree | None = field("where it stands", default=None, example="{pue: 1.2, grid: 360 g/kWh}")
-    rent: Rent = field("how it is paid: purchase, on_demand or reserved", default="purchase")
-    period: Seconds | None = field(
-        "how long it is used, for what has no end of its own (default: a service for 1 year)", default=None, example="1 month"
-    )
-    simulate: int = field("most options that are simulated; 0: closed forms alone", default=MOST, minimum=0, maximum=10_000)
-    slack: Ratio = field("what an estimate may be off: options so near to the best are simulated", default=SLACK, minimum=0.0,
-                         maximum=2.0)  # fmt: skip
+    site: Tree | None = field("site of the machines: PUE, carbon intensity, electricity and hosting", default=None,
+                              example="{pue: 1.2, grid: 360 g/kWh}")  # fmt: skip
+    rent: Rent = field("payment for the machines: bought, rented on demand, or reserved", default="purchase")
+    period: Seconds | None = field("time of use if no workload has an end (default: 1 year if there is a service)", default=None,
+                                   example="1 month")  # fmt: skip
+    simulate: int = field("maximum number of simulated options; 0: closed form only", default=MOST, minimum=0, maximum=10_000)
+    slack: Ratio = field("assumed relative error of the closed form: options this close to the best are also simulated",
+                         default=SLACK, minimum=0.0, maximum=2.0)  # fmt: skip
     placement: Literal["ordered", "scattered"] = field(
-        "ranks on the machine: neighbours together, or by chance", default="ordered"
+        "order of ranks over the nodes: neighbouring ranks on neighbouring nodes, or nodes in random order", default="ordered"
     )
-    strict_library: bool = field("parts of the library alone, with their own numbers", default=False)
-    compare: Mapping[str, str] = field("published figures that stand beside the answer", default_factory=dict)
-    seed: int = field("of whatever is drawn", default=1, minimum=0)
+    strict_library: bool = field("true: reject parts that are not in the library, and changed properties of parts", default=False)
+    compare: Mapping[str, str] = field("published figures to print with the answer: label and text", default_factory=dict)
+    seed: int = field("seed of the random order of nodes", default=1, minimum=0)
     place: Place = place_field()
 
 

@@ -40,25 +40,25 @@ _KINDS: Final = ("grid", "zip", "random", "latin")
 class StudyKeys:
     """A study as a file says it."""
 
-    hwsim: str = field("the format of the file: study/1", default=FORMAT)
-    name: str = field("what it asks, in a few words", default="", record="for readers")
-    notes: str = field("anything worth knowing", default="", record="for readers")
-    machine: Tree = field("a machine: a name of the library, a file beside this one, or its content", example="dgx-h100")
-    workload: Tree = field("a workload, in the same way", example="llama3-8b-serving")
-    points: Tree = field("one of grid, zip, random and latin", example="{grid: {gpus: [1, 2, 4]}}")
-    measure: tuple[str, ...] = field(
-        "what every row has besides the time; rows are compared by the first", default=(), one_or_many=True, example="[time, mfu]"
-    )
-    settings: Mapping[str, Tree] = field("paths and values that are the same at all points", key="set", default_factory=dict)
-    rows: str = field("the file of the rows, .csv", default="", example="rows.csv")
+    hwsim: str = field("format of the file: study/1", default=FORMAT)
+    name: str = field("title of the study", default="", record="for readers")
+    notes: str = field("free text", default="", record="for readers")
+    machine: Tree = field("machine: a library name, a file (relative to this one), or the content of a file", example="dgx-h100")
+    workload: Tree = field("workload, in the same forms as `machine`", example="llama3-8b-serving")
+    points: Tree = field("points to simulate: `grid`, `zip`, `random` or `latin`", example="{grid: {gpus: [1, 2, 4]}}")
+    measure: tuple[str, ...] = field("measures in each row, besides the time; the first ranks the rows", default=(),
+                                     one_or_many=True, example="[time, mfu]")  # fmt: skip
+    settings: Mapping[str, Tree] = field("values of all points, by path", key="set", default_factory=dict)
+    rows: str = field("CSV file to write the rows to", default="", example="rows.csv")
     journal: str = field(
-        "the file that a study goes on from (default: the name of the file of the rows, with .journal)", default=""
+        "journal of finished points, from which an interrupted study continues (default: name of `rows`, with .journal)",
+        default="",
     )
-    prices: str | None = field("also energy and cost: a list of prices beside this file, or `library`", default=None,
+    prices: str | None = field("price list for energy and cost: a file, or `library`", default=None,
                                example="prices.yaml")  # fmt: skip
-    provider: str = field("with prices: this one's offers alone", default="", example="OCI")
-    rent: Way | None = field("with prices: how machines are paid for (default: purchase)", default=None)
-    site: Tree | None = field("where the machines stand: a site of the prices, or its numbers", default=None,
+    provider: str = field("only provider whose prices are used, with `prices` (default: all)", default="", example="OCI")
+    rent: Way | None = field("payment for the machines, with `prices` (default: purchase)", default=None)
+    site: Tree | None = field("site of the machines: the name of a site in the price list, or its numbers", default=None,
                               example="{pue: 1.2, grid: 360 g/kWh}")  # fmt: skip
     place: Place = place_field()
 
@@ -67,11 +67,10 @@ class StudyKeys:
 class DrawnKeys:
     """Points drawn by chance, independently (random) or as a Latin hypercube (latin)."""
 
-    points: int = field("how many", minimum=1, maximum=MOST_DRAWN)
-    seed: int = field("another number gives other points", default=0)
-    of: Mapping[str, Tree] = field(
-        "a distribution for each path", example="{workers: 1..64, decode: {normal: {mean: 6 ms, sd: 1 ms}}}"
-    )
+    points: int = field("number of points", minimum=1, maximum=MOST_DRAWN)
+    seed: int = field("seed of the random points", default=0)
+    of: Mapping[str, Tree] = field("distribution of the values of each path",
+                                   example="{workers: 1..64, decode: {normal: {mean: 6 ms, sd: 1 ms}}}")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
