@@ -98,4 +98,4 @@ def test_an_export_writes_over_no_profile(tmp_path: Path) -> None:
 def test_an_op_graph_where_a_workload_is_wanted_is_said(command: list[str], start: str) -> None:
     refused = hwsim(command[0], "dgx-a100", f"{start}step.npz", *command[1:], code=2)
     assert "is an op graph, whose numbers are fixed" in refused.output
-    assert "hwsim simulate, explain, compare and export take it" in refused.output
+    assert "hwsim simulate, explain, compare and export accept op graphs" in refused.output
