@@ -480,4 +480,4 @@ def test_classes_that_are_too_coarse_are_refused_without_a_hash(monkeypatch: pyt
     machine = cluster(4, 4, slow=0)
     run = hwsim.simulate(machine, program(*STEP), fold="always")
     assert run.timeline.flat.graph.alike is None
-    assert "by chance" in run.timeline.flat.graph.unfolded
+    assert "have the same hash" in run.timeline.flat.graph.unfolded
