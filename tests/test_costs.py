@@ -381,9 +381,9 @@ def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
     [
         (("--rent", "reserved"), "--rent goes with --prices"),
         (("--provider", "AWS"), "--provider goes with --prices"),
-        (("--site", "mars"), "there is no site 'mars'"),
-        (("--site", "pue=0.5"), "a PUE below 1"),
-        (("--prices", "library", "--provider", "Nobody"), "no provider 'Nobody' offers anything"),
+        (("--site", "mars"), "unknown site 'mars'"),
+        (("--site", "pue=0.5"), "a PUE must be at least 1"),
+        (("--prices", "library", "--provider", "Nobody"), "unknown provider 'Nobody'"),
         (("--prices", "none-such"), "there is no prices 'none-such'"),
     ],
 )

@@ -194,8 +194,8 @@ def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> No
             {"vary": {"let.batch": [32, 64]}, "minimise": "step", "simulate": 0},
             "different amounts of work .32,768 to 65,536 tokens",
         ),
-        ({"minimise": "time"}, "the run is a few steps of the training"),
-        ({"minimise": "cost", "require": ["time at most 1 day"]}, "the run is a few steps of the training"),
+        ({"minimise": "time"}, "`time` cannot rank trainings: the run is a few steps"),
+        ({"minimise": "cost", "require": ["time at most 1 day"]}, "`time` cannot rank trainings: the run is a few steps"),
     ],
 )
 def test_the_least_time_of_unlike_work_is_no_answer(changed: Mapping[str, Any], said: str) -> None:

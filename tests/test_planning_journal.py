@@ -47,10 +47,10 @@ def looped_with(vary: Mapping[str, Any], journal: Path) -> Answer:
         ({"require": ["time at most 1 s", "time at least 2 s"]}, "contradict each other"),
         ({"require": ["time p90 at most 1 s"]}, "has no percentiles"),
         ({"vary": {"m": [1]}}, "no parameter 'm'"),
-        ({"vary": {"replicas": [0]}}, "from 1 on"),
-        ({"minimise": None}, "what is the best?"),
-        ({"maximise": "time"}, "not both"),
-        ({"minimise": "tokens_per_s"}, "more tokens/s is better"),
+        ({"vary": {"replicas": [0]}}, "whole numbers of at least 1"),
+        ({"minimise": None}, "the question has no objective"),
+        ({"maximise": "time"}, "got both"),
+        ({"minimise": "tokens_per_s"}, "`tokens_per_s` cannot be minimised: more is better"),
         ({"set": {"n": 3}, "vary": {"n": [1]}}, "both set and varied"),
         ({"slack": "-1"}, "cannot be negative"),
         ({"require": ["memory at most -5 %"]}, "memory cannot be at most -5 %"),
@@ -81,7 +81,7 @@ def test_a_part_without_a_price_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("n=[1,2", "this is not YAML"), ("nn=3", "no parameter 'nn'"), ("n=", "value is missing")]
+    ("given", "said"), [("n=[1,2", "this is not YAML"), ("nn=3", "no parameter 'nn'"), ("n=", "expected a value, got none")]
 )
 def test_a_mistake_of_a_flag_has_the_place_of_that_flag(given: str, said: str) -> None:
     asked = ("plan", "d2l-laptop", "d2l/async-loop", "--vary", "blocking=true,false", "--minimise", "time")

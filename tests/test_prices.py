@@ -153,10 +153,10 @@ def test_old_prices_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ("parts: {a: {}}", "2:12", "the price has no amount"),
         ("parts: {a: {purchase: []}}", "2:23", "the list of prices is empty"),
         ("date: soon", "2:7", "'soon' is not a date"),
-        ("site: {pue: 0.9}", "2:13", "a PUE below 1"),
+        ("site: {pue: 0.9}", "2:13", "a PUE must be at least 1"),
         ("site: {grid: 400 W}", "2:14", "'400 W' is a power, but a carbon intensity is needed"),
-        ("site: nowhere", "2:7", "there is no site 'nowhere'"),
-        ("others: {rope: 3 USD}", "2:10", "no part of an answer is called 'rope'"),
+        ("site: nowhere", "2:7", "unknown site 'nowhere'"),
+        ("others: {rope: 3 USD}", "2:10", "unknown entry 'rope' of `others`"),
         ("lifetime: 0 year", "2:11", "must be more than 0"),
     ],
 )

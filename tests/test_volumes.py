@@ -175,10 +175,10 @@ def test_a_study_says_how_its_machines_are_paid_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("lines", "says"), [
     ("rent: on_demand", "7:1: `rent` requires `prices`"),
-    ("prices: library\nprovider: AWSS", "8:1: no provider 'AWSS' offers anything"),
+    ("prices: library\nprovider: AWSS", "8:1: unknown provider 'AWSS'"),
     ("prices: nowhere", "7:1:"),
     ("prices: library\nrent: on-demand", "8:7:"),
-    ("site: {pue: 0.9}", "7:13: a PUE below 1"),
+    ("site: {pue: 0.9}", "7:13: a PUE must be at least 1"),
 ])  # fmt: skip
 def test_a_study_with_wrong_prices_says_where(tmp_path: Path, lines: str, says: str) -> None:
     file = tmp_path / "study.yaml"

@@ -137,7 +137,7 @@ def _only(prices: Prices, provider: str, place: Place | None) -> Prices:
     """
     if provider and provider not in prices.providers:
         hint = f"one of {', '.join(sorted(prices.providers))}"
-        raise SpecError.of(place, f"no provider '{provider[:40]}' offers anything", hint)
+        raise SpecError.of(place, f"unknown provider '{provider[:40]}'", hint)
     return replace(prices, provider=provider) if provider else prices
 
 
@@ -201,7 +201,7 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
     for name in file.others:
         if name not in CABLES:
             hint = f"known: {', '.join(sorted(CABLES))}"
-            mistakes.add((tree.get("others") or tree).key_place(name), f"no part of an answer is called '{name}'", hint)
+            mistakes.add((tree.get("others") or tree).key_place(name), f"unknown entry '{name}' of `others`", hint)
     site = Site() if file.site is None else read_site(file.site, mistakes, named_sites)
     return Prices(
         own=Listed(priced(file.parts), priced(file.machines), priced(file.others)),

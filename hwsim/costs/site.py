@@ -88,7 +88,7 @@ def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = No
     if pue is not None and pue.low < 1:
         place = (tree.get("pue") or tree).place
         mistakes.add(
-            place, "a PUE below 1: more at the machines than at the meter", "1.1 of a large data centre, 1.6 of a usual one"
+            place, "a PUE must be at least 1", "1.1 for a large data centre, 1.6 for an average one"
         )
     origin = ", ".join(filter(None, (keys.source, str(keys.date or ""))))
     site = Site(**numbers, name=keys.use or "", said=origin)
@@ -102,7 +102,7 @@ def _known(tree: Tree, known: dict[str, Site], mistakes: Mistakes) -> Site:
     name = str(tree.value)
     if name in known:
         return known[name]
-    mistakes.add(tree.place, f"there is no site '{name[:40]}'", did_you_mean(name, known) or "write its numbers: {pue: 1.2}")
+    mistakes.add(tree.place, f"unknown site '{name[:40]}'", did_you_mean(name, known) or "write its numbers: {pue: 1.2}")
     return Site()
 
 
@@ -116,6 +116,6 @@ def _amount(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> Amount | No
     if value is None or low is None or high is None:
         return None
     if not low <= value <= high:
-        mistakes.add(tree.place, "the value is not between its low and its high end", "low <= value <= high")
+        mistakes.add(tree.place, "the value is outside its interval", "low <= value <= high")
         return None
     return Amount(value, low, high)

@@ -88,7 +88,7 @@ def varied_of(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes)
     """The axes that a `vary:` writes; mistakes are noted."""
     axes, auto, batches = list[Axis](), set[str](), dict[str, Batch]()
     if tree is not None and not tree.is_mapping:
-        mistakes.add(tree.place, f"`vary` is a mapping, not {tree.what()}", "vary: {let.nodes: 16..640}")
+        mistakes.add(tree.place, f"`vary` must be a mapping, got {tree.what()}", "vary: {let.nodes: 16..640}")
         return Varied(())
     for path, given in tree.items() if tree is not None else ():
         workload, inside = _of_workload(path, workloads)
@@ -131,12 +131,12 @@ def _axis(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
                 mistakes.add(element.place, f"'{path}': {mistake.message}", mistake.hint)
             return None
     if not values:
-        mistakes.add(given.place, f"'{path}' has no values to take", "[1, 2, 4] or 1..64")
+        mistakes.add(given.place, f"'{path}' has no values", "[1, 2, 4] or 1..64")
         return None
     kept = tuple({written(value): value for value in values}.values())
     numbers = all(isinstance(each, int) and not isinstance(each, bool) and each > 0 for each in kept)
     if path == REPLICAS and not numbers:
-        mistakes.add(given.place, "replicas are numbers from 1 on", "replicas: 1..64")
+        mistakes.add(given.place, "`replicas` must be whole numbers of at least 1", "replicas: 1..64")
         return None
     return Axis(path, kept)
 
@@ -145,8 +145,8 @@ def _bundles(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
     """Names that stand for several settings each: {slow: {let.rate: ndr400}, fast: {let.rate: xdr800, let.radix: 144}}."""
     wrong = [(name, entry) for name, entry in given.items() if not entry.is_mapping]
     if wrong or not given.items():
-        place = wrong[0][1].place if wrong else given.place
-        mistakes.add(place, f"values of '{path}' are a list, a range, or names with their settings",
+        bad = wrong[0][1] if wrong else given
+        mistakes.add(bad.place, f"'{path}' must be a list, a range, or a mapping of names to settings, got {bad.what()}",
                      "[1, 2, 4], 1..64, or {slow: {let.rate: ndr400}, fast: {let.rate: xdr800}}")  # fmt: skip
         return None
     settings = {name: {inside: value.plain() for inside, value in entry.items()} for name, entry in given.items()}
@@ -161,9 +161,9 @@ def _range(path: str, text: str) -> Axis:
     """
     bounds = parse_range(text)
     if not bounds.whole:
-        raise UnitError(f"'{text}' has no step, and its ends are no whole numbers", f"'{text}:x2' or '{text}:log'")
+        raise UnitError(f"'{text}' has no step, and its ends are not whole numbers", f"'{text}:x2' or '{text}:log'")
     if path == REPLICAS and bounds.low < 1:
-        raise UnitError(f"'{text}': replicas begin at 1", "1..64")
+        raise UnitError(f"'{text}': the smallest number of replicas is 1", "1..64")
     return Axis(path, (round(bounds.low), round(bounds.high)), "replicas" if path == REPLICAS else "range")
 
 
@@ -171,11 +171,11 @@ def _batch(tree: Tree, mistakes: Mistakes) -> Batch | None:
     keys = ("tokens", "sequences", "within")
     for key in dict(tree.items()):
         if key not in keys:
-            mistakes.add(tree.key_place(key), f"a batch has no '{key}'", f"{', '.join(keys)}")
+            mistakes.add(tree.key_place(key), f"unknown key '{key}' of a batch", f"known keys: {', '.join(keys)}")
             return None
     sizes = [(key, tree.get(key)) for key in ("tokens", "sequences") if tree.get(key) is not None]
     if len(sizes) != 1:
-        mistakes.add(tree.place, "a batch has a size: `tokens` or `sequences`", "{tokens: 16 M, within: 10 %}")
+        mistakes.add(tree.place, "a batch must have exactly one size: `tokens` or `sequences`", "{tokens: 16 M, within: 10 %}")
         return None
     (name, given), within = sizes[0], tree.get("within")
     assert given is not None
@@ -186,7 +186,7 @@ def _batch(tree: Tree, mistakes: Mistakes) -> Batch | None:
         mistakes.add(given.place, error.message, error.hint)
         return None
     if size < 1 or not 0.0 <= part < 1.0:
-        mistakes.add(tree.place, "a batch is at least 1, within 0 to 99 %", "{tokens: 16 M, within: 10 %}")
+        mistakes.add(tree.place, "a batch must be at least 1, and `within` 0 % to 99 %", "{tokens: 16 M, within: 10 %}")
         return None
     return Batch(size, name == "tokens", part)
 

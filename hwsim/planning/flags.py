@@ -64,7 +64,7 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
 def _set(value: str, place: Place) -> object:
     """The value of `--set`, one as in a file."""
     if not value.strip():
-        raise SpecError.of(place, "a value is missing", "PATH=VALUE: let.nodes=16")
+        raise SpecError.of(place, "expected a value, got none", "PATH=VALUE: let.nodes=16")
     try:
         return value if is_range(value) else scalar(value)
     except SpecError as error:
@@ -78,10 +78,10 @@ def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:
         place = Place("--vary", 1, len(path) + 2, Source("--vary", text))
         if not equals or not path.strip() or not values.strip():
             mistakes.add(
-                Place("--vary", 1, 1, place.source), f"'{text:.60}' does not say what to vary", "PATH=VALUES: let.nodes=16..640"
+                Place("--vary", 1, 1, place.source), f"expected PATH=VALUES, got '{text:.60}'", "let.nodes=16..640"
             )
         elif path in seen:
-            mistakes.add(place, f"'{path}' is varied twice", "its values stand together, after one =")
+            mistakes.add(place, f"'{path}' is varied twice", "list all values after one =: let.nodes=16,32")
         else:
             seen.add(path)
             yield path.strip(), tree_of(_values(path, values.strip()), place)

@@ -39,8 +39,8 @@ def answered(question: Question, option: Option) -> Option:
 def _untold(question: Question, quantity: Quantity) -> Reason:
     """Why nothing is known of a number."""
     if quantity.measure.name in USED and not question.period:
-        return Reason(quantity.title, "not known: nothing says how long it is used", lift="period: 1 year")
-    return Reason(quantity.title, "nothing tells it: neither the workload nor its simulation has this number")
+        return Reason(quantity.title, "unknown, because the period of use is not stated", lift="period: 1 year")
+    return Reason(quantity.title, "not available from the workload or its simulation")
 
 
 def _more(option: Option, requirement: Requirement) -> str:

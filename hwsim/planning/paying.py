@@ -37,7 +37,7 @@ def paid(
     if not seconds:
         if facts.priced is not None and question.keys.rent == "purchase" and facts.priced["purchase"].volumes:
             names = ", ".join(volume.name for volume in facts.priced["purchase"].volumes)
-            reason = Reason("price", f"{names} is rented: nothing says for how long", lift="period: 1 year")
+            reason = Reason("price", f"{names} is rented, but the period of use is not stated", lift="period: 1 year")
             return replace(option, reasons=(*option.reasons, reason))
         price = outlay.price(facts)
         if price is not None and question.keys.rent == "purchase":

@@ -175,7 +175,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     keys = decode(tree, PlanKeys, mistakes)
     mistakes.raise_if_any()
     if keys is None:
-        raise SpecError.of(tree.place, "this is not a plan")
+        raise SpecError.of(tree.place, "expected a plan, got another file")
     folder = tree.place.folder or Path()
     machines = _machines(keys, tree, folder, mistakes)
     workloads = _workloads(keys.workload, folder, mistakes)
@@ -192,7 +192,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     also = [quantity_of(text, names, mistakes, tree.key_place("also")) for text in keys.also]
     for path in keys.settings:
         if any(axis.path == path for axis in varied.axes):
-            mistakes.add(tree.key_place("set"), f"'{path}' is both set and varied", "leave out one of them")
+            mistakes.add(tree.key_place("set"), f"'{path}' is both set and varied", "remove one of them")
     _timed(objectives, wanted, tree, workloads, mistakes)
     mistakes.raise_if_any()
     return Question(
@@ -236,7 +236,7 @@ def _workloads(tree: Tree, folder: Path, mistakes: Mistakes) -> dict[str, Tree]:
             trees[name] = entry
             continue
         if not isinstance(entry.value, str):
-            mistakes.add(entry.place, f"a workload is named, not {entry.what()}", "a name of the library, or a file")
+            mistakes.add(entry.place, f"expected the name of a workload, got {entry.what()}", "a library name, or a file")
             continue
         try:
             trees[name] = read(entry.value) if "\n" in entry.value else read(find("workload", entry.value, folder, entry.place))
@@ -261,10 +261,10 @@ def _timed(
         if quantity.measure.name != "time":
             continue
         if is_wanted and any(map(_is_paced, of)):
-            message = "the run lasts as long as requests come: which service is better depends on the measure"
+            message = "`time` cannot rank services: a run lasts as long as its requests arrive"
             mistakes.add(place, message, "minimise: latency_p99, minimise: cost, maximise: requests_per_s")
         elif any(map(ends, of)):
-            mistakes.add(place, "the run is a few steps of the training", "`training` is the whole of it, `step` one step")
+            mistakes.add(place, "`time` cannot rank trainings: the run is a few steps", "`training` is the entire training, `step` one step")
 
 
 def _is_paced(workload: Tree) -> bool:
@@ -287,27 +287,27 @@ def ends(workload: Tree) -> bool:
 
 def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes: Mistakes) -> tuple[Objective, ...]:
     if keys.minimise is not None and keys.maximise is not None:
-        mistakes.add(tree.key_place("maximise"), "one of `minimise` and `maximise`, not both", "the other as a requirement")
+        mistakes.add(tree.key_place("maximise"), "expected one of `minimise` and `maximise`, got both", "write one of them as a requirement")
         return ()
     given, most = (keys.maximise, True) if keys.maximise is not None else (keys.minimise, False)
     if given is None:
-        mistakes.add(tree.place, "what is the best?", "minimise: cost, minimise: time, maximise: tokens_per_s, ...")
+        mistakes.add(tree.place, "the question has no objective", "minimise: cost, minimise: time, maximise: tokens_per_s, ...")
         return ()
     if given.is_mapping:
         weights = list[tuple[Quantity, float]]()
         for name, entry in given.items():
             quantity = quantity_of(name, workloads, mistakes, given.key_place(name))
             if isinstance(entry.value, bool) or not isinstance(entry.value, int | float) or entry.value <= 0:
-                mistakes.add(entry.place, f"a weight is a number above 0, not {entry.what()}")
+                mistakes.add(entry.place, f"a weight must be a number above 0, got {entry.what()}")
             elif quantity is not None:
                 weights.append((quantity, float(entry.value)))
         return (Objective(tuple(weights), most),) if weights else ()
     objectives = list[Objective]()
     for entry in given.elements():
         if not isinstance(entry.value, str):
-            mistakes.add(entry.place, f"a measure is named, not {entry.what()}")
+            mistakes.add(entry.place, f"expected the name of a measure, got {entry.what()}")
         elif (quantity := quantity_of(entry.value, workloads, mistakes, entry.place)) is not None:
             if quantity.measure.more != most and quantity.measure.more:
-                mistakes.add(entry.place, f"more {quantity.title} is better, not less", f"maximise: {quantity.measure.name}")
+                mistakes.add(entry.place, f"`{quantity.measure.name}` cannot be minimised: more is better", f"maximise: {quantity.measure.name}")
             objectives.append(Objective(((quantity, 1.0),), most))
     return tuple(objectives)

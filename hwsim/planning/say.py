@@ -18,7 +18,7 @@ from hwsim.results import invariants
 from hwsim.studies.grid import written
 from hwsim.units import DAY
 from hwsim.views.kit.lines import LABEL, WIDTH, titled
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.table import Column, aligned, continued, room
 
 FEW: Final = 5  # options of the first table
 LEAST: Final = 4  # columns of a table that are never left out
@@ -26,7 +26,6 @@ PLAN: Final = 64  # letters of a parallel plan in a table
 MANY: Final = 10  # rows of the frontier and of reasons
 OF_ONE: Final = ("training", "gpu_hours", "step", "mfu", "memory")
 OF_ALL: Final = ("gpu_hours",)
-WIDE: Final = 110  # letters of a reason
 SOME: Final = 6  # reasons
 BRIEF: Final = frozenset({"training", "gpu_hours", "step", "gpus", "mfu", "tokens_per_s", "samples_per_s", "requests_per_s"})
 # **Source**: 6.4 million hours of Llama 3 70B (its model card, 2024), where steps as benchmarks have them come to 5.0.
@@ -330,11 +329,12 @@ def _reasons(answer: Answer, most: int) -> Iterator[str]:
     for group in groups:
         place = f"{group.where}, " if group.where and group.where not in group.nearest_where else ""
         closest.append(f"{place}{group.nearest_where}: {group.reason.brief}")
-    yield from aligned([
+    table = [
         Column("options", [f"{len(group.numbers):,}" for group in groups]),
         Column("reason", [group.reason.constraint for group in groups], right=False),
         Column("closest miss", closest, right=False),
-    ], widest=WIDE)  # fmt: skip
+    ]
+    yield from aligned(continued(table, 2, room(table[:2], 2)))
     if rest := answer.groups[most:]:
         yield f"  {sum(len(group.numbers) for group in rest):,} more for {len(rest)} other reasons (-v)"
     if any("no multiple of dp" in group.reason.text for group in answer.groups) and not answer.question.varied.batches:

@@ -55,7 +55,7 @@ class Screen:
             machine, workloads = self.variants.trees(point)
             invented = self._invented(machine, self.variants.key(point))
             if invented:
-                return Option(point, "machine", {}, (Reason("library", invented, lift="parts of the library, as they are"),))
+                return Option(point, "machine", {}, (Reason("library", invented, lift="unchanged parts of the library"),))
             cluster, facts = self._machine(point)
             trainings = {name: self.training(point, name) for name in workloads}
         except Unbuilt as error:
@@ -157,7 +157,7 @@ class Screen:
             rent = {"purchase": "to buy", "on_demand": "by the hour", "reserved": "for a term"}[self.question.keys.rent]
             who = f" of {self.question.keys.provider}" if self.question.keys.provider else ""
             listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-            yield Reason("price", f"{listed} has no price{who} {rent}", lift="a list of your own: prices: FILE")
+            yield Reason("price", f"{listed} has no price{who} {rent}", lift="prices: FILE, a price list of your own")
 
     # ---- trainings ----
 
@@ -183,7 +183,7 @@ class Screen:
             if training is None:
                 continue
             if cluster is None:
-                reason = Reason("machine", f"no closed form: its GPUs are no cluster of equals {name}".strip())
+                reason = Reason("machine", f"no closed form: the GPUs are not a homogeneous cluster {name}".strip())
                 return replace(option, reasons=(*option.reasons, reason))
             option = self._with_plan(option, cluster, facts, name, training)
         return option

@@ -71,7 +71,7 @@ class Searching:
         count = len(machines) * math.prod(map(len, lists))
         if count > MOST:
             sizes = " x ".join(str(len(each)) for each in lists)
-            raise SpecError.of(None, f"{sizes} = {count:,} points are more than {MOST:,}", "fewer values: 16..640:x2")
+            raise SpecError.of(None, f"{sizes} = {count:,} points exceed the limit of {MOST:,}", "fewer values: 16..640:x2")
         for machine in machines:
             for values in product(*lists):
                 yield machine, tuple((axis.path, value) for axis, value in zip(axes, values, strict=True))

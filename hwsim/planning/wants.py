@@ -241,20 +241,20 @@ def quantity_of(text: str, workloads: Collection[str], mistakes: Mistakes, place
     measure = MEASURES.get(_ALIASES.get(folded, folded))
     if measure is None:
         near = did_you_mean(folded, MEASURES)
-        mistakes.add(place, f"nothing is known of '{name}'", near or f"there are {', '.join(MEASURES)}")
+        mistakes.add(place, f"unknown measure '{name}'", near or f"known measures: {', '.join(MEASURES)}")
         return None
     if percentile is not None and measure.name not in PERCENTILES:
         mistakes.add(
-            place, f"'{measure.name}' has no percentiles", f"chance comes with failures: {', '.join(sorted(PERCENTILES))}"
+            place, f"'{measure.name}' has no percentiles", f"failures make these random: {', '.join(sorted(PERCENTILES))}"
         )
         return None
     named = [each for each in workloads if each]
     if not workload and named and measure.of in ("run", "training"):
         hint = " or ".join(f"{each}.{measure.name}" for each in named[:3])
-        mistakes.add(place, f"'{measure.name}' of which workload?", hint)
+        mistakes.add(place, f"'{measure.name}' must name one of several workloads", hint)
         return None
     if workload and measure.of in ("machine", "outlay"):
-        mistakes.add(place, f"'{measure.name}' is of the machine, whatever runs on it", f"write {measure.name}")
+        mistakes.add(place, f"'{measure.name}' describes the machine, not a workload", f"write {measure.name}")
         return None
     return Quantity(workload, measure, percentile)
 
@@ -274,7 +274,7 @@ def requirement_of(text: str, workloads: Collection[str], mistakes: Mistakes, pl
         mistakes.add(place, f"{quantity.title}: {error.message}", error.hint)
         return None
     if bound < 0 or (bound == 0 and match["side"] == "most"):
-        mistakes.add(place, f"{quantity.title} cannot be at {match['side']} {match['bound']}", "a number above 0")
+        mistakes.add(place, f"{quantity.title} cannot be at {match['side']} {match['bound']}", "use a number above 0")
         return None
     low, high = (-float("inf"), bound) if match["side"] == "most" else (bound, float("inf"))
     return Requirement(quantity, low, high, " ".join(text.split()), place)
@@ -289,4 +289,4 @@ def contradictions(requirements: Collection[Requirement], mistakes: Mistakes) ->
         least = max(alike, key=lambda requirement: requirement.low)
         most = min(alike, key=lambda requirement: requirement.high)
         if least.low > most.high:
-            mistakes.add(least.place, f"'{least.text}' and '{most.text}' contradict each other", "leave out one of them")
+            mistakes.add(least.place, f"'{least.text}' and '{most.text}' contradict each other", "remove one of them")

@@ -101,20 +101,20 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
         return _between(str(tree.value), tree, mistakes)
     if not tree.is_mapping or len(tree.items()) != 1:
         mistakes.add(
-            tree.place, f"{tree.what()} is no distribution", "8 GB/s..64 GB/s, [a, b], or {normal: {mean: 6 ms, sd: 1 ms}}"
+            tree.place, f"expected a distribution, got {tree.what()}", "8 GB/s..64 GB/s, [a, b], or {normal: {mean: 6 ms, sd: 1 ms}}"
         )
         return None
     ((kind, inside),) = tree.items()
     if kind == "normal":
         return _normal(inside, mistakes)
-    mistakes.add(tree.key_place(kind), f"there is no distribution '{kind}'", "8 GB/s..64 GB/s, 1..64:log, [a, b] or normal")
+    mistakes.add(tree.key_place(kind), f"unknown distribution '{kind}'", "8 GB/s..64 GB/s, 1..64:log, [a, b] or normal")
     return None
 
 
 def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
     values = tuple(scalar(element.plain()) for element in tree.elements())
     if not values:
-        mistakes.add(tree.place, "there are no values to choose from", "[a, b, c]")
+        mistakes.add(tree.place, "the list of values is empty", "[a, b, c]")
         return None
     return Choice(values)
 
@@ -123,7 +123,7 @@ def _between(text: str, tree: Tree, mistakes: Mistakes) -> Between | None:
     """The values between the ends of a range; whole ones where both ends are written as whole numbers."""
     ends = parse_range(text, listed=False)
     if ends.scale == "times" or (ends.scale == "linear" and ":" in text):
-        mistakes.add(tree.place, f"'{text}' has steps, and values are drawn between its ends", "leave them out, or :log")
+        mistakes.add(tree.place, f"a random range cannot have steps, got '{text}'", "remove the step, or use :log")
         return None
     return Between(ends.low, ends.high, ends.scale == "log", ends.whole and not _POINT.search(text), ends.dimension)
 
@@ -132,22 +132,22 @@ def _normal(tree: Tree, mistakes: Mistakes) -> Normal | None:
     numbers: dict[str, Quantity] = {}
     for key, inside in tree.items():
         if key not in ("mean", "sd", "low", "high"):
-            mistakes.add(tree.key_place(key), f"a normal distribution has no '{key}'", "it has mean, sd, low and high")
+            mistakes.add(tree.key_place(key), f"unknown key '{key}' of a normal distribution", "known keys: mean, sd, low, high")
             return None
         numbers[key] = _quantity(inside)
     if not {"mean", "sd"} <= numbers.keys():
-        mistakes.add(tree.place, "a normal distribution needs mean and sd", "{normal: {mean: 6 ms, sd: 1 ms}}")
+        mistakes.add(tree.place, "a normal distribution requires `mean` and `sd`", "{normal: {mean: 6 ms, sd: 1 ms}}")
         return None
     mean = numbers["mean"]
     for key, quantity in numbers.items():
         if not quantity.dimension.fits(mean.dimension):
-            mistakes.add(tree.key_place(key), f"{key} is {quantity.dimension.name}, mean is {mean.dimension.name}")
+            mistakes.add(tree.key_place(key), f"`{key}` is {quantity.dimension.name}, but `mean` is {mean.dimension.name}")
             return None
     sd = numbers["sd"].value
     low = numbers["low"].value if "low" in numbers else 0.0 if mean.value > 0 else -math.inf
     high = numbers["high"].value if "high" in numbers else math.inf
     if sd <= 0 or not low < high or not low - 5 * sd < mean.value < high + 5 * sd:
-        mistakes.add(tree.place, "no value lies in it", "sd is above 0, and mean lies between low (default: 0) and high")
+        mistakes.add(tree.place, "the distribution is empty", "sd must be above 0, and mean between low (default: 0) and high")
         return None
     is_whole = all(isinstance(inside.value, int) for _, inside in tree.items())
     return Normal(mean.value, sd, low, high, is_whole, mean.dimension)

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 4  # largest number of prices
 HOUR: Final = 3600.0  # seconds
-MONEY: Final = ((1e9, " G"), (1e6, " M"), (1e4, " k"))
+MONEY: Final = ((1e9, " G"), (1e6, " M"), (1e3, " k"))
 
 
 def usd(value: float) -> str:
     """Return an amount of money.
 
     >>> usd(28_912_345), usd(1234.5), usd(0.01234), usd(2.5e-7), usd(0)
-    ('28.9 M USD', '1230 USD', '0.0123 USD', '2.5e-7 USD', '0 USD')
+    ('28.9 M USD', '1.23 k USD', '0.0123 USD', '2.5e-7 USD', '0 USD')
     """
     for least, prefix in MONEY:
         if abs(value) >= 0.9995 * least:
-            return f"{value / (1e3 if least == 1e4 else least):.3g}{prefix} USD"
+            return f"{value / least:.3g}{prefix} USD"
     return format_quantity(value, "USD")
 
 
