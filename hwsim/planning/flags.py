@@ -77,9 +77,7 @@ def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:
         path, equals, values = text.partition("=")
         place = Place("--vary", 1, len(path) + 2, Source("--vary", text))
         if not equals or not path.strip() or not values.strip():
-            mistakes.add(
-                Place("--vary", 1, 1, place.source), f"expected PATH=VALUES, got '{text:.60}'", "let.nodes=16..640"
-            )
+            mistakes.add(Place("--vary", 1, 1, place.source), f"expected PATH=VALUES, got '{text:.60}'", "let.nodes=16..640")
         elif path in seen:
             mistakes.add(place, f"'{path}' is varied twice", "list all values after one =: let.nodes=16,32")
         else:

@@ -264,7 +264,7 @@ def _timed(
             message = "`time` cannot rank services: a run lasts as long as its requests arrive"
             mistakes.add(place, message, "minimise: latency_p99, minimise: cost, maximise: requests_per_s")
         elif any(map(ends, of)):
-            mistakes.add(place, "`time` cannot rank trainings: the run is a few steps", "`training` is the entire training, `step` one step")
+            mistakes.add(place, "`time` cannot rank trainings: the run is a few steps", "use `training` or `step`")
 
 
 def _is_paced(workload: Tree) -> bool:
@@ -287,7 +287,7 @@ def ends(workload: Tree) -> bool:
 
 def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes: Mistakes) -> tuple[Objective, ...]:
     if keys.minimise is not None and keys.maximise is not None:
-        mistakes.add(tree.key_place("maximise"), "expected one of `minimise` and `maximise`, got both", "write one of them as a requirement")
+        mistakes.add(tree.key_place("maximise"), "expected `minimise` or `maximise`, got both", "make one a requirement")
         return ()
     given, most = (keys.maximise, True) if keys.maximise is not None else (keys.minimise, False)
     if given is None:
@@ -307,7 +307,7 @@ def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes
         if not isinstance(entry.value, str):
             mistakes.add(entry.place, f"expected the name of a measure, got {entry.what()}")
         elif (quantity := quantity_of(entry.value, workloads, mistakes, entry.place)) is not None:
-            if quantity.measure.more != most and quantity.measure.more:
-                mistakes.add(entry.place, f"`{quantity.measure.name}` cannot be minimised: more is better", f"maximise: {quantity.measure.name}")
+            if (name := quantity.measure.name) and quantity.measure.more and not most:
+                mistakes.add(entry.place, f"cannot minimise {name}: more is better", f"maximise: {name}")
             objectives.append(Objective(((quantity, 1.0),), most))
     return tuple(objectives)

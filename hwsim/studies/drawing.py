@@ -101,7 +101,7 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
         return _between(str(tree.value), tree, mistakes)
     if not tree.is_mapping or len(tree.items()) != 1:
         mistakes.add(
-            tree.place, f"expected a distribution, got {tree.what()}", "8 GB/s..64 GB/s, [a, b], or {normal: {mean: 6 ms, sd: 1 ms}}"
+            tree.place, f"not a distribution: {tree.what()}", "8 GB/s..64 GB/s, [a, b] or {normal: {mean: 6 ms, sd: 1 ms}}"
         )
         return None
     ((kind, inside),) = tree.items()
