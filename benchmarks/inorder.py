@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.replay import random_graph
 from hwsim.engine.compile import compile_flat
-from hwsim.engine.inorder import longest_path
+from hwsim.engine.longest_paths import longest_path
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Queue
 

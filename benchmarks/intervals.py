@@ -20,8 +20,8 @@ import numpy as np
 
 import hwsim
 from hwsim import engine
-from hwsim.engine.ends import by_runs, moved, spreads
-from hwsim.results.doubts import weights_of
+from hwsim.engine.interval_limits import limits_by_runs, scale_times, spreads
+from hwsim.results.error_weights import weights_of
 from hwsim.results.interval import Interval, interval
 
 WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
@@ -37,7 +37,7 @@ def sampled(run: hwsim.Run, samples: int) -> tuple[float, float]:
     for _ in range(samples):
         factors = {key: math.exp(rng.normal(0.0, spread)) for key, spread in sigma.items()}
         own = rng.normal(0.0, run.interval.own)
-        logs.append(math.log(engine.simulate(moved(graph, factors)).makespan / run.makespan_s) + own)
+        logs.append(math.log(engine.simulate(scale_times(graph, factors)).makespan / run.makespan_s) + own)
     return float(np.quantile(logs, 0.05)), float(np.quantile(logs, 0.95))
 
 
@@ -68,7 +68,7 @@ def main() -> None:
         along = path(run)
         cost = time.process_time() - begin
         begin = time.process_time()
-        ends = by_runs(run.timeline, along)
+        ends = limits_by_runs(run.timeline, along)
         more = time.process_time() - begin
         low, high = sampled(run, samples)
         off = [max(abs(-one.below - low), abs(one.above - high)) for one in (along, ends)]

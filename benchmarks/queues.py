@@ -16,12 +16,12 @@ from functools import lru_cache
 from time import process_time
 from typing import Any, Final, NamedTuple
 
-from hwsim.families.services.actors.running import played
-from hwsim.families.services.results.notes import ServiceNotes
-from hwsim.families.services.workload.program import Program
-from hwsim.prepare import Lowered, prepare
+from hwsim.families.services.actors.actor import simulate_services
+from hwsim.families.services.results.statistics import ServiceNotes
+from hwsim.families.services.workload.program import ServicesProgram
+from hwsim.prepare import LoweredWorkload, prepare
 from hwsim.records import dataclass
-from hwsim.results.batches import Batched, Known
+from hwsim.results.batches import BatchedSamples, ConfidenceRange
 from hwsim.ticks import FEMTO
 
 MS: Final = 1e-3
@@ -190,15 +190,15 @@ def cases() -> Iterator[Case]:
 CASES: Final = {case.name: case for case in cases()}
 
 
-def planned(lowered: Lowered) -> Program:
+def planned(lowered: LoweredWorkload) -> ServicesProgram:
     """The services of a workload on a machine."""
     program = lowered.doors["services"]
-    assert isinstance(program, Program)
+    assert isinstance(program, ServicesProgram)
     return program
 
 
 @lru_cache(maxsize=32)
-def program_of(name: str) -> Program:
+def program_of(name: str) -> ServicesProgram:
     """A case, ready to be played."""
     case = CASES[name]
     written = {"hwsim": "workload/1", "services": case.services, "requests": case.requests}
@@ -208,7 +208,7 @@ def program_of(name: str) -> Program:
 class Found(NamedTuple):
     """A run of a case: mean time, part that was sent away, CPU seconds, and by how much Little's law is off, in fs."""
 
-    mean: Known
+    mean: ConfidenceRange
     lost: float
     seconds: float
     little: int
@@ -218,11 +218,11 @@ def simulated(name: str, seed: int = 0) -> Found:
     """A case, by hwsim."""
     began = process_time()
     own = list(CASES).index(name) * 1000 + seed  # else the same draws would come in all cases
-    play = played(replace(program_of(name), seed=own), choice="always")
+    play = simulate_services(replace(program_of(name), seed=own), choice="always")
     notes: ServiceNotes = play.notes[0]
     notes.flush()
     choice = CASES[name].choice
-    of: Batched = notes.answers if choice is None else notes.by_choice[choice]
+    of: BatchedSamples = notes.answers if choice is None else notes.by_choice[choice]
     mean = of.estimate(warm_up=0).mean
     little = sum(abs(each.area - each.stay) for each in play.notes)  # integers
     return Found(mean, notes.refused / max(1, notes.entered), process_time() - began, little)
@@ -286,7 +286,7 @@ def by_ciw(name: str, seed: int = 0, requests: int | None = None) -> Found:
         elif record.record_type == "service" and (name != "two classes: long" or record.customer_class == "long"):
             first, last = spans.get(record.id_number, (math.inf, 0.0))
             spans[record.id_number] = min(first, record.arrival_date), max(last, record.exit_date)
-    batched = Batched()
+    batched = BatchedSamples()
     for first, last in sorted(spans.values(), key=lambda span: span[1]):
         batched.add(round((last - first) * FEMTO) / FEMTO)
     return Found(batched.estimate(warm_up=0).mean, lost / (lost + len(spans)), seconds, 0)

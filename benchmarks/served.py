@@ -20,9 +20,9 @@ from benchmarks.queues import machine as of_queues
 from hwsim.api import load_machine
 from hwsim.engine import core as library
 from hwsim.engine.fast import Choice
-from hwsim.families.services.actors.running import played
-from hwsim.families.serving.actors.service import Service
-from hwsim.families.serving.running import Models
+from hwsim.families.services.actors.actor import simulate_services
+from hwsim.families.serving.actors.service import ModelService
+from hwsim.families.serving.service_run import PlannedModels
 from hwsim.prepare import prepare
 
 ROUNDS: Final = 3
@@ -39,7 +39,7 @@ def _of_service(choice: Choice, requests: int) -> float:
     workload = {"hwsim": "workload/1", "requests": requests, "services": served(statements, RATE)}
     program = planned(prepare(of_queues(fifo=True), workload))
     began = process_time()
-    played(program, choice=choice)
+    simulate_services(program, choice=choice)
     return process_time() - began
 
 
@@ -84,8 +84,8 @@ def _of_model(requests: int) -> float:
     began = process_time()
     lowered = prepare(machine, {"hwsim": "workload/1", "infer": keys})
     models = lowered.doors["infer"]
-    assert isinstance(models, Models)
-    service = Service(models.plans[0], lowered.machine)
+    assert isinstance(models, PlannedModels)
+    service = ModelService(models.plans[0], lowered.machine)
     service.graph(lowered.graph)
     service.statistics()
     return process_time() - began

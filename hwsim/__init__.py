@@ -43,9 +43,9 @@ _HOMES: Final = {
     "compare": "hwsim.functions.compare",
     "estimate": "hwsim.functions.estimate",
     "explain": "hwsim.functions.explain",
-    "explore": "hwsim.explorer.opening",
+    "explore": "hwsim.explorer.launcher",
     "export": "hwsim.functions.export",
-    "find": "hwsim.studies.finding",
+    "find": "hwsim.studies.bisection",
     "import_run": "hwsim.functions.imported",
     "latency": "hwsim.functions.views",
     "load_graph": "hwsim.graph.files",
@@ -59,8 +59,8 @@ _HOMES: Final = {
     "sensitivity": "hwsim.sensitivities.analysis",
     "show": "hwsim.functions.show",
     "simulate": "hwsim.api",
-    "study": "hwsim.studies.sweeping",
-    "sweep": "hwsim.studies.sweeping",
+    "study": "hwsim.studies.sweeps",
+    "sweep": "hwsim.studies.sweeps",
     "topology": "hwsim.functions.views",
 }
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from hwsim.api import ExpectationFailed, OutOfMemory, Run, loads, simulate
     from hwsim.costs.bill import Paying
     from hwsim.engine import Deadlock
-    from hwsim.explorer.opening import explore
+    from hwsim.explorer.launcher import explore
     from hwsim.functions.compare import compare
     from hwsim.functions.estimate import estimate
     from hwsim.functions.explain import explain
@@ -85,9 +85,9 @@ if TYPE_CHECKING:
     from hwsim.results.result import Result
     from hwsim.sensitivities.analysis import sensitivity
     from hwsim.spec import SpecError
-    from hwsim.studies.finding import find
+    from hwsim.studies.bisection import find
     from hwsim.studies.session import Session
-    from hwsim.studies.sweeping import study, sweep
+    from hwsim.studies.sweeps import study, sweep
     from hwsim_calibrate.functions import calibrate, record
 else:
 

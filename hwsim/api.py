@@ -1,6 +1,6 @@
 """Python interface: read both files, lower the workload, simulate, and check the result.
 
-`hwsim.prepare` reads both files and lowers the workload on the machine, and `hwsim.playing` simulates it. This module collects
+`hwsim.prepare` reads both files and lowers the workload on the machine, and `hwsim.simulation` simulates it. This module collects
 the result, checks it, and compares it with the `expect:` of the workload.
 """
 
@@ -13,37 +13,47 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from hwsim.doors import read
 from hwsim.engine import Which
-from hwsim.graph.opgraph import Change, Names, OpGraph
+from hwsim.families_interface import read
+from hwsim.graph.opgraph import Change, OpGraph, RankNames
 from hwsim.machine import Machine
-from hwsim.playing import Manner, Played, Progress, play
-from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, not_felt, prepare, with_all_ranks
+from hwsim.prepare import (
+    LoweredWorkload,
+    Source,
+    graph_file,
+    load_machine,
+    load_workload,
+    loads,
+    prepare,
+    warn_of_unused_events,
+    with_all_ranks,
+)
 from hwsim.results.checks import check, notes
 from hwsim.results.expect import lacking, refuse_part_of_day, skipped_for, verdicts
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
-from hwsim.results.usage import of_all, usage
-from hwsim.spec import SpecError, Tree, different
-from hwsim.views.kit.shown import Picture, Shown, drawn
+from hwsim.results.usage import unfold_usage, usage
+from hwsim.simulation import Progress, SimulatedRun, SimulationOptions, play
+from hwsim.spec import SpecError, Tree, distinct_warnings
+from hwsim.views.kit.answer_forms import NotebookAnswer, NotebookPicture, write_figure
 from hwsim.workload import Workload
-from hwsim.workload.events import late
+from hwsim.workload.events import events_after_end
 from hwsim.workload.lower import Folding, Writing
 
 if TYPE_CHECKING:  # reports and rare features are imported on first use
     import pandas as pd
 
     from hwsim.costs.bill import Paying
-    from hwsim.doors import Told
+    from hwsim.families_interface import FamilyResult
     from hwsim.results.critical import Share
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
-    from hwsim.results.result import Again, JobSpan, MovedRun
+    from hwsim.results.result import JobSpan, MovedRun, PreparedRun
     from hwsim.views.explain.explanation import Explanation
 
 __all__ = [
-    "ExpectationFailed", "Lowered", "OutOfMemory", "Progress", "Run", "Source", "load_machine", "load_workload", "loads",
+    "ExpectationFailed", "LoweredWorkload", "OutOfMemory", "Progress", "Run", "Source", "load_machine", "load_workload", "loads",
     "prepare", "simulate", "simulated",
 ]  # fmt: skip
 
@@ -68,7 +78,7 @@ class OutOfMemory(ExpectationFailed):
         self.args = ("; ".join(device.verdict() for device in run.memory if not device.fits),)
 
 
-class Run(Shown, Result):
+class Run(NotebookAnswer, Result):
     """A result of a simulation, with methods for reports, figures and tables.
 
     >>> copy = {"copy": {"from": "cpu", "to": "gpu0", "bytes": "160 MB"}}
@@ -94,21 +104,21 @@ class Run(Shown, Result):
 
     def trace(self, path: str | Path) -> Path:
         """Write the timeline for Perfetto, compressed if the name ends in .gz; return the path."""
-        from hwsim.views.kit.writing import write
+        from hwsim.views.kit.file_output import write
         from hwsim.views.trace.write import render
 
         return write(path, render(self, Path(path).suffix))
 
     @overload
-    def plot(self, figure: FigureName = "gantt", path: None = None) -> Picture: ...
+    def plot(self, figure: FigureName = "gantt", path: None = None) -> NotebookPicture: ...
 
     @overload
     def plot(self, figure: str, path: str | Path) -> Path: ...
 
     @overload
-    def plot(self, figure: str | Path, path: None = None) -> Picture | Path: ...
+    def plot(self, figure: str | Path, path: None = None) -> NotebookPicture | Path: ...
 
-    def plot(self, figure: str | Path = "gantt", path: str | Path | None = None) -> Picture | Path:
+    def plot(self, figure: str | Path = "gantt", path: str | Path | None = None) -> NotebookPicture | Path:
         """Write a figure of `hwsim.views.FIGURES` (.png, .svg or .pdf), or return it for a notebook.
 
         Args:
@@ -129,7 +139,7 @@ class Run(Shown, Result):
         render = FIGURES.get(str(figure))
         if render is None:
             raise ValueError(f"there is no figure '{figure}': expected one of {', '.join(sorted(FIGURES))}")
-        return drawn(partial(render, self), path)
+        return write_figure(partial(render, self), path)
 
     def explain(self, *, op: str | None = None, what_if: bool | None = None, progress: Progress | None = None) -> Explanation:
         """Explain the duration of the run, and what would reduce it; arguments as in `hwsim.explain`."""
@@ -144,7 +154,7 @@ class Run(Shown, Result):
             ValueError: unknown list.
             ModuleNotFoundError: pandas is not installed.
         """
-        return Result.to_pandas(self) if table == "ops" else Shown.to_pandas(self, table)
+        return Result.to_pandas(self) if table == "ops" else NotebookAnswer.to_pandas(self, table)
 
     def animate(self, scene: str, path: str | Path) -> Path:
         """Write an animation of `hwsim.views.SCENES` as .svg; return the path.
@@ -158,14 +168,14 @@ class Run(Shown, Result):
             raise ValueError(f"there is no animation '{scene}': expected one of {', '.join(SCENES)}")
         from hwsim.views.animate.draw import render
         from hwsim.views.kit.figure import suffix_of
-        from hwsim.views.kit.writing import write
+        from hwsim.views.kit.file_output import write
 
         return write(path, render(self, scene, suffix_of(path)))
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page with result, bottleneck, sources and timeline; return the path."""
-        from hwsim.views.kit.writing import write
-        from hwsim.views.report.of_run import render
+        from hwsim.views.kit.file_output import write
+        from hwsim.views.report.run_page import render
 
         return write(path, render(self))
 
@@ -224,7 +234,7 @@ def simulate(
     writing: Writing = "never" if requests else "unseen" if fold == "auto" else fold
     lowered = prepare(machine, workload, set=set, fold=writing)
     parts = (requests,) if isinstance(requests, str) else tuple(requests)
-    manner = Manner(parts, latency=latency, progress=progress, engine=engine)
+    manner = SimulationOptions(parts, latency=latency, progress=progress, engine=engine)
     played = play(lowered, manner)
     more: dict[str, Any] = {
         "unfolded": _unfolded(lowered, manner, played.timeline),
@@ -255,12 +265,12 @@ def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, 
         return failed.run
 
 
-def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto"], **more: Any) -> Run:
+def _collected(lowered: LoweredWorkload, played: SimulatedRun, *, expect: bool | Literal["auto"], **more: Any) -> Run:
     """The result of a run with verdicts on its expectations; `more`: further fields of the result."""
     timeline = played.timeline
     used, alike = usage(timeline), timeline.flat.graph.alike
     if alike is not None and alike.unseen:
-        used = of_all(used, alike)
+        used = unfold_usage(used, alike)
     values = {"makespan": timeline.makespan}
     spans: tuple[JobSpan, ...] = ()
     if lowered.jobs:
@@ -273,9 +283,11 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
         values |= told.expected()
     for opened in played.opened.values():
         used = tuple(opened.usage(used, timeline.makespan_fs))
-    ended = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
-    unfelt = not_felt(lowered.workload, lowered.machine, timeline.flat.graph, lowered.doors.values(), over=True)
-    warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), unfelt, ended)
+    ended = events_after_end(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
+    unfelt = warn_of_unused_events(lowered.workload, lowered.machine, timeline.flat.graph, lowered.doors.values(), over=True)
+    warnings = distinct_warnings(
+        lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), unfelt, ended
+    )
     memory = _memory(lowered, timeline, played.acted)
     return Run(
         machine=lowered.machine_name, workload=lowered.workload_name, simulated=timeline, usage=used,
@@ -287,28 +299,30 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
     )  # fmt: skip
 
 
-def _unfolded(lowered: Lowered, manner: Manner, folded: Timeline) -> Callable[[], Timeline] | None:
+def _unfolded(lowered: LoweredWorkload, manner: SimulationOptions, folded: Timeline) -> Callable[[], Timeline] | None:
     """A cached function that returns the timeline of all ranks; None if views show only the simulated ranks."""
     if lowered.graph.alike is None or not lowered.graph.alike.unseen:
         return None
     return cache(partial(_of_all_ranks, lowered, replace(manner, latency=False, progress=None), folded))
 
 
-def _of_all_ranks(lowered: Lowered, manner: Manner, folded: Timeline) -> Timeline:
+def _of_all_ranks(lowered: LoweredWorkload, manner: SimulationOptions, folded: Timeline) -> Timeline:
     """The timeline of all ranks.
 
     Raises:
         BrokenInvariant: it differs from the folded timeline (a defect of hwsim).
     """
     from hwsim.results.differences import replicas_differ
-    from hwsim.results.invariants import refuse
+    from hwsim.results.invariants import raise_breaches
 
     timeline = play(with_all_ranks(lowered), manner).timeline
-    refuse(replicas_differ(folded, timeline))
+    raise_breaches(replicas_differ(folded, timeline))
     return timeline
 
 
-def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) -> Callable[[Timeline, Interval], Interval] | None:
+def _ends(
+    lowered: LoweredWorkload, played: SimulatedRun, interval: bool | Literal["runs"]
+) -> Callable[[Timeline, Interval], Interval] | None:
     """A function that computes the limits of the interval by further runs; None if not requested, or if families add ops."""
     timeline = played.timeline
     # changes at stated times do not scale with the path
@@ -319,7 +333,7 @@ def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) ->
     return partial(_by_runs, lowered.changes)
 
 
-def _moved(lowered: Lowered, manner: Manner, fold: Writing) -> Sequence[MovedRun]:
+def _moved(lowered: LoweredWorkload, manner: SimulationOptions, fold: Writing) -> Sequence[MovedRun]:
     """Runs with each uncertain number of the machine that no op includes, at both limits of its range.
 
     Raises:
@@ -337,15 +351,15 @@ def _moved(lowered: Lowered, manner: Manner, fold: Writing) -> Sequence[MovedRun
 
 
 def _by_runs(changes: Sequence[Change], timeline: Timeline, interval: Interval) -> Interval:
-    from hwsim.engine.ends import by_runs
+    from hwsim.engine.interval_limits import limits_by_runs
 
-    return by_runs(timeline, interval, changes=changes)
+    return limits_by_runs(timeline, interval, changes=changes)
 
 
-def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:
+def _at_ends(run: Run, lowered: LoweredWorkload, manner: SimulationOptions) -> Run:
     """The run with the results of its services at both limits of the interval of their times."""
 
-    def ends(half: float) -> list[Played]:
+    def ends(half: float) -> list[SimulatedRun]:
         still = replace(manner, latency=False, progress=None)
         return [play(lowered, replace(still, slower=slower)) for slower in (math.exp(-half), math.exp(half))]
 
@@ -357,19 +371,19 @@ def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:
     return replace(run, told_ends=ends_of)
 
 
-def _again(lowered: Lowered, **options: Any) -> Again | None:
+def _again(lowered: LoweredWorkload, **options: Any) -> PreparedRun | None:
     if lowered.files is None:
         return None
-    from hwsim.results.result import Again
+    from hwsim.results.result import PreparedRun
 
-    return Again(*lowered.files, partial(_with, lowered.files, options))
+    return PreparedRun(*lowered.files, partial(_with, lowered.files, options))
 
 
 def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mapping[str, str]) -> Run:
     return simulated(*files, set=settings, **options)
 
 
-def _memory(lowered: Lowered, timeline: Timeline, told: Mapping[str, Told]) -> tuple[DeviceMemory, ...]:
+def _memory(lowered: LoweredWorkload, timeline: Timeline, told: Mapping[str, FamilyResult]) -> tuple[DeviceMemory, ...]:
     held = [value for key, plan in lowered.doors.items() for value in plan.holds(told.get(key))] if lowered.jobs else []
     # the memory of a single service was already checked
     if not lowered.graph.buffers and not held:
@@ -379,14 +393,14 @@ def _memory(lowered: Lowered, timeline: Timeline, told: Mapping[str, Told]) -> t
     return memory(timeline, memory_sizes(lowered.machine, lowered.graph, held), held)
 
 
-def _names_of(lowered: Lowered) -> NamesOf | None:
+def _names_of(lowered: LoweredWorkload) -> NamesOf | None:
     """A function from a represented rank to the names of its ops."""
     workload, alike = lowered.workload, lowered.graph.alike
     if workload is None or alike is None:
         return None
 
-    def names(rank: int) -> Names:
-        from hwsim.workload.naming import names_of
+    def names(rank: int) -> RankNames:
+        from hwsim.workload.rank_names import names_of
 
         return names_of(workload, lowered.machine, alike, rank)
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.formats import format_change
-from hwsim.origins import Cited, Doubt
+from hwsim.origins import Cited, UncertaintySource
 from hwsim.records import dataclass
 
 Unit = Literal["s", "B", "FLOP", "1"]
@@ -30,32 +30,32 @@ Unit = Literal["s", "B", "FLOP", "1"]
 TermKind = Literal["draw", "latency", "stated", "kernels", "flow", "floor"]
 
 
-def softened(size: float, knee: float) -> float:
+def knee_bytes(size: float, knee: float) -> float:
     """Return size + knee (1 - exp(-size / knee)): the effective bytes of a message, to be divided by its asymptotic bandwidth.
 
     A short message reaches half the bandwidth; a long one takes the time of `knee` extra bytes; the transition is smooth.
     Measured all-reduces and messages of NCCL and MPI have this shape. If `knee` is 0, the result is the size.
 
-    >>> softened(1.0, 1e6), round(softened(1e6, 1e6)), softened(1e9, 1e6), softened(8.0, 0.0)
+    >>> knee_bytes(1.0, 1e6), round(knee_bytes(1e6, 1e6)), knee_bytes(1e9, 1e6), knee_bytes(8.0, 0.0)
     (1.9999995000001667, 1632121, 1001000000.0, 8.0)
     """
     return size - knee * math.expm1(-size / knee) if knee > 0 else size
 
 
-def squared_twice(number: Any) -> Any:
+def fourth_power(number: Any) -> Any:
     """Return the fourth power of a number or array by multiplication, because numpy's powers of arrays depend on its version.
 
-    >>> squared_twice(3.0)
+    >>> fourth_power(3.0)
     81.0
     """
     square = number * number
     return square * square
 
 
-def rooted_twice(number: Any) -> Any:
+def fourth_root(number: Any) -> Any:
     """Return the fourth root of a number or array by square roots.
 
-    >>> rooted_twice(81.0)
+    >>> fourth_root(81.0)
     3.0
     """
     return math.sqrt(math.sqrt(number)) if isinstance(number, float) else np.sqrt(np.sqrt(number))
@@ -152,7 +152,7 @@ def rates_of(capacities: Iterable[Capacity]) -> dict[str, float]:
     return dict(map(attrgetter("name", "rate"), capacities))
 
 
-class Each(Protocol):
+class AccessTime(Protocol):
     """A function that returns the time of one access to a device, given the number of accesses in flight (of all ops)."""
 
     def __call__(self, under_way: float) -> tuple[float, float]:
@@ -178,7 +178,7 @@ class Crowd:
 
     capacity: str
     depth: int
-    each: Each
+    each: AccessTime
     rest: float = 0.0
     times: int = 1
 
@@ -202,7 +202,7 @@ class Demand:
         share: weight under contention (bytes, or time x memory bandwidth). Each demand has a `pace = share x progress / s`, and
             all demands that a saturated capacity limits get the same pace. The share of a plain transfer is its bytes, which
             gives max-min fairness; if its links carry different bytes, those of its slowest link (see
-            `hwsim.communication.apart`).
+            `hwsim.communication.link_flows`).
         times: for a demand that also represents identical ones of other ranks (see `hwsim.graph.fold`): the number of ranks that
             draw each amount, then that hold each of `holds`; empty: 1 each. They count in shared capacities, while the pace is
             that of one rank. Only with `times`, `amounts` may contain a capacity twice.
@@ -294,7 +294,7 @@ class Term:
     seconds: float
     capacity: str = ""
     kind: TermKind = "draw"
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[UncertaintySource, ...] = ()
     holder: str = ""
 
     def on(self, capacity: str, holder: str) -> Term:
@@ -302,7 +302,7 @@ class Term:
         return Term(self.label, self.formula, self.inputs, self.seconds, capacity, self.kind, self.doubts, self.holder and holder)
 
 
-class Later(Sequence[Term]):
+class LazyTerms(Sequence[Term]):
     """A derivation of a transfer whose lines are created when first read, because most are never read.
 
     Args:
@@ -337,7 +337,7 @@ class Later(Sequence[Term]):
         return self._all()[place]
 
     def __eq__(self, other: object) -> bool:
-        return self._all() == (other._all() if isinstance(other, Later) else other)
+        return self._all() == (other._all() if isinstance(other, LazyTerms) else other)
 
     def __hash__(self) -> int:
         return hash(self._all())
@@ -410,7 +410,7 @@ class Choice(NamedTuple):
 _PARTS: Final = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter")  # a rank keeps its own part
 
 
-class Exchanged(NamedTuple):
+class CollectiveExchange(NamedTuple):
     """An exchange of a collective; bytes: message size as in nccl-tests (the whole array of one rank)."""
 
     operation: str
@@ -421,7 +421,7 @@ class Exchanged(NamedTuple):
     def passed(self) -> float:
         """Minimum bytes that pass each rank; per second, they are the busbw of nccl-tests.
 
-        >>> [Exchanged(operation, 1.0, 8).passed for operation in ("all-reduce", "all-gather", "broadcast")]
+        >>> [CollectiveExchange(operation, 1.0, 8).passed for operation in ("all-reduce", "all-gather", "broadcast")]
         [1.75, 0.875, 1.0]
         """
         if self.operation == "all-reduce":
@@ -429,7 +429,7 @@ class Exchanged(NamedTuple):
         return self.bytes * (self.ranks - 1) / self.ranks if self.operation in _PARTS else self.bytes
 
 
-class Wire(NamedTuple):
+class EqualCapacities(NamedTuple):
     """A representative of many equal capacities, with the amount and the bytes (`moved`) drawn from each."""
 
     capacity: Capacity
@@ -438,7 +438,7 @@ class Wire(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wide:
+class AmountColumns:
     """Amounts drawn from very many capacities, as columns.
 
     Args:
@@ -451,7 +451,7 @@ class Wide:
 
     numbers: NDArray[np.signedinteger[Any]]
     kind: NDArray[np.signedinteger[Any]]
-    kinds: tuple[Wire, ...]
+    kinds: tuple[EqualCapacities, ...]
     count: int
     name: Callable[[int], str]
 
@@ -478,8 +478,8 @@ class Cost:
     requests: Requests | None = None
     played: bool = False
     choice: Choice | None = None
-    wide: Wide | None = None
-    exchange: Exchanged | None = None
+    wide: AmountColumns | None = None
+    exchange: CollectiveExchange | None = None
 
     def __hash__(self) -> int:  # without the derivation, which is long and follows from these
         return hash((self.demand, self.moved))

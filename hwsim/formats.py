@@ -83,10 +83,11 @@ def format_between(low: float, high: float, unit: str, digits: int = 3) -> tuple
     return texts
 
 
-def lasting(seconds: float, digits: int = 4) -> str:
+def format_duration(seconds: float, digits: int = 4) -> str:
     """Return a duration in words, such as that of a training.
 
-    >>> lasting(5640), lasting(45.2), lasting(754), lasting(30.5 * 3600), lasting(53.21 * DAY), lasting(1442.6 * DAY, 3)
+    >>> (format_duration(5640), format_duration(45.2), format_duration(754), format_duration(30.5 * 3600),
+    ...  format_duration(53.21 * DAY), format_duration(1442.6 * DAY, 3))
     ('1 h 34 min', '45.2 s', '12 min 34 s', '30 h 30 min', '53.21 days', '1,443 days')
     """
     if seconds >= 2 * DAY:
@@ -170,10 +171,10 @@ def counted(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else format_count(value)
 
 
-def many(count: int, what: str) -> str:
+def pluralized(count: int, what: str) -> str:
     """Return a whole number with a noun in singular or plural.
 
-    >>> many(1, "step"), many(2000, "step")
+    >>> pluralized(1, "step"), pluralized(2000, "step")
     ('1 step', '2,000 steps')
     """
     return f"{count:,} {what}{'' if count == 1 else 's'}"

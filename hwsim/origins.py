@@ -23,7 +23,7 @@ from hwsim.records import dataclass
 Known = Literal["datasheet", "standard", "measured", "fitted", "recalled", "twin", "guess", "elsewhere"]
 Kind = Known | Literal["stated", "default", "what-if"]
 SOURCES: Final[tuple[Known, ...]] = get_args(Known)
-LEAST_SURE: Final[tuple[Kind, ...]] = (  # kinds of sources whose numbers are uncertain, the most uncertain first
+UNCERTAIN_KINDS: Final[tuple[Kind, ...]] = (  # kinds of sources whose numbers are uncertain, the most uncertain first
     "elsewhere", "guess", "what-if", "twin", "default", "recalled", "datasheet", "fitted", "measured",
 )  # fmt: skip
 
@@ -51,7 +51,7 @@ class Origin:
     @property
     def doubts(self) -> bool:
         """Whether a number from this source is uncertain; `spread: 0` means exact."""
-        return self.kind in LEAST_SURE if self.spread is None else self.spread > 0
+        return self.kind in UNCERTAIN_KINDS if self.spread is None else self.spread > 0
 
     @property
     def step(self) -> float:
@@ -85,12 +85,12 @@ class Origin:
         return f"{self.before}{text}{self.after}"
 
 
-class Unsure(float):
+class UncertainNumber(float):
     """A number of a file whose source makes it uncertain."""
 
     origin: Origin
 
-    def __new__(cls, value: float, origin: Origin) -> Unsure:
+    def __new__(cls, value: float, origin: Origin) -> UncertainNumber:
         number = super().__new__(cls, value)
         number.origin = origin
         return number
@@ -139,7 +139,7 @@ def case_of(source: Cited, guess: Case = "device") -> Case | None:
             return None
 
 
-class Doubt(NamedTuple):
+class UncertaintySource(NamedTuple):
     """A source of uncertainty of a derivation line, whose size is in `errors.yaml`.
 
     Args:
@@ -156,11 +156,11 @@ class Doubt(NamedTuple):
 
 
 PLAIN: Final = "number"  # first part of the regime of a number without model errors: "number/guess.latency"
-LETTERS: Final = 90  # maximum length of a source in the key of its error
+MAX_KEY_LETTERS: Final = 90  # maximum length of a source in the key of its error
 _UNMEASURED: Final = frozenset[Kind](("elsewhere", "guess", "what-if", "twin", "default"))
 
 
-def doubt_of(name: str, source: Origin, of: str = "any", seconds: float = 0.0) -> Doubt:
+def number_uncertainty(name: str, source: Origin, of: str = "any", seconds: float = 0.0) -> UncertaintySource:
     """Return the uncertainty of a single number, from its spread or its kind of source.
 
     Args:
@@ -169,11 +169,13 @@ def doubt_of(name: str, source: Origin, of: str = "any", seconds: float = 0.0) -
         of: quantity: "latency", "bandwidth", "efficiency" or "any".
         seconds: time (s) that depends on it.
 
-    >>> doubt_of("time", Origin("guess", "as others"))[:3], doubt_of("rate", Origin("stated", "as given", 0.1)).regime
-    (('number/guess.any', 'device', 'time: guess, as others'), 'number/=0.1')
+    >>> number_uncertainty("time", Origin("guess", "as others"))[:3]
+    ('number/guess.any', 'device', 'time: guess, as others')
+    >>> number_uncertainty("rate", Origin("stated", "as given", 0.1)).regime
+    'number/=0.1'
     """
     kind = "guess" if source.kind in ("twin", "what-if") or source.plain == IDEAL else source.kind
     regime = f"{PLAIN}/{kind}.{of}" if source.spread is None else f"{PLAIN}/={source.spread!r}"
     case: Case = (case_of(source) or "device") if source.kind in _UNMEASURED else "known"
     text = f"{name}: {source.plain!s}"
-    return Doubt(regime, case, text if len(text) <= LETTERS else text[:LETTERS] + "...", seconds)
+    return UncertaintySource(regime, case, text if len(text) <= MAX_KEY_LETTERS else text[:MAX_KEY_LETTERS] + "...", seconds)

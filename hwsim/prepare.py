@@ -11,26 +11,27 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hwsim import doors, ticks
-from hwsim.doors import Beside, door
+from hwsim import families_interface as doors
+from hwsim import ticks
+from hwsim.families_interface import OtherActivity, family_interface
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.machine import Machine, build
-from hwsim.machine.moved import Moved
-from hwsim.ops.doubted import Unfollowed
+from hwsim.machine.moved_numbers import MovedNumber
+from hwsim.ops.sensitivity import NoSensitivity
 from hwsim.records import dataclass
-from hwsim.results.expect import Wanted, wanted_of
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
+from hwsim.results.expect import ExpectedQuantities, wanted_of
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, distinct_warnings, read
 from hwsim.spec.expression import unused
-from hwsim.spec.shelf import same, shared_by
+from hwsim.spec.memo import memo_table, same
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
-from hwsim.workload.events import unfelt
+from hwsim.workload.events import events_without_effect
 from hwsim.workload.lower import Writing
 from hwsim.workload.names import place_of_op
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
-from hwsim.workload.unheeded import unheeded
+from hwsim.workload.unused_keys import keys_without_effect
 
 if TYPE_CHECKING:
-    from hwsim.doors import Planned
+    from hwsim.families_interface import FamilyPlan
     from hwsim.graph.disturbance import Disturbance
 
 Source = sources.Source
@@ -40,24 +41,24 @@ MOST_BUILT: Final = 4  # memoized machines
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredWorkload:
     """A workload that is lowered on a machine, ready for simulation."""
 
     machine: Machine
     machine_name: str
     workload_name: str
     graph: OpGraph
-    wanted: Wanted
+    wanted: ExpectedQuantities
     called: frozenset[str]  # names of the machine in `expect: {machine: ...}`
     settings: tuple[tuple[str, str], ...]
     warnings: tuple[Warning, ...]
     changes: Sequence[Change] = ()
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
     events: tuple[Disturbance, ...] = ()
-    doors: Mapping[str, Planned] = field(default_factory=dict)  # families that act during the run, by key
+    doors: Mapping[str, FamilyPlan] = field(default_factory=dict)  # families that act during the run, by key
     workload: Workload | None = None  # None: op graph
     files: tuple[Tree, Tree] | None = None  # trees of machine and workload; None: one is a loaded value
-    unsure: Sequence[Moved] = ()  # uncertain numbers that no single op includes
+    unsure: Sequence[MovedNumber] = ()  # uncertain numbers that no single op includes
 
 
 def graph_file(workload: object) -> str:
@@ -72,7 +73,7 @@ def prepare(
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     fold: Writing = "auto",
-) -> Lowered:
+) -> LoweredWorkload:
     """Prepare a simulation; arguments and errors as in `simulate`, and `fold="unseen"` as in `lower`."""
     mistakes = Mistakes()
     if set is not None and not isinstance(set, Mapping):
@@ -97,31 +98,31 @@ def prepare(
     written = loaded if isinstance(loaded, Workload) else None
     jobs = (written.jobs if written else None) or {}
     starts = tuple((name, ticks.femtoseconds(jobs[name].start)) for name in sorted(jobs))
-    wanted = Wanted()
+    wanted = ExpectedQuantities()
     if written:
-        wanted = wanted_of(written.expect, mistakes, jobs, doors.wanted_of(written))
+        wanted = wanted_of(written.expect, mistakes, jobs, doors.expectable_quantities(written))
     if built is None or loaded is None:
         if written:
             check_statements(written, mistakes)
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         refuse_foreign(loaded, built, mistakes)
-    families = [door(key) for key in written.families] if written else []
+    families = [family_interface(key) for key in written.families] if written else []
     unsure = () if isinstance(loaded, OpGraph) else built.unsure
     if any(family.exact for family in families):
         built = replace(built, unsure=())
-    idle = unheeded(written, built, mistakes) if written else ()
+    idle = keys_without_effect(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
     folding = "never" if any(family.answers for family in families) else fold
 
-    def lower_on(machine: Machine) -> tuple[OpGraph, Mapping[str, Planned]]:
+    def lower_on(machine: Machine) -> tuple[OpGraph, Mapping[str, FamilyPlan]]:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, machine, mistakes, fold=folding, disturbed=disturbed)
         return graph, _planned(written, machine, mistakes, graph, disturbed) if written else {}
 
     try:
         try:
             graph, planned = lower_on(built)
-        except Unfollowed:
+        except NoSensitivity:
             built = replace(built, unsure=())
             graph, planned = lower_on(built)
         mistakes.raise_if_any()
@@ -134,7 +135,7 @@ def prepare(
         from hwsim.spec.limits import refuse_beyond  # rarely needed
 
         refuse_beyond("ops", graph.shown)
-    return Lowered(
+    return LoweredWorkload(
         machine=built,
         machine_name=title(built.name, machine_tree, "machine"),
         workload_name=title(written.name if written else Path(given).stem, workload_tree, "workload"),
@@ -142,7 +143,7 @@ def prepare(
         wanted=wanted,
         called=names_of_machine(built, machine, machine_tree),
         settings=tuple((path, str(value)) for path, value in settings.items()),
-        warnings=different(
+        warnings=distinct_warnings(
             built.warnings,
             changing,
             suspicions(written) if written else (),
@@ -151,7 +152,7 @@ def prepare(
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(plan.suspicions for plan in planned.values()),
-            not_felt(written, built, graph, planned.values(), over=False),
+            warn_of_unused_events(written, built, graph, planned.values(), over=False),
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
@@ -163,7 +164,7 @@ def prepare(
     )
 
 
-def with_all_ranks(lowered: Lowered) -> Lowered:
+def with_all_ranks(lowered: LoweredWorkload) -> LoweredWorkload:
     """Return the lowered workload with the ops of all ranks."""
     assert lowered.workload is not None  # an op graph is not folded
     mistakes = Mistakes()
@@ -181,14 +182,14 @@ def _unused(tree: Tree | None) -> Iterator[Warning]:
 
 def _planned(
     workload: Workload, machine: Machine, mistakes: Mistakes, graph: OpGraph, disturbed: Sequence[Change]
-) -> dict[str, Planned]:
+) -> dict[str, FamilyPlan]:
     """Plans of the families that act during the run, of the workload and its jobs."""
-    acting = [key for key in workload.families if door(key).answers]
+    acting = [key for key in workload.families if family_interface(key).answers]
     plans = {}
     for key in acting:
-        issued = any(door(other).issues for other in acting if other != key)  # by other families, on any capacity
+        issued = any(family_interface(other).issues for other in acting if other != key)  # by other families, on any capacity
         drawn = _drawn(graph) | (machine.capacities.keys() if issued else set())
-        plans[key] = door(key).plan(workload, machine, mistakes, Beside(drawn, disturbed))
+        plans[key] = family_interface(key).plan(workload, machine, mistakes, OtherActivity(drawn, disturbed))
     return {key: plan for key, plan in plans.items() if plan is not None}
 
 
@@ -197,10 +198,12 @@ def _drawn(graph: OpGraph) -> set[str]:
     return {name for cost in graph.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds, *cost.demand.clocks)}
 
 
-def not_felt(work: Workload | None, on: Machine, graph: OpGraph, doors: Collection[Planned], *, over: bool) -> Iterator[Warning]:
+def warn_of_unused_events(
+    work: Workload | None, on: Machine, graph: OpGraph, doors: Collection[FamilyPlan], *, over: bool
+) -> Iterator[Warning]:
     """Yield warnings for events without effect, before the run or, if ops are issued during the run, after it (`over`)."""
     if work and work.events and over == any(plan.issues for plan in doors):
-        yield from unfelt(work.events, on, _drawn(graph).union(*(plan.drawn for plan in doors)))
+        yield from events_without_effect(work.events, on, _drawn(graph).union(*(plan.drawn for plan in doors)))
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
@@ -281,7 +284,7 @@ def loads(text: str) -> Machine | Workload:
 def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
     if tree is None:
         return None
-    shared: dict[int, tuple[Tree, Machine]] | None = shared_by("machines")
+    shared: dict[int, tuple[Tree, Machine]] | None = memo_table("machines")
     for source, built in (shared or {}).values():
         if same(source, tree):
             return built

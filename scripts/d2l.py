@@ -8,7 +8,7 @@ from pathlib import Path
 
 import hwsim
 from hwsim.formats import format_between, format_quantity
-from hwsim.results.invariants import printed
+from hwsim.results.invariants import checked_text
 from scripts.d2l_hardware import HARDWARE
 from scripts.d2l_row import Row
 from scripts.d2l_rows import EXPERIMENTS
@@ -81,7 +81,7 @@ def main() -> int:
     text = page()
     if "--check" in sys.argv[1:]:
         return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(printed(text), encoding="utf-8", newline="\n")
+    PAGE.write_text(checked_text(text), encoding="utf-8", newline="\n")
     return 0
 
 

@@ -20,9 +20,9 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.importers.aten import plain
-from hwsim.importers.recording import Facts, Rank, Recording, What
-from hwsim.models.architectures.network import Network
-from hwsim.models.architectures.units import Unit, size
+from hwsim.importers.recording import Rank, Recording, SliceFacts, What
+from hwsim.models.architectures.network import FeedForwardNetwork
+from hwsim.models.architectures.units import NetworkUnit, size
 from hwsim.records import dataclass
 
 # operators of a unit of each kind: the innermost that launches kernels; of the names the first that a recording has
@@ -50,7 +50,7 @@ BACKWARD: Final[Mapping[str, tuple[str, ...]]] = {
 }
 NEEDED: Final = frozenset({"conv", "norm"})  # kinds whose calls must all be expected
 NAMED: Final = {"conv": "a convolution", "norm": "a norm", "linear": "a linear map", "add": "a sum"}
-COUNTED: Final = Facts(shapes=((), ()), dtypes=("long int", "Scalar"))
+COUNTED: Final = SliceFacts(shapes=((), ()), dtypes=("long int", "Scalar"))
 
 
 class OtherModel(ValueError):
@@ -70,11 +70,11 @@ class _Call:
     """A call that a step makes. kind: of the unit; optional: some models or versions do without it."""
 
     kind: str
-    facts: Facts
+    facts: SliceFacts
     optional: bool = False
 
 
-def shaped(recording: Recording, model: Network, batch: int) -> tuple[Recording, Given]:
+def shaped(recording: Recording, model: FeedForwardNetwork, batch: int) -> tuple[Recording, Given]:
     """The recording with the shapes of the model's operators; calls that have shapes keep them.
 
     Raises:
@@ -94,10 +94,10 @@ def shaped(recording: Recording, model: Network, batch: int) -> tuple[Recording,
 class _Filled:
     """The facts of the operators of one rank."""
 
-    def __init__(self, rank: Rank, units: Sequence[Unit], batch: int) -> None:
+    def __init__(self, rank: Rank, units: Sequence[NetworkUnit], batch: int) -> None:
         self._rank, self._units, self._batch = rank, units, batch
-        self._facts: list[Facts] = list(rank.facts)
-        self._given: dict[Facts, int] = {}
+        self._facts: list[SliceFacts] = list(rank.facts)
+        self._given: dict[SliceFacts, int] = {}
         self._column = rank.slices.facts.copy()
         self._names = [plain(name) for name in rank.names]
         self.calls = self.steps = 0
@@ -148,7 +148,7 @@ class _Filled:
                 raise OtherModel(f"another model was run: call {at + 1} is {name}, where a step of this one has {expects}")
         self.steps = max(self.steps, turn // len(expected))
 
-    def _put(self, place: int, facts: Facts) -> None:
+    def _put(self, place: int, facts: SliceFacts) -> None:
         number = self._column[place]
         if number < 0 or self._rank.facts[number].shapes is None:
             if facts not in self._given:
@@ -165,15 +165,15 @@ class _Filled:
             name = self._names[slices.name[place]]
             if name.startswith("_foreach_"):
                 lists = 1 if name.rstrip("_").endswith(("mul", "sqrt", "neg", "zero")) else 2
-                self._put(place, Facts(shapes=(shapes,) * lists, dtypes=("TensorList<float>",) * lists))
+                self._put(place, SliceFacts(shapes=(shapes,) * lists, dtypes=("TensorList<float>",) * lists))
 
 
-def _forward(units: Sequence[Unit], batch: int) -> Iterator[_Call]:
+def _forward(units: Sequence[NetworkUnit], batch: int) -> Iterator[_Call]:
     for unit in units:
         into, out = (batch, *unit.into), (batch, *unit.out)
         match unit.kind:
             case "conv":
-                yield _Call("conv", Facts(shapes=(into, _weights(unit), out), dtypes=("float",) * 3, result=2))
+                yield _Call("conv", SliceFacts(shapes=(into, _weights(unit), out), dtypes=("float",) * 3, result=2))
             case "norm":
                 yield _Call("add", COUNTED, optional=True)
                 yield _Call("norm", _floats(into))
@@ -192,7 +192,7 @@ def _forward(units: Sequence[Unit], batch: int) -> Iterator[_Call]:
     yield _Call("loss", _floats(classes), optional=True)
 
 
-def _backward(units: Sequence[Unit], batch: int) -> Iterator[_Call]:
+def _backward(units: Sequence[NetworkUnit], batch: int) -> Iterator[_Call]:
     """The first unit with weights needs no gradient of its input."""
     classes = (batch, size(units[-1].out))
     yield _Call("loss", _floats((), classes), optional=True)
@@ -216,36 +216,36 @@ def _backward(units: Sequence[Unit], batch: int) -> Iterator[_Call]:
             case "pool":
                 yield _Call("pool", _window(unit, out, into), optional=True)
             case "activation":
-                facts = Facts(shapes=(into, into, ()), dtypes=("float", "float", "Scalar"), values=("", "", "0"))
+                facts = SliceFacts(shapes=(into, into, ()), dtypes=("float", "float", "Scalar"), values=("", "", "0"))
                 yield _Call("activation", facts, optional=True)
         if unit.name in forks:  # the gradients of both ways are summed
             yield _Call("add", _floats(into, into), optional=True)
 
 
-def _gradient(unit: Unit, batch: int, first: bool) -> Facts:
+def _gradient(unit: NetworkUnit, batch: int, first: bool) -> SliceFacts:
     """convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, ..., groups, output_mask)"""
     values = ("",) * 4 + (f"[{unit.stride}, {unit.stride}]", "", "", "False", "", str(unit.groups), f"[{not first}, True, False]")
     shapes: tuple[Any, ...] = ((batch, *unit.out), (batch, *unit.into), _weights(unit), *[()] * 8)
-    return Facts(shapes=shapes, dtypes=("float",) * 3 + ("Scalar",) * 8, values=values)
+    return SliceFacts(shapes=shapes, dtypes=("float",) * 3 + ("Scalar",) * 8, values=values)
 
 
-def _floats(*shapes: tuple[int, ...]) -> Facts:
-    return Facts(shapes=shapes, dtypes=("float",) * len(shapes))
+def _floats(*shapes: tuple[int, ...]) -> SliceFacts:
+    return SliceFacts(shapes=shapes, dtypes=("float",) * len(shapes))
 
 
-def _weights(unit: Unit) -> tuple[int, ...]:
+def _weights(unit: NetworkUnit) -> tuple[int, ...]:
     return unit.out[0], unit.into[0] // unit.groups, *unit.kernel
 
 
-def _window(unit: Unit, *shapes: tuple[int, ...]) -> Facts:
+def _window(unit: NetworkUnit, *shapes: tuple[int, ...]) -> SliceFacts:
     """Facts of a pool: its arrays, then window, stride and padding."""
     side = unit.kernel[0]
     padding = max(0, ((unit.out[1] - 1) * unit.stride + side - unit.into[1] + 1) // 2)
     values = ("",) * len(shapes) + tuple(f"[{number}, {number}]" for number in (side, unit.stride, padding))
-    return Facts(shapes=(*shapes, (), (), ()), dtypes=("float",) * len(shapes) + ("ScalarList",) * 3, values=values)
+    return SliceFacts(shapes=(*shapes, (), (), ()), dtypes=("float",) * len(shapes) + ("ScalarList",) * 3, values=values)
 
 
-def _forks(units: Sequence[Unit]) -> set[str]:
+def _forks(units: Sequence[NetworkUnit]) -> set[str]:
     """Names of the first unit of each residual block, whose input goes two ways."""
     blocks: dict[str, str] = {}
     for unit in units:

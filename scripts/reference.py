@@ -16,7 +16,7 @@ from typing import Any, Final
 from hwsim.devices.kind import Device
 from hwsim.links.kind import LinkKind
 from hwsim.machine.schema import LinkEntry, PartEntry
-from hwsim.results.invariants import printed
+from hwsim.results.invariants import checked_text
 from hwsim.spec import FieldPlan, plan
 from hwsim.spec.decode import title
 from scripts.reference_sections import FAMILIES, HEAD, HEADED, SHARED, headings
@@ -116,7 +116,7 @@ def page() -> str:
 
 def main() -> int:
     """Write the page, or say that it is out of date."""
-    text: Any = printed(page())
+    text: Any = checked_text(page())
     if "--check" in sys.argv[1:]:
         return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
     PAGE.write_text(text, encoding="utf-8", newline="\n")

@@ -11,16 +11,16 @@ from hwsim.costs.prices import PricesFile
 from hwsim.costs.site import SiteKeys
 from hwsim.devices.kind import Device
 from hwsim.devices.offers import OfferKeys, PriceKeys
-from hwsim.devices.owning import GpuPowerCurve
-from hwsim.doors import door
+from hwsim.devices.power_curves import GpuPowerCurve
 from hwsim.failures import Failures
 from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
 from hwsim.families.services.workload.schema import STATEMENTS as SERVICE_STATEMENTS
 from hwsim.families.services.workload.schema import ServiceKeys, WayKeys
+from hwsim.families.serving.workload.parallel import SplitKeys
 from hwsim.families.serving.workload.schema import InferKeys
-from hwsim.families.serving.workload.splitting import SplitKeys
 from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
-from hwsim.links.fabrics import Network
+from hwsim.families_interface import family_interface
+from hwsim.links.fabrics import NetworkLink
 from hwsim.links.kind import LinkKind
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
@@ -34,10 +34,10 @@ from hwsim.ops.op import CalledOp, ComputeOp, DeviceOp, Op
 from hwsim.planning.question import PlanKeys
 from hwsim.results.expect import OF_RUN
 from hwsim.studies.file import DrawnKeys, StudyKeys
-from hwsim.workload.file import Each, Job, Runtime, Workload
+from hwsim.workload.file import Job, RankProgram, Runtime, Workload
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw, CountLognormal
-from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.parser import STATEMENTS
 
 HEAD: Final = """# File reference
 
@@ -71,13 +71,16 @@ their own. If a kind's table lists the same key, the kind's table applies.
 `guess`. Derivations show it, and the width of the 90 % interval depends on it. A single number can have its own source: \
 `size: {value: 80 GB, source: datasheet, ref: "..."}`. In tables that list `source`, it is *recorded only* |
 | `ref` | the document or measurement, exactly |
-| `use` | name of a library entry (see `hwsim show`) or path of a file, whose keys are inherited. Keys next to `use` override inherited \
+| `use` | name of a library entry (see `hwsim show`) or path of a file, whose keys are inherited. Keys next to `use` \
+override inherited \
 keys, even if `--set` selects another entry. Allowed in machines, parts, links, libraries, runtimes, models and sites |
-| `let` | parameters of the file, such as `let: {n: 1000}`. `$n` stands for the value anywhere in the file; `--set n=10` changes it |
+| `let` | parameters of the file, such as `let: {n: 1000}`. `$n` stands for the value anywhere in the file; `--set \
+n=10` changes it |
 """
 MODEL_FILES: Final = """## Model files
 
-A model file starts with `hwsim: model/1`, followed by `kind:` and the keys of that kind, listed below. The key `model` of `train:` and
+A model file starts with `hwsim: model/1`, followed by `kind:` and the keys of that kind, listed below. The key `model` of
+`train:` and
 `infer:` is a model file, a model of the library, a Hugging Face `config.json` ([models](models.md)), or a mapping with the keys:
 `model: {use: llama-3-8b, layers: 16}`.
 
@@ -90,7 +93,8 @@ A part file starts with `hwsim: part/1`, followed by `kind:` and the keys of a p
 """
 EXPECT: Final = """### `expect`
 
-Expected results: `15 ms +- 1 %`, `at most 2 s`, `at least 400 1/s` or `9 ms .. 11 ms`. `machine:` names the machine for which they
+Expected results: `15 ms +- 1 %`, `at most 2 s`, `at least 400 1/s` or `9 ms .. 11 ms`. `machine:` names the machine for which
+they
 hold. If a result is outside its bounds, the exit code is 3.
 
 | workload | results |
@@ -108,7 +112,7 @@ HEADED: Final[dict[type, str]] = {  # mappings that have a heading among the fil
 FAMILIES: Final[dict[type, tuple[str, str]]] = {  # base -> heading of what its kinds share, words for it; general first
     Device: ("Any part", "any part"),
     LinkKind: ("Any link", "any link"),
-    Network: ("Any network link", "any network link"),
+    NetworkLink: ("Any network link", "any network link"),
     Op: ("Any op", "any op"),
     DeviceOp: ("Any op on one device", "any op on one device"),
     ComputeOp: ("Any compute op", "any compute op"),
@@ -124,14 +128,14 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (MachineFile, "price"): "money, or {PriceKeys|prices}",
     (MachineFile, "collectives"): "{LibraryEntry|library}, or a mapping of device kinds to libraries",
     (PartEntry, "price"): "money, or {PriceKeys|prices}",
-    (Workload, "program"): "{Op|ops} and {BarrierKeys|statements}, or {Each|`each` and `do`}",
+    (Workload, "program"): "{Op|ops} and {BarrierKeys|statements}, or {RankProgram|`each` and `do`}",
     (Workload, "programs"): "program",
     (Workload, "pipeline"): "{PipelineKeys|mapping}",
     (Workload, "train"): "{TrainKeys|mapping}",
     (Workload, "infer"): "{InferKeys|mapping}",
     (Workload, "services"): "{ServiceKeys|service}",
     (Workload, "expect"): "mapping, see [`expect`](#expect)",
-    (Each, "do"): "{Op|op} or {BarrierKeys|statement}",
+    (RankProgram, "do"): "{Op|op} or {BarrierKeys|statement}",
     (Job, "program"): "as in a workload",
     (Job, "programs"): "program",
     (Job, "pipeline"): "{PipelineKeys|mapping}",
@@ -145,9 +149,9 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (TrainKeys, "parallel"): "`auto`, or {ParallelKeys|mapping}",
     (TrainKeys, "synchronise"): "`all-reduce`, `parameter-server`, or {SynchroniseKeys|mapping}",
     (TrainKeys, "failures"): "name, or {Failures|mapping}",
-    (SynchroniseKeys, "algorithm"): "`auto`, name, or keys of an {Ring|algorithm}",
+    (SynchroniseKeys, "algorithm"): "`auto`, name, or keys of an {RingAlgorithm|algorithm}",
     (InferKeys, "model"): "name, or keys of a [model](#model-files)",
-    (ExchangeOp, "algorithm"): "`auto`, name, or keys of an {Ring|algorithm}",
+    (ExchangeOp, "algorithm"): "`auto`, name, or keys of an {RingAlgorithm|algorithm}",
     (STATEMENTS["call"], "do"): "{Op|op} or {BarrierKeys|statement}",
     (STATEMENTS["repeat"], "do"): "{Op|op} or {BarrierKeys|statement}",
     (ServiceKeys, "request"): "{Op|op} or {AskKeys|statement of services}",
@@ -197,7 +201,7 @@ def headings() -> Iterator[tuple[Any, str]]:
     for name, library in LIBRARIES.items():
         yield library, f"Library `{name}`"
     yield LinkEntry, FAMILIES[LinkKind][0]
-    yield Network, FAMILIES[Network][0]
+    yield NetworkLink, FAMILIES[NetworkLink][0]
     for name, link in links.KINDS.items():
         yield link, f"Link `{name}`"
     for name, topology in TOPOLOGIES.items():
@@ -206,7 +210,7 @@ def headings() -> Iterator[tuple[Any, str]]:
     yield Workload, "Top level (`hwsim: workload/1`)"
     yield None, expectations()
     yield Runtime, "`runtime`"
-    yield Each, "`program: {each: ...}`"
+    yield RankProgram, "`program: {each: ...}`"
     yield Job, HEADED[Job]
     yield PipelineKeys, "`pipeline`"
     yield StageKeys, "A stage of `pipeline`, next to its op"
@@ -250,9 +254,9 @@ def expectations() -> str:
     """What `expect:` may name."""
     rows = {
         "any workload; prefix `JOB.` for a job of `jobs`": OF_RUN,
-        "`train:`": door("train").quantities,
-        "`infer:`": door("infer").quantities,
-        "`services:`, with the prefix `NAME.`": door("services").quantities,
+        "`train:`": family_interface("train").quantities,
+        "`infer:`": family_interface("infer").quantities,
+        "`services:`, with the prefix `NAME.`": family_interface("services").quantities,
     }
     lines = [f"| {of} | {', '.join(f'`{name}`' for name in names)} |" for of, names in rows.items()]
     return EXPECT + "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 from hwsim.formats import format_quantity, format_share
-from hwsim.importers.answers import Sum, answer
+from hwsim.importers.answers import WorkSum, answer
 from hwsim.importers.formats import read
 from hwsim.importers.predicting import predict
 from hwsim.importers.replay import explain
@@ -57,7 +57,7 @@ PROFILES: Final = (
             (
                 "Kernels of convolutions with Winograd transforms do up to 2.1 times the operations of the peak. The rule "
                 "that chooses them is hwsim's for every GPU without matrix units for fp32; its constants are from "
-                "published trainings and inference on other GPUs (`hwsim/devices/convolving.py`)."
+                "published trainings and inference on other GPUs (`hwsim/devices/convolution_speeds.py`)."
             ),
             (
                 "Gradients of convolutions with stride 2 take twice as long as their products, those of 1 x 1 up to four "
@@ -134,7 +134,7 @@ def main(data: Path) -> None:
     PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
-def _row(each: Sum) -> str:
+def _row(each: WorkSum) -> str:
     kept = format_share(each.kept / each.recorded) if each.kept > 0 else ""
     name = "**all**" if each.name == "all" else each.name
     if each.kept >= each.time:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.devices import Gpu
-from hwsim.devices.kernels import Function, Kernels, ProductTime, Tier
+from hwsim.devices.kernels import CacheTier, Function, MatmulTime, MeasuredFunctions
 from hwsim_calibrate.calls import call_from
 from hwsim_calibrate.case import Timer
 from hwsim_calibrate.clocks import Call, Sample
@@ -19,16 +19,16 @@ from hwsim_calibrate.store import Amounts, Measurements, Param, Row
 from hwsim_calibrate.suites.arrays import DTYPES
 from hwsim_calibrate.suites.gpu import Bench, cases_of
 
-TRUTH = Kernels(
+TRUTH = MeasuredFunctions(
     library="made up",
     sharpness=4.0,
     into={"out": 50e-9, "self": 150e-9},
     pages=20e9,
     lookup=0.4e-9,
     levels={
-        "L2": Tier(beyond=48e3, read=300e9, write=150e9, update=200e9, lookup=0.5e-9),
-        "L3": Tier(beyond=1.2e6, read=100e9, write=60e9, update=80e9, lookup=2e-9),
-        "memory": Tier(beyond=30e6, read=22e9, write=14e9, update=25e9, lookup=6e-9),
+        "L2": CacheTier(beyond=48e3, read=300e9, write=150e9, update=200e9, lookup=0.5e-9),
+        "L3": CacheTier(beyond=1.2e6, read=100e9, write=60e9, update=80e9, lookup=2e-9),
+        "memory": CacheTier(beyond=30e6, read=22e9, write=14e9, update=25e9, lookup=6e-9),
     },
     functions={
         "add": Function(call=400e-9, each={"fp32": 0.05e-9, "fp64": 0.1e-9}),
@@ -40,8 +40,8 @@ TRUTH = Kernels(
         "normal": Function(call=800e-9, each={"fp64": 20e-9}),
     },
     products={
-        "fp32": ProductTime(flop=120e9, call=1e-6, left=0.1e-9, right=0.1e-9, result=0.1e-9),
-        "fp64": ProductTime(flop=60e9, call=1e-6, left=0.2e-9, right=0.2e-9, result=0.2e-9),
+        "fp32": MatmulTime(flop=120e9, call=1e-6, left=0.1e-9, right=0.1e-9, result=0.1e-9),
+        "fp64": MatmulTime(flop=60e9, call=1e-6, left=0.2e-9, right=0.2e-9, result=0.2e-9),
     },
 )
 COPIES: Final = {
@@ -70,7 +70,9 @@ def params() -> Iterator[tuple[str, dict[str, Param]]]:
         yield "normal", {"n": n, "dtype": "fp64"}
 
 
-def made_up(*, noise: float = 0.02, rounds: int = 5, spoilt: float = 0.0, seed: int = 0, truth: Kernels = TRUTH) -> Measurements:
+def made_up(
+    *, noise: float = 0.02, rounds: int = 5, spoilt: float = 0.0, seed: int = 0, truth: MeasuredFunctions = TRUTH
+) -> Measurements:
     """Rows with noise that only ever adds time; of `spoilt` of them every round takes two to five times as long."""
     draw = np.random.default_rng(seed)
     rows = []

@@ -45,10 +45,10 @@ class Kept(dict[str, dict[Any, Any]]):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from hwsim.spec import shelf
+    from hwsim.spec import memo
 
     stack = ExitStack()
-    stack.enter_context(shelf.shared(Kept(files=Library(), resolved={})))
+    stack.enter_context(memo.shared(Kept(files=Library(), resolved={})))
     config.add_cleanup(stack.close)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hwsim.devices import Nic, Switch
 from hwsim.machine import Link, Machine
-from hwsim.machine.cards import Cards
+from hwsim.machine.capacity_numbers import TransferDraws
+from hwsim.machine.contents import Routing
 from hwsim.machine.layout import Layout
-from hwsim.machine.numbering import Draws
-from hwsim.machine.placed import Routing
+from hwsim.machine.nic_assignment import NicAssignment
 from hwsim.machine.routes import Routes
 
 
@@ -55,12 +55,12 @@ class _Nothing:
 def eager_routes(machine: Machine) -> Routes:
     """The ways of a machine, each by a search of its own."""
     net = EagerNet(machine)
-    routes = Routes(net, Cards(net))  # type: ignore[arg-type]
+    routes = Routes(net, NicAssignment(net))  # type: ignore[arg-type]
     routes.hosts = _Nothing()  # type: ignore[assignment]
     return routes
 
 
-def drawn_of(machine: Machine, draws: Draws, pair: int) -> dict[str, float]:
+def drawn_of(machine: Machine, draws: TransferDraws, pair: int) -> dict[str, float]:
     """What a pair draws, by capacity."""
     numbers = draws.capacity[draws.first[pair] : draws.first[pair + 1]].tolist()
     amounts = [amount for _, amount in draws.costs[draws.shape[pair]].demand.amounts]

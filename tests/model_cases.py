@@ -12,23 +12,25 @@ from hwsim.models import (
     Cluster,
     Framework,
     Kernel,
+    MicrobatchSlice,
     ParallelPlan,
-    Slice,
-    Step,
+    TrainingStep,
     Transformer,
     estimate,
 )
-from hwsim.models.inference import served
+from hwsim.models.inference import served_slice
 
 
-def prefill(sequences: int, tokens: int, cached: int = 0, *, tp: int = 1, dtype: str = "bf16", attention: Any = "flash") -> Slice:
+def prefill(
+    sequences: int, tokens: int, cached: int = 0, *, tp: int = 1, dtype: str = "bf16", attention: Any = "flash"
+) -> MicrobatchSlice:
     """The part of a prefill on a GPU; `cached` tokens of each sequence have their keys and values already."""
-    return served(sequences, tokens, tokens + cached, tp, dtype, attention)
+    return served_slice(sequences, tokens, tokens + cached, tp, dtype, attention)
 
 
-def decode(sequences: int, context: int, *, tp: int = 1) -> Slice:
+def decode(sequences: int, context: int, *, tp: int = 1) -> MicrobatchSlice:
     """The part of a step of decoding on a GPU: one token of each sequence, which looks at `context` tokens."""
-    return served(sequences, 1, context, tp, "bf16", "flash")
+    return served_slice(sequences, 1, context, tp, "bf16", "flash")
 
 
 NODES = """
@@ -56,7 +58,7 @@ def small(**more: Any) -> Transformer:
     return Transformer(**{**sizes, **more})
 
 
-def run(model: Transformer, plan: ParallelPlan, count: int, framework: Framework | None = None) -> Step:
+def run(model: Transformer, plan: ParallelPlan, count: int, framework: Framework | None = None) -> TrainingStep:
     return estimate(model, plan, gpus(count), framework or Framework())
 
 

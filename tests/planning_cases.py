@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hwsim.planning import Answer, plan
+from hwsim.planning import PlanAnswer, plan
 
 CLUSTER = """\
 hwsim: machine/1
@@ -44,12 +44,12 @@ LOOP = "hwsim: workload/1\nlet: {n: 4, us: 10 us, wait: 0 us}\nruntime: {dispatc
 CORE = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
 
 
-def asked(**more: Any) -> Answer:
+def asked(**more: Any) -> PlanAnswer:
     """The answer for the small cluster."""
     return plan({"machine": CLUSTER, "workload": TRAINING, "failures": "none", **more})
 
 
-def looped(vary: Mapping[str, Any], **more: Any) -> Answer:
+def looped(vary: Mapping[str, Any], **more: Any) -> PlanAnswer:
     """The answer for a loop on one core."""
     import yaml
 

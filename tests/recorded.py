@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hwsim.importers.recording import HOST, Facts, Lane, Rank, Recording, Slices, What
+from hwsim.importers.recording import HOST, Rank, RecordedLane, RecordedSlices, Recording, SliceFacts, What
 
 US = 10**9  # fs
 
@@ -21,7 +21,7 @@ class Row(NamedTuple):
     start: float
     duration: float
     link: int = -1
-    facts: Facts | None = None
+    facts: SliceFacts | None = None
 
 
 def rank(rows: Iterable[Row], number: int = 0, world: int = 0) -> Rank:
@@ -29,7 +29,7 @@ def rank(rows: Iterable[Row], number: int = 0, world: int = 0) -> Rank:
     ordered = sorted(rows, key=lambda row: (row.start, -row.duration))
     names: dict[str, int] = {}
     lanes: dict[str, int] = {}
-    facts: dict[Facts, int] = {}
+    facts: dict[SliceFacts, int] = {}
     columns = [
         (
             int(row.what),
@@ -44,8 +44,11 @@ def rank(rows: Iterable[Row], number: int = 0, world: int = 0) -> Rank:
     ]
     kinds = (np.uint8, np.int32, np.int32, np.int64, np.int64, np.int64, np.int32)
     arrays = [np.array(column, kind) for column, kind in zip(zip(*columns, strict=True), kinds, strict=True)]
-    placed = [Lane(f"stream {lane}", 0, int(lane)) if lane.isdigit() else Lane(lane, HOST, n) for n, lane in enumerate(lanes)]
-    return Rank(number, world, f"rank{number}.json", "", (), Slices(*arrays), tuple(names), tuple(placed), tuple(facts))
+    placed = [
+        RecordedLane(f"stream {lane}", 0, int(lane)) if lane.isdigit() else RecordedLane(lane, HOST, n)
+        for n, lane in enumerate(lanes)
+    ]
+    return Rank(number, world, f"rank{number}.json", "", (), RecordedSlices(*arrays), tuple(names), tuple(placed), tuple(facts))
 
 
 def recording(*ranks: Rank) -> Recording:

@@ -9,11 +9,11 @@ from typing import Any, Final
 import simpy
 
 import hwsim
-from hwsim.families.services.actors.play import Play
+from hwsim.families.services.actors.simulation import ServiceSimulation
 from hwsim.families.services.actors.stations import NEVER
-from hwsim.families.services.results.answers import Answers
-from hwsim.families.services.workload.program import Program
-from hwsim.prepare import Lowered, prepare
+from hwsim.families.services.results.responses import ServiceResponses
+from hwsim.families.services.workload.program import ServicesProgram
+from hwsim.prepare import LoweredWorkload, prepare
 
 MACHINE: Final[dict[str, Any]] = {
     "hwsim": "machine/1",
@@ -38,24 +38,24 @@ def busy(time: Any, device: str = "cpu", name: str = "") -> dict[str, Any]:
     return {"busy": {"device": device, "time": time, **({"name": name} if name else {})}}
 
 
-def program_of(lowered: Lowered) -> Program:
+def program_of(lowered: LoweredWorkload) -> ServicesProgram:
     """The services of a workload on a machine."""
     program = lowered.doors["services"]
-    assert isinstance(program, Program)
+    assert isinstance(program, ServicesProgram)
     return program
 
 
-def run(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> dict[str, Answers]:  # noqa: A002
+def run(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> dict[str, ServiceResponses]:  # noqa: A002
     """The answers of each service."""
     found = hwsim.simulate(MACHINE, workload(services, **keys), set=set, expect=False).services
     assert found is not None
     return {answer.name: answer for answer in found.answers}
 
 
-def played(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> Play:  # noqa: A002
+def played(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> ServiceSimulation:  # noqa: A002
     """The run itself, with its notes."""
     program = program_of(prepare(MACHINE, workload(services, **keys), set=set))
-    play = Play(program)
+    play = ServiceSimulation(program)
     play.until(NEVER)
     for notes in play.notes:
         notes.flush()

@@ -9,61 +9,74 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost, Crowd, Demand
-from hwsim.devices.arm import Curve, Distances, Reach
-from hwsim.devices.crowding import Arm, Knee, Streams
+from hwsim.devices.arm import HeadPositioning, RandomSeeks, SeekCurve
+from hwsim.devices.contention import ParallelChips, QueuedArm, SequentialStreams
 from hwsim.families.services.workload.arms import accesses_of
-from hwsim.families.services.workload.popularity import filling
+from hwsim.families.services.workload.popularity import hit_rate_curve
 from hwsim.families.services.workload.program import (
     ENDLESS,
     NONE,
+    ArrivalLoad,
     Ask,
     Branch,
-    Cache,
-    Drawn,
     End,
     Fork,
     Give,
-    Happening,
     Join,
     Jump,
     Keep,
-    Load,
-    Lock,
-    Number,
-    Program,
     Serve,
-    Served,
+    ServedStatement,
+    ServiceCache,
+    ServiceEvent,
+    ServiceLock,
     ServiceProgram,
+    ServicesProgram,
+    StatementDraw,
     Station,
     Step,
+    StepNumber,
     Take,
 )
 from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys
-from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
+from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, UniformInteger, Values
 
 MS, US = 10**12, 10**9  # fs
 CORES = Capacity.of("cpu", "cores", 4.0)
 DISK = Capacity.of("disk", "media")
 LINK = Capacity.of("net", "tx", 3.125e9, "B")
 
-WAYS = Reach(Distances(Curve(1e-3, 5e-5, 4e-3, 1e-7, 3e4), 9e4), 8e-3)
+WAYS = HeadPositioning(RandomSeeks(SeekCurve(1e-3, 5e-5, 4e-3, 1e-7, 3e4), 9e4), 8e-3)
 
 WORKS: dict[str, tuple[Demand, Capacity]] = {
     "compute": (Demand(amounts=(("cpu.cores", 2e-3),), floor=2e-3), CORES),
     "wide": (Demand(amounts=(("cpu.cores", 6e-3),), floor=2e-3, share=3.0), CORES),
     "seek": (Demand(amounts=(("disk.media", 4e-4),)), DISK),
     "read": (
-        Demand(amounts=(("disk.media", 1 / 3e5),), floor=1e-4, crowd=Crowd("disk.media", 1, Knee(1e-4, 3e5, 1.5, 64, 1 / 3e5))),
+        Demand(
+            amounts=(("disk.media", 1 / 3e5),),
+            floor=1e-4,
+            crowd=Crowd("disk.media", 1, ParallelChips(1e-4, 3e5, 1.5, 64, 1 / 3e5)),
+        ),
         DISK,
     ),
-    "arm": (Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 1e-2, 0.2, 32))), DISK),
-    "deep": (Demand(amounts=(("disk.media", 4e-3),), share=2.0, crowd=Crowd("disk.media", 7, Arm(1e-3, 5e-3, 0.2, 32))), DISK),
-    "reach": (Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 1e-2, 0.2, 32, WAYS))), DISK),
-    "reaches": (Demand(amounts=(("disk.media", 2.4e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 6e-3, 0.0, 3, WAYS))), DISK),
+    "arm": (Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, QueuedArm(2e-3, 1e-2, 0.2, 32))), DISK),
+    "deep": (
+        Demand(amounts=(("disk.media", 4e-3),), share=2.0, crowd=Crowd("disk.media", 7, QueuedArm(1e-3, 5e-3, 0.2, 32))),
+        DISK,
+    ),
+    "reach": (
+        Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, QueuedArm(2e-3, 1e-2, 0.2, 32, WAYS))),
+        DISK,
+    ),
+    "reaches": (
+        Demand(amounts=(("disk.media", 2.4e-2),), crowd=Crowd("disk.media", 1, QueuedArm(2e-3, 6e-3, 0.0, 3, WAYS))),
+        DISK,
+    ),
     "stream": (
         Demand(
             amounts=(("disk.media", 1.6e-2),),
-            crowd=Crowd("disk.media", 1, Streams(4e-3, 1e-3, 1e-3, 1e-2, 0.2, 32, 1, WAYS)),
+            crowd=Crowd("disk.media", 1, SequentialStreams(4e-3, 1e-3, 1e-3, 1e-2, 0.2, 32, 1, WAYS)),
         ),
         DISK,
     ),
@@ -75,11 +88,13 @@ WORKS: dict[str, tuple[Demand, Capacity]] = {
 RATES = {capacity.name: capacity.rate for capacity in (CORES, DISK, LINK)}
 
 
-def served(name: str, station: int, flow: int = 0, latency: int = 0, service: int = 0, resource: int | None = None) -> Served:
+def served(
+    name: str, station: int, flow: int = 0, latency: int = 0, service: int = 0, resource: int | None = None
+) -> ServedStatement:
     """A cost of `WORKS` at a station; at none (-1) it takes its time whatever else is there."""
     demand, _ = WORKS[name]
     body = round(demand.body(RATES) * 1e15)
-    return Served(
+    return ServedStatement(
         name, "op", "dev", Cost(demand), latency, body, station, flow, service, station if resource is None else resource
     )
 
@@ -94,22 +109,22 @@ def arms(names: Sequence[str], servers: int) -> Station:
 def one_service(
     steps: Sequence[Step],
     stations: Sequence[Station],
-    costs: Sequence[Served],
+    costs: Sequence[ServedStatement],
     draws: Sequence[Distribution],
     *,
     arrivals: ArrivalKeys,
     requests: int,
     seed: int = 0,
     **keys: Any,
-) -> Program:
+) -> ServicesProgram:
     """A program of one service."""
-    return Program(
+    return ServicesProgram(
         services=(ServiceProgram("web", (*steps, End()), arrivals=arrivals, **keys),),
         served=tuple(costs),
         stations=tuple(stations),
         locks=(),
-        draws=tuple(Drawn(("web", str(at)), each) for at, each in enumerate(draws)),
-        loads=(Load((0,), requests),),
+        draws=tuple(StatementDraw(("web", str(at)), each) for at, each in enumerate(draws)),
+        loads=(ArrivalLoad((0,), requests),),
         resources=tuple(station.name for station in stations),
         seed=seed,
     )
@@ -123,18 +138,18 @@ DISTRIBUTIONS: tuple[Distribution, ...] = (
     Pareto(1.5, 0.4, 50.0),
     Pareto(2.5, 0.6),
     Values((0.1, 0.5, 1.0, 1.0, 4.0)),
-    Whole(1, 3),
+    UniformInteger(1, 3),
 )
 UNIT = Uniform(0.0, 1.0)
 
 
 @st.composite
-def programs(draw: st.DrawFn, requests: int = 150) -> Program:
+def programs(draw: st.DrawFn, requests: int = 150) -> ServicesProgram:
     """Up to three services, the later ones asked by the earlier; each step may wait, hold, branch and fail."""
     count = draw(st.integers(1, 3))
-    drawn: list[Drawn] = []
-    costs: list[Served] = []
-    locks = tuple(Lock(f"lock{index}", draw(st.sampled_from([1, 1, 3]))) for index in range(2))
+    drawn: list[StatementDraw] = []
+    costs: list[ServedStatement] = []
+    locks = tuple(ServiceLock(f"lock{index}", draw(st.sampled_from([1, 1, 3]))) for index in range(2))
     stations = (
         Station("shared", (CORES,), tuple(WORKS[name][0] for name in ("compute", "wide"))),
         Station("fifo", (DISK,), (WORKS["seek"][0],), draw(st.integers(1, 3))),
@@ -154,10 +169,10 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         "send": (3, 0),
         **dict.fromkeys(("reach", "reaches", "stream"), (5, 0)),
     }
-    caches: list[Cache] = []
+    caches: list[ServiceCache] = []
 
     def a_draw(service: int, distribution: Distribution) -> int:
-        drawn.append(Drawn((f"s{service}", str(len(drawn))), distribution))
+        drawn.append(StatementDraw((f"s{service}", str(len(drawn))), distribution))
         return len(drawn) - 1
 
     def a_cost(service: int) -> int:
@@ -172,15 +187,15 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         )
         return len(costs) - 1
 
-    def a_number(service: int, slots: int) -> Number:
+    def a_number(service: int, slots: int) -> StepNumber:
         lines = draw(st.sampled_from([(), ((1.0, 0.5, 0.5), (9e9, 0.0, 1.0)), ((9e9, -0.2, 1.0),)]))
         match draw(st.sampled_from(["fixed", "drawn", "kept"] if slots else ["fixed", "drawn"])):
             case "fixed":
-                return Number(draw(st.sampled_from([1.0, 0.5, 0.0])))
+                return StepNumber(draw(st.sampled_from([1.0, 0.5, 0.0])))
             case "drawn":
-                return Number(draw=a_draw(service, draw(st.sampled_from(DISTRIBUTIONS))), lines=lines)
+                return StepNumber(draw=a_draw(service, draw(st.sampled_from(DISTRIBUTIONS))), lines=lines)
             case _:
-                return Number(slot=0, lines=lines)
+                return StepNumber(slot=0, lines=lines)
 
     def body(service: int, base: int, size: int, depth: int, held: tuple[int, ...]) -> list[Step]:
         """Steps whose first is the `base`-th."""
@@ -200,7 +215,11 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
                 inner = body(service, at + 1, 1, depth - 1, held)
                 cache = NONE
                 if draw(st.booleans()):
-                    caches.append(Cache(service, None, draw(st.sampled_from([None, filling(3, 9, 1.0), filling(9, 9, 0.0)]))))
+                    caches.append(
+                        ServiceCache(
+                            service, None, draw(st.sampled_from([None, hit_rate_curve(3, 9, 1.0), hit_rate_curve(9, 9, 0.0)]))
+                        )
+                    )
                     cache = len(caches) - 1
                 choices = () if cache >= 0 else (draw(st.integers(-1, 1)),)
                 limit = draw(st.sampled_from([0.3, 0.9, 1.0]))
@@ -275,25 +294,25 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
     entries = tuple(number for number, each in enumerate(services) if each.arrivals is not None)
     split = len(entries) > 1 and draw(st.booleans())
     loads = (
-        tuple(Load((entry,), requests) for entry in entries)
+        tuple(ArrivalLoad((entry,), requests) for entry in entries)
         if split
-        else (Load(entries, requests, draw(st.sampled_from([NONE, 80 * MS]))),)
+        else (ArrivalLoad(entries, requests, draw(st.sampled_from([NONE, 80 * MS]))),)
     )
     events = draw(
         st.lists(
             st.sampled_from(
                 [
-                    Happening(10 * MS, 30 * MS, 0),
-                    Happening(20 * MS, 60 * MS, 0, 0.0),
-                    Happening(5 * MS, 25 * MS, count - 1),
-                    *(Happening(15 * MS, 15 * MS, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
-                    *(Happening(0, 0, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
+                    ServiceEvent(10 * MS, 30 * MS, 0),
+                    ServiceEvent(20 * MS, 60 * MS, 0, 0.0),
+                    ServiceEvent(5 * MS, 25 * MS, count - 1),
+                    *(ServiceEvent(15 * MS, 15 * MS, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
+                    *(ServiceEvent(0, 0, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
                 ]
             ),
             max_size=3,
         )
     )
-    return Program(
+    return ServicesProgram(
         tuple(services),
         tuple(costs),
         (*stations, arms(at_arms, draw(st.integers(1, 3)))) if at_arms else stations,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hwsim import ticks
 from hwsim.demand import Cost
-from hwsim.families.pipeline.starving import buffers, pipelines
+from hwsim.families.pipeline.starvation import buffers, pipelines
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.results.activities import activities
 from hwsim.results.critical import critical_path

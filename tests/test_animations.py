@@ -143,7 +143,7 @@ def test_rows_grow_to_what_the_timeline_has(ring: api.Run) -> None:
 
 def test_a_moving_file_says_its_scale_and_moves_as_the_scene(ring: api.Run) -> None:
     scene = sends.scene(ring)
-    text = svg.written(scene, LIGHT).decode()
+    text = svg.svg_file(scene, LIGHT).decode()
     root = ET.fromstring(text)
     assert f"one second shows {1e3 * scene.slowed:.3g} ms of the run" in text
     moves = [each for each in root.iter() if each.tag.endswith("animateTransform")]

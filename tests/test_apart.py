@@ -9,7 +9,7 @@ import pytest
 
 import hwsim
 from hwsim.communication import ALGORITHMS, Task
-from hwsim.communication.apart import flows_of
+from hwsim.communication.link_flows import flows_of
 from hwsim.demand import Cost
 from hwsim.machine import Machine
 from hwsim.prepare import loads

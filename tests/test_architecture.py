@@ -79,7 +79,7 @@ def test_the_rooms_are_those_of_the_package() -> None:
 
 
 WORDS: Final = {  # for type checkers only: a door hands on what rooms above it make, and a result what a family found
-    "doors": {"engine", "graph", "machine", "results"},
+    "families_interface": {"engine", "graph", "machine", "results"},
     "results": {"families"},
 }
 

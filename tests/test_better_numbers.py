@@ -21,7 +21,7 @@ from hwsim.machine.classes import completed_file
 from hwsim.results.critical import critical_path
 from hwsim.spec import Mistakes, SpecError, find, read, resolve
 from hwsim.views.explain.explanation import explain
-from hwsim.views.explain.numbers import Number, Parts
+from hwsim.views.explain.numbers import FileNumber, FileNumbers
 from tests.test_what_if import library
 
 PAIRS: Final = (
@@ -50,14 +50,14 @@ MANY: Final = 30  # numbers of a pair in the slow test
 
 
 @cache
-def numbers_of(machine: str) -> tuple[Number, ...]:
+def numbers_of(machine: str) -> tuple[FileNumber, ...]:
     mistakes = Mistakes()
     completed = completed_file(resolve(read(find("machine", machine)), mistakes))
     mistakes.raise_if_any()
-    return tuple({number.path: number for number in Parts(completed).everything() if number.better}.values())
+    return tuple({number.path: number for number in FileNumbers(completed).everything() if number.better}.values())
 
 
-def makespan(machine: str, workload: str, number: Number, factor: float) -> float | None:
+def makespan(machine: str, workload: str, number: FileNumber, factor: float) -> float | None:
     """Femtoseconds with a number that many times as good; None where its file refuses it."""
     better = RARER.get(number.key.rpartition(".")[2], number.better)
     text = number.times(factor if better == "doubled" else 1 / factor)
@@ -67,7 +67,7 @@ def makespan(machine: str, workload: str, number: Number, factor: float) -> floa
         return None
 
 
-def broken(machine: str, workload: str, numbers: list[Number]) -> list[str]:
+def broken(machine: str, workload: str, numbers: list[FileNumber]) -> list[str]:
     """What breaks the law, a sentence each."""
     run = api.simulated(machine, workload, interval=False)
     first, found = run.timeline.makespan_fs, list[str]()
@@ -87,7 +87,7 @@ def broken(machine: str, workload: str, numbers: list[Number]) -> list[str]:
     return found
 
 
-def drawn(numbers: Sequence[Number], count: int, seed: str) -> list[Number]:
+def drawn(numbers: Sequence[FileNumber], count: int, seed: str) -> list[FileNumber]:
     return random.Random(seed).sample(numbers, min(count, len(numbers)))
 
 
@@ -104,7 +104,7 @@ def test_no_better_number_slows(machine: str, workload: str) -> None:
 
 def test_geometry_has_no_better_direction() -> None:
     """A cable is better short; a platter that is narrow has fewer bytes on its tracks."""
-    by_key = {number.key: number.better for number in Parts(read(find("machine", "d2l-sf-amsterdam"))).everything()}
+    by_key = {number.key: number.better for number in FileNumbers(read(find("machine", "d2l-sf-amsterdam"))).everything()}
     assert by_key["length"] == "halved"
-    platters = {number.key: number.better for number in Parts(read(find("machine", "d2l-platters"))).everything()}
+    platters = {number.key: number.better for number in FileNumbers(read(find("machine", "d2l-platters"))).everything()}
     assert (platters["platter.outer"], platters["platter.inner"], platters["rpm"]) == ("", "", "doubled")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hwsim.results.batches import Batched, Settled, requests_needed
+from hwsim.results.batches import BatchedSamples, SteadyStatistics, requests_needed
 from hwsim.results.bins import FEW, Bins
 
 NUMBERS = st.lists(st.one_of(st.just(0.0), st.floats(1e-12, 1e6)), max_size=60)
@@ -85,7 +85,7 @@ def test_what_is_no_time_is_not_counted(wrong: float) -> None:
 def test_nothing_is_said_of_nothing() -> None:
     assert answers(Bins()) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     assert answers(Bins(few=0)) == answers(Bins())
-    assert Batched().estimate().short == (0.0, 0.5, 0.95, 0.99)
+    assert BatchedSamples().estimate().short == (0.0, 0.5, 0.95, 0.99)
 
 
 # ---- batches ----
@@ -99,8 +99,8 @@ def queue(rho: float, count: int, seed: int, first: float = 0.0) -> NDArray[np.f
     return ahead - np.minimum(np.minimum.accumulate(ahead), 0.0) + work
 
 
-def settled(numbers: NDArray[np.float64], utilisation: float | None = None) -> Settled:
-    batched = Batched()
+def settled(numbers: NDArray[np.float64], utilisation: float | None = None) -> SteadyStatistics:
+    batched = BatchedSamples()
     batched.extend(numbers)
     return batched.estimate(utilisation=utilisation)
 
@@ -150,7 +150,7 @@ def test_a_warm_up_is_cut_and_half_of_the_run_at_most() -> None:
 @pytest.mark.parametrize("count", [0, 1, 31, 33, FEW, FEW + 1, 2 * FEW, 100_003])
 def test_no_request_is_lost(count: int) -> None:
     numbers = queue(0.5, max(count, 1), 1)[:count]
-    one, several = Batched(), Batched()
+    one, several = BatchedSamples(), BatchedSamples()
     for number in numbers.tolist():
         one.add(number)
     for first, last in pairwise([0, *sorted(np.random.default_rng(0).integers(0, count + 1, 5).tolist()), count]):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.devices.kernels import Corrections, Kernels
-from hwsim.devices.stand_in import stand_in
+from hwsim.devices.kernels import Corrections, MeasuredFunctions
+from hwsim.devices.typical_functions import estimate_function
 from hwsim.devices.work import elementwise_call, product_call
 from hwsim_calibrate import store
 from hwsim_calibrate.calls import call_from, call_of, measured_as
@@ -247,7 +247,7 @@ def test_stored_measurements_are_told_at_sizes_held_out(path: Path) -> None:
 
 
 @cache
-def sparse() -> tuple[tuple[Timed, ...], tuple[Timed, ...], Kernels]:
+def sparse() -> tuple[tuple[Timed, ...], tuple[Timed, ...], MeasuredFunctions]:
     """Stored calls; those of `add` and of products, as `--for` measures them; and the table that fits these alone."""
     measured = load(DATA / "epyc-zen3-vm-2core.json.gz")
     rows = timed(measured)
@@ -259,7 +259,7 @@ def sparse() -> tuple[tuple[Timed, ...], tuple[Timed, ...], Kernels]:
     "entry", ["sum", "max", "exp", "sqrt", "log", "tanh", "sum columns", "max rows method", "multiply scalar", "greater scalar"]
 )
 def test_one_small_size_is_no_worse_for_large_ones_than_none(entry: str) -> None:
-    """Next to functions that take alike, the stated default of what was not measured (see `hwsim.devices.stand_in`)."""
+    """Next to functions that take alike, the stated default of what was not measured (see `hwsim.devices.typical_functions`)."""
     rows, base, alike = sparse()
     sizes = sorted(
         (row for row in rows if entry_of(row.call) == entry and row.call.dtype == "fp64"), key=lambda row: row.call.count
@@ -267,7 +267,7 @@ def test_one_small_size_is_no_worse_for_large_ones_than_none(entry: str) -> None
     small = next(row for row in sizes if row.call.count > 1)
     fitted = with_rest(alike, [*parted(base)[1], small])
     for row in sizes:
-        function = present(stand_in(alike, row.call))
+        function = present(estimate_function(alike, row.call))
         usual = replace(alike, functions={row.call.function: function}, corrections=Corrections()).time(row.call).seconds
         factor, without = (abs(np.log(seconds / row.quiet)) for seconds in (fitted.time(row.call).seconds, usual))
         if row.call.count >= small.call.count:

@@ -10,8 +10,8 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.devices import Gpu, Product, Work
-from hwsim.devices.gpu_matmul import Alignment, Tiling, best
+from hwsim.devices import Gpu, MatmulShape, Work
+from hwsim.devices.gpu_matmul import Alignment, Tiling, fastest_tile_plan
 from hwsim.devices.gpu_matmul import Chip as GpuChip
 from hwsim.devices.gpu_memory import Launch
 from hwsim_calibrate.fit import fit
@@ -105,7 +105,7 @@ def test_the_fit_s_products_are_the_simulator_s() -> None:
         (2000, 999, 8, True),
     ]
     works = [
-        Work(flop=2.0 * m * k * n, reads=2.0 * k * (m + n), product=Product(m, n, k, 1, stored)) for m, k, n, stored in shapes
+        Work(flop=2.0 * m * k * n, reads=2.0 * k * (m + n), product=MatmulShape(m, n, k, 1, stored)) for m, k, n, stored in shapes
     ]
     tiling = Tiling(
         smallest=32, largest=32768, splits=16, prologue=121, edge=16, lost=0.4, loads=2 * 8e14 / 132 / 127, transposed=0.8,
@@ -120,7 +120,9 @@ def test_the_fit_s_products_are_the_simulator_s() -> None:
     }
     model = Products([Timed(work, 1.0, 1e-6) for work in works], Chip(132, 3e12, 0.0), (32, 32768, 16))
     tiles = GpuChip(132, 8e14, 3e12)
-    cuts = [best(work.product, (2.0, 2.0), tiling, tiles, 1e-6).time + 1e-9 for work in works if work.product is not None]
+    cuts = [
+        fastest_tile_plan(work.product, (2.0, 2.0), tiling, tiles, 1e-6).time + 1e-9 for work in works if work.product is not None
+    ]
     assert model.times(np.log([value[name] for name in NAMES]))[0].tolist() == pytest.approx(cuts, rel=1e-9)
 
 

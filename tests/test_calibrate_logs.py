@@ -11,7 +11,7 @@ import hwsim
 from hwsim.api import load_machine
 from hwsim.devices import Cpu, Work
 from hwsim.origins import Origin
-from hwsim.results.doubts import error_of_number
+from hwsim.results.error_weights import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import spread_of
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.devices.kernels import Corrections, Function, Kernels
-from hwsim.devices.stand_in import stand_in, usual, usual_kernels
-from hwsim.devices.work import Call, elementwise_call
+from hwsim.devices.kernels import Corrections, Function, MeasuredFunctions
+from hwsim.devices.typical_functions import estimate_function, typical_kernels, typical_time
+from hwsim.devices.work import LibraryCall, elementwise_call
 from hwsim_calibrate.calls import call_from
 from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.kernels import kernel_case
@@ -64,7 +64,7 @@ def test_the_words_of_a_case_are_what_a_recorder_finds() -> None:
                 )  # fmt: skip
 
 
-def _ageless(call: Call) -> list[object]:
+def _ageless(call: LibraryCall) -> list[object]:
     from dataclasses import replace
 
     return [replace(operand, since=None) for operand in call.operands]
@@ -78,24 +78,24 @@ def test_several_calls_are_no_case() -> None:
 
 
 def test_a_function_nobody_measured_takes_what_alike_ones_take() -> None:
-    usual_tan, usual_exp = usual("tan", "", "fp64"), usual("exp", "", "fp64")
+    usual_tan, usual_exp = typical_time("tan", "", "fp64"), typical_time("exp", "", "fp64")
     assert usual_tan
     assert usual_exp
-    slow = Kernels(functions={"exp": Function(call=1e-6, each={"fp64": 3.0 * usual_exp[1]})})
-    told = present(stand_in(slow, elementwise_call("tan", dtype="fp64", count=1e4)))
+    slow = MeasuredFunctions(functions={"exp": Function(call=1e-6, each={"fp64": 3.0 * usual_exp[1]})})
+    told = present(estimate_function(slow, elementwise_call("tan", dtype="fp64", count=1e4)))
     assert told.each["fp64"] == pytest.approx(3.0 * usual_tan[1])
-    assert stand_in(slow, elementwise_call("nobody_knows_it", dtype="fp64", count=1e4)) is None
-    assert stand_in(Kernels(), elementwise_call("tan", dtype="fp64", count=1e4)) is None
+    assert estimate_function(slow, elementwise_call("nobody_knows_it", dtype="fp64", count=1e4)) is None
+    assert estimate_function(MeasuredFunctions(), elementwise_call("tan", dtype="fp64", count=1e4)) is None
 
 
 def test_a_function_measured_in_one_format_takes_the_usual_ratio_in_another() -> None:
     """Seconds of an element, not of a call: exp in fp32 takes as much less as it usually does."""
-    wide, narrow = usual("exp", "", "fp64"), usual("exp", "", "fp32")
+    wide, narrow = typical_time("exp", "", "fp64"), typical_time("exp", "", "fp32")
     assert wide
     assert narrow
     assert narrow[1] / wide[1] != pytest.approx(0.5, abs=0.01)  # the ratio of their widths
-    measured = Kernels(functions={"exp": Function(call=1e-6, each={"fp64": 5.0 * wide[1]})})
-    told = present(stand_in(measured, elementwise_call("exp", dtype="fp32", count=1e4)))
+    measured = MeasuredFunctions(functions={"exp": Function(call=1e-6, each={"fp64": 5.0 * wide[1]})})
+    told = present(estimate_function(measured, elementwise_call("exp", dtype="fp32", count=1e4)))
     assert told.each["fp32"] == pytest.approx(5.0 * narrow[1])
     assert told.call == 1e-6
 
@@ -147,7 +147,7 @@ def test_whole_numbers_need_no_peak_of_their_own() -> None:
 
 def test_usual_times_go_with_the_clock() -> None:
     call = elementwise_call("sin", dtype="fp64", count=1e5)
-    assert usual_kernels(1.85e9).time(call).compute == pytest.approx(2 * usual_kernels(3.7e9).time(call).compute)
+    assert typical_kernels(1.85e9).time(call).compute == pytest.approx(2 * typical_kernels(3.7e9).time(call).compute)
 
 
 def test_between_two_measured_sizes_of_a_few_is_interpolated() -> None:
@@ -168,8 +168,8 @@ def test_beyond_the_largest_measured_size_its_ratio_goes_on() -> None:
 
 
 def test_a_function_stands_in_for_itself_in_another_format() -> None:
-    kernels = Kernels(functions={"lexsort": Function(call=2e-6, each={"int64": 8e-9}, row=1e-9)})
-    told = present(stand_in(kernels, elementwise_call("lexsort", dtype="fp64", count=1e4)))
+    kernels = MeasuredFunctions(functions={"lexsort": Function(call=2e-6, each={"int64": 8e-9}, row=1e-9)})
+    told = present(estimate_function(kernels, elementwise_call("lexsort", dtype="fp64", count=1e4)))
     assert (told.call, told.each, told.row) == (2e-6, {"fp64": 8e-9}, 1e-9)
 
 
@@ -177,7 +177,11 @@ def test_a_distribution_nobody_timed_takes_what_others_take() -> None:
     draws = {
         f"{name} generator": Function(call=1e-6, each={"fp64": each}) for name, each in (("a", 1e-9), ("b", 3e-9), ("c", 9e-9))
     }
-    told = present(stand_in(Kernels(functions=draws), elementwise_call("zipf", form="generator", dtype="int64", count=1e4)))
+    told = present(
+        estimate_function(
+            MeasuredFunctions(functions=draws), elementwise_call("zipf", form="generator", dtype="int64", count=1e4)
+        )
+    )
     assert told.each == {"int64": 3e-9}
 
 

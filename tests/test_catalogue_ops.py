@@ -16,7 +16,7 @@ from hwsim.ops import OPS
 from hwsim.ops.op import Dtype, Op
 from hwsim.spec import Mistakes, decode, plan, read_text
 from hwsim.units import BYTES
-from hwsim.workload.reading import _CONTROL
+from hwsim.workload.parser import _CONTROL
 
 
 def example(kind: str) -> str:

@@ -12,7 +12,7 @@ from hwsim import api
 from hwsim.devices import Device, Gpu
 from hwsim.devices.accesses import Accesses
 from hwsim.machine import classes
-from hwsim.machine.classes import completed
+from hwsim.machine.classes import with_class_defaults
 from hwsim.origins import case_of
 from hwsim.spec import Origin, SpecError, Tree, find, names, read, tree_of
 from tests import command
@@ -126,7 +126,7 @@ def test_every_number_of_a_class_says_its_devices_and_its_spread(name: str) -> N
     part = tree_of({"sms": 100, "clock": "1 GHz", "memory": {"bandwidth": "1 TB/s"}, "class": name.partition("/")[2] or "none"})
     kind = name.partition("/")[0]
     assert read(find("class", name)).text("kind") == kind
-    for origin in origins(completed(part, kind)):
+    for origin in origins(with_class_defaults(part, kind)):
         of, devices, spread = origin.ref.rsplit(", ", 2)
         assert of
         assert devices == "no data" or devices.split()[1] in ("part", "parts")

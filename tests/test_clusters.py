@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from hwsim import api, engine
-from hwsim.families.services.results.answers import expected_of
+from hwsim.families.services.results.responses import expected_of
 from hwsim.results.differences import differences
 from hwsim.results.timeline import Timeline
 from tests.random_clusters import random_cluster_pair

@@ -18,21 +18,21 @@ from hwsim.communication import (
     ALGORITHMS,
     KINDS,
     CannotCollect,
-    Group,
+    CollectivePlan,
     Operation,
-    Plan,
-    Send,
-    WrongPlan,
+    PlanSend,
+    RankGroup,
+    WrongCollectivePlan,
     algorithms,
     execute,
-    explicit,
+    explicit_sends,
     prove,
 )
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.double_tree import DoubleTree
 from hwsim.communication.algorithms.hierarchical import Hierarchical
 from hwsim.communication.algorithms.parameter_server import ParameterServer
-from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.algorithms.ring import RingAlgorithm
 from hwsim.communication.rounds import rounds_of
 from hwsim.spec import plan
 
@@ -52,7 +52,7 @@ TEXTBOOK: dict[str, Callable[[int], tuple[int, float]]] = {
 }
 
 
-def walk(plan: Plan, size: float, latency: float, port: float, weights: Sequence[float] = ()) -> float:
+def walk(plan: CollectivePlan, size: float, latency: float, port: float, weights: Sequence[float] = ()) -> float:
     """Seconds of a plan among equal ports if each step waits for all sends of the one before."""
     sizes = plan.sizes(size, weights)
     total = 0.0
@@ -65,7 +65,7 @@ def walk(plan: Plan, size: float, latency: float, port: float, weights: Sequence
     return total
 
 
-def planned(algorithm: Algorithm, operation: Operation, group: Group) -> Plan:
+def planned(algorithm: Algorithm, operation: Operation, group: RankGroup) -> CollectivePlan:
     """The plan; a group that the algorithm says it cannot do is no case."""
     try:
         return algorithm.plan(operation, group)
@@ -74,19 +74,19 @@ def planned(algorithm: Algorithm, operation: Operation, group: Group) -> Plan:
 
 
 @st.composite
-def groups(draw: st.DrawFn, most: int = 33) -> Group:
+def groups(draw: st.DrawFn, most: int = 33) -> RankGroup:
     """1 to 33 ranks, in one node, in equal nodes, in any nodes."""
     ranks = draw(st.integers(1, most))
     match draw(st.sampled_from(["one", "equal", "any"])):
         case "one":
-            return Group(ranks)
+            return RankGroup(ranks)
         case "equal":
             nodes = draw(st.sampled_from([index for index in range(1, ranks + 1) if ranks % index == 0]))
-            return Group(ranks, (ranks // nodes,) * nodes)
+            return RankGroup(ranks, (ranks // nodes,) * nodes)
         case _:
             cuts = draw(st.lists(st.integers(1, ranks - 1), max_size=4, unique=True)) if ranks > 1 else []
             edges = [0, *sorted(cuts), ranks]
-            return Group(ranks, tuple(b - a for a, b in pairwise(edges)))
+            return RankGroup(ranks, tuple(b - a for a, b in pairwise(edges)))
 
 
 # ---- right
@@ -95,7 +95,7 @@ def groups(draw: st.DrawFn, most: int = 33) -> Group:
 @pytest.mark.parametrize(("name", "operation"), CASES)
 @given(group=groups())
 @settings(max_examples=15, deadline=None)
-def test_every_plan_does_what_its_operation_promises(name: str, operation: Operation, group: Group) -> None:
+def test_every_plan_does_what_its_operation_promises(name: str, operation: Operation, group: RankGroup) -> None:
     try:
         found = ALGORITHMS[name].plan(operation, group)
     except CannotCollect:
@@ -109,44 +109,44 @@ def test_every_plan_does_what_its_operation_promises(name: str, operation: Opera
 @pytest.mark.parametrize("on", ["workers", "beside"])
 def test_parameter_servers_of_any_number_add_up(ranks: int, servers: int, on: str) -> None:
     algorithm = ParameterServer(servers=servers, on="beside" if on == "beside" else "workers")
-    prove(planned(algorithm, "all-reduce", Group(ranks)))
+    prove(planned(algorithm, "all-reduce", RankGroup(ranks)))
 
 
 @given(orders=st.lists(st.permutations(range(7)), min_size=1, max_size=3), both=st.booleans(), channels=st.integers(1, 3))
 @settings(max_examples=30, deadline=None)
 def test_rings_of_any_order_and_number_add_up(orders: list[list[int]], both: bool, channels: int) -> None:
     widths = tuple(float(place + 1) for place in range(len(orders)))
-    ring = Ring(both=both, orders=tuple(tuple(order) for order in orders), widths=widths, channels=channels)
+    ring = RingAlgorithm(both=both, orders=tuple(tuple(order) for order in orders), widths=widths, channels=channels)
     for operation in ring.operations:
-        found = ring.plan(operation, Group(7))
+        found = ring.plan(operation, RankGroup(7))
         prove(found)
         assert sum(found.sizes(1.0)) == pytest.approx(1.0)
 
 
 def test_a_plan_that_leaves_a_rank_out_is_found() -> None:
-    wrong = Plan("all-reduce", 3, 1, (Send(0, 1, 0, 0, 1, True), Send(1, 0, 1, 0), Send(1, 0, 2, 0)))
-    with pytest.raises(WrongPlan, match=r"rank 0 ends with a sum with ranks 2 missing"):
+    wrong = CollectivePlan("all-reduce", 3, 1, (PlanSend(0, 1, 0, 0, 1, True), PlanSend(1, 0, 1, 0), PlanSend(1, 0, 2, 0)))
+    with pytest.raises(WrongCollectivePlan, match=r"rank 0 ends with a sum with ranks 2 missing"):
         prove(wrong)
 
 
 def test_a_plan_that_adds_a_rank_twice_is_found() -> None:
-    wrong = Plan("reduce", 2, 1, (Send(0, 1, 0, 0, 1, True), Send(1, 1, 0, 0, 1, True)))
-    with pytest.raises(WrongPlan, match=r"ranks 1 more than once"):
+    wrong = CollectivePlan("reduce", 2, 1, (PlanSend(0, 1, 0, 0, 1, True), PlanSend(1, 1, 0, 0, 1, True)))
+    with pytest.raises(WrongCollectivePlan, match=r"ranks 1 more than once"):
         prove(wrong)
 
 
 @pytest.mark.parametrize(
     ("send", "message"),
     [
-        (Send(0, 0, 0, 0), "cannot send"),
-        (Send(0, 0, 5, 0), "cannot send"),
-        (Send(0, 0, 1, 3), "no chunks"),
-        (Send(0, 1, 0, 0), "does not have"),
+        (PlanSend(0, 0, 0, 0), "cannot send"),
+        (PlanSend(0, 0, 5, 0), "cannot send"),
+        (PlanSend(0, 0, 1, 3), "no chunks"),
+        (PlanSend(0, 1, 0, 0), "does not have"),
     ],
 )
-def test_a_send_that_cannot_be_is_found(send: Send, message: str) -> None:
-    with pytest.raises(WrongPlan, match=message):
-        execute(Plan("broadcast", 2, 1, (send,)), [{0: 1}, {}])
+def test_a_send_that_cannot_be_is_found(send: PlanSend, message: str) -> None:
+    with pytest.raises(WrongCollectivePlan, match=message):
+        execute(CollectivePlan("broadcast", 2, 1, (send,)), [{0: 1}, {}])
 
 
 # ---- as fast as the textbook says
@@ -155,14 +155,14 @@ def test_a_send_that_cannot_be_is_found(send: Send, message: str) -> None:
 @pytest.mark.parametrize("name", TEXTBOOK)
 @pytest.mark.parametrize("ranks", [2, 4, 16, 64])
 def test_steps_and_bytes_of_a_plan_are_the_textbook_s(name: str, ranks: int) -> None:
-    found = ALGORITHMS[name].plan("all-reduce", Group(ranks))
+    found = ALGORITHMS[name].plan("all-reduce", RankGroup(ranks))
     assert (found.steps, walk(found, 1.0, 0.0, 1.0)) == pytest.approx(TEXTBOOK[name](ranks))
 
 
 @pytest.mark.parametrize(("name", "operation"), CASES)
 def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation) -> None:
     algorithm = ALGORITHMS[name]
-    for group in (Group(1), Group(2), Group(4), Group(9), Group(12, (4, 4, 4))):
+    for group in (RankGroup(1), RankGroup(2), RankGroup(4), RankGroup(9), RankGroup(12, (4, 4, 4))):
         try:
             found = algorithm.plan(operation, group)
         except CannotCollect:
@@ -180,7 +180,7 @@ def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation) -> N
 
 
 def test_rounds_of_a_ring_of_ten_thousand_ranks_are_two() -> None:
-    rounds = Ring().rounds("all-reduce", Group(10_000))
+    rounds = RingAlgorithm().rounds("all-reduce", RankGroup(10_000))
     assert [(round_.steps, len(round_.pairs), round_.pairs[0][2]) for round_ in rounds] == [(9999, 10_000, 1e-4)] * 2
 
 
@@ -189,7 +189,7 @@ def test_rounds_of_a_ring_of_ten_thousand_ranks_are_two() -> None:
 
 @given(weights=st.lists(st.floats(0.1, 10.0), min_size=5, max_size=5), size=st.floats(1.0, 1e9))
 def test_uneven_parts_add_up_and_the_largest_sets_the_pace_of_a_ring(weights: list[float], size: float) -> None:
-    found = Ring().plan("all-gather", Group(5))
+    found = RingAlgorithm().plan("all-gather", RankGroup(5))
     sizes = found.sizes(size, weights)
     assert sum(sizes) == pytest.approx(size)
     assert walk(found, size, 0.0, 1.0, weights) == pytest.approx(4 * max(sizes))
@@ -200,14 +200,14 @@ def test_uneven_parts_add_up_and_the_largest_sets_the_pace_of_a_ring(weights: li
 @pytest.mark.parametrize("weights", [[1.0], [0.0, 0.0], [-1.0, 2.0]])
 def test_weights_that_say_nothing_are_refused(weights: list[float]) -> None:
     with pytest.raises(CannotCollect):
-        Ring().plan("all-gather", Group(2)).sizes(1.0, weights)
+        RingAlgorithm().plan("all-gather", RankGroup(2)).sizes(1.0, weights)
 
 
 @pytest.mark.parametrize(("name", "operation"), CASES)
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_single_sends_carry_the_bytes_and_wait_only_for_earlier_ones(name: str, operation: Operation, pieces: int) -> None:
-    found = planned(ALGORITHMS[name], operation, Group(6))
-    sends = explicit(found, 600.0, pieces=pieces)
+    found = planned(ALGORITHMS[name], operation, RankGroup(6))
+    sends = explicit_sends(found, 600.0, pieces=pieces)
     sizes = found.sizes(600.0)
     assert len(sends) == pieces * len({(send.step, send.source, send.target, send.reduce) for send in found.sends})
     assert sum(each.size for each in sends) == pytest.approx(
@@ -218,17 +218,17 @@ def test_single_sends_carry_the_bytes_and_wait_only_for_earlier_ones(name: str, 
 
 
 def test_pieces_overlap_in_a_chain() -> None:
-    chain = Plan("broadcast", 4, 1, tuple(Send(step, step, step + 1, 0) for step in range(3)))
+    chain = CollectivePlan("broadcast", 4, 1, tuple(PlanSend(step, step, step + 1, 0) for step in range(3)))
     for pieces, seconds in ((1, 36.0), (12, 14.0)):
         ends: list[float] = []
-        for send in explicit(chain, 12.0, pieces=pieces):  # of one byte a second
+        for send in explicit_sends(chain, 12.0, pieces=pieces):  # of one byte a second
             ends.append(max((ends[each] for each in send.after), default=0.0) + send.size)
         assert max(ends) == pytest.approx(seconds)
 
 
 def test_no_pieces_are_refused() -> None:
     with pytest.raises(CannotCollect, match="at least 1 piece, got 0"):
-        explicit(Ring().plan("all-reduce", Group(2)), 1.0, pieces=0)
+        explicit_sends(RingAlgorithm().plan("all-reduce", RankGroup(2)), 1.0, pieces=0)
 
 
 # ---- written by hand, keys, and the table
@@ -252,15 +252,15 @@ def test_files_and_table_agree() -> None:
 @pytest.mark.parametrize("nodes", [(2, 1), (0, 3), (-1, 4)])
 def test_nodes_that_do_not_add_up_are_refused(nodes: tuple[int, ...]) -> None:
     with pytest.raises(CannotCollect):
-        Group(4, nodes)
+        RankGroup(4, nodes)
 
 
 @pytest.mark.parametrize("ranks", [3, 6, 33])
 @pytest.mark.parametrize("operation", KINDS["double-tree"].operations)
 def test_rounds_of_many_pieces_are_those_of_their_plan(operation: Operation, ranks: int) -> None:
     found = DoubleTree(pieces=100)
-    expected = rounds_of(found.plan(operation, Group(ranks)))
-    for one, other in zip(found.rounds(operation, Group(ranks)), expected, strict=True):
+    expected = rounds_of(found.plan(operation, RankGroup(ranks)))
+    for one, other in zip(found.rounds(operation, RankGroup(ranks)), expected, strict=True):
         assert (one.times, one.reduce) == (other.times, other.reduce)
         for pair, same in zip(one.pairs, other.pairs, strict=True):
             assert pair == pytest.approx(same, rel=1e-12)
@@ -269,7 +269,7 @@ def test_rounds_of_many_pieces_are_those_of_their_plan(operation: Operation, ran
 @pytest.mark.parametrize("algorithm", [DoubleTree(pieces=10**10), Hierarchical(pieces=10**10)])
 def test_more_sends_than_are_written_out_are_refused_first(algorithm: Algorithm) -> None:
     with pytest.raises(CannotCollect, match="sends exceed the limit of"):
-        algorithm.plan("all-reduce", Group(8, (4, 4)))
-    assert algorithm.rounds("all-reduce", Group(8, (4, 4)))
+        algorithm.plan("all-reduce", RankGroup(8, (4, 4)))
+    assert algorithm.rounds("all-reduce", RankGroup(8, (4, 4)))
     with pytest.raises(CannotCollect, match="sends exceed the limit of"):
-        explicit(Ring().plan("all-reduce", Group(4)), 1.0, pieces=10**10)
+        explicit_sends(RingAlgorithm().plan("all-reduce", RankGroup(4)), 1.0, pieces=10**10)

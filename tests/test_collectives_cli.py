@@ -10,7 +10,7 @@ import pytest
 from hwsim import api
 from hwsim.api import load_machine
 from hwsim.communication import OPERATIONS
-from hwsim.demand import Exchanged
+from hwsim.demand import CollectiveExchange
 from hwsim.views.collectives.find import measure
 from hwsim.views.kit.table import size_text
 from tests.command import hwsim
@@ -49,7 +49,7 @@ def test_busbw_never_exceeds_what_a_rank_s_links_carry(operation: str) -> None:
     for row in rows:
         twice = 2 if row.algorithm in ("nvls", "sharp") else 1  # the switch adds, so that each byte crosses once
         assert row.busbw <= 16e9 * twice * (1 + 1e-9)
-        assert row.busbw == pytest.approx(row.algbw * Exchanged(operation, 1.0, 4).passed)
+        assert row.busbw == pytest.approx(row.algbw * CollectiveExchange(operation, 1.0, 4).passed)
 
 
 def test_all_algorithms_stand_side_by_side_and_those_that_cannot_are_named() -> None:

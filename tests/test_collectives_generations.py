@@ -12,8 +12,8 @@ from hwsim import api
 from hwsim.communication import ALGORITHMS, Operation, timing
 from hwsim.communication.measured import measured
 from hwsim.machine import Machine
+from hwsim.machine.libraries.custom_allreduce import CustomAllReduce
 from hwsim.machine.libraries.nccl import Nccl
-from hwsim.machine.libraries.own import Own
 from published import collectives, collectives_own, collectives_serving
 from published.collective_machines import SERVING
 from published.score import Miss, group_median
@@ -138,7 +138,7 @@ def test_a_frameworks_own_kernel_up_to_its_size_then_nccl() -> None:
 
 
 def test_numbers_of_own_kernels_are_known_by_links() -> None:
-    own: Own = measured(Own, "vllm")
+    own: CustomAllReduce = measured(CustomAllReduce, "vllm")
     near = own.on("nvlink", 2)
     assert near is not None
     assert near[0] == "nvlink3"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.communication import ALGORITHMS, Group
+from hwsim.communication import ALGORITHMS, RankGroup
 from tests.test_collectives import walk
 
 MIB = 1 << 20
@@ -50,7 +50,7 @@ def both(n: int, size: float, algorithm: str = "ring", *others: dict[str, Any], 
 @given(name=st.sampled_from(CROSSBAR), n=st.integers(2, 12), size=st.integers(1, 64 * MIB))
 @settings(max_examples=25)
 def test_as_flows_the_engine_is_within_a_femtosecond_of_its_plan(name: str, n: int, size: int) -> None:
-    closed = walk(ALGORITHMS[name].plan("all-reduce", Group(n)), size, 2 * HOP, PORT)
+    closed = walk(ALGORITHMS[name].plan("all-reduce", RankGroup(n)), size, 2 * HOP, PORT)
     timeline = run(n, allreduce(size, name)).timeline
     assert timeline.makespan_fs == pytest.approx(closed * 1e15, abs=len(timeline.end) + 1, rel=1e-15)
 
@@ -58,7 +58,7 @@ def test_as_flows_the_engine_is_within_a_femtosecond_of_its_plan(name: str, n: i
 @given(name=st.sampled_from(CROSSBAR), n=st.sampled_from([2, 4, 8]), size=st.integers(1, 64 * MIB))
 @settings(max_examples=15)
 def test_step_by_step_the_engine_is_within_a_femtosecond_a_step_of_its_plan(name: str, n: int, size: int) -> None:
-    plan = ALGORITHMS[name].plan("all-reduce", Group(n))
+    plan = ALGORITHMS[name].plan("all-reduce", RankGroup(n))
     fs = walk(plan, size, 2 * HOP, PORT) * 1e15
     assert run(n, allreduce(size, name, steps="explicit")).timeline.makespan_fs == pytest.approx(fs, abs=plan.steps + 1)
 

@@ -17,9 +17,9 @@ from hwsim.api import Run
 from hwsim.communication import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, Task, find_rings
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.parameter_server import ParameterServer
-from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.choosing import RINGS
-from hwsim.communication.placing import adds, place
+from hwsim.communication.algorithms.ring import RingAlgorithm
+from hwsim.communication.placement import has_in_network_reduction, place
+from hwsim.communication.selection import RINGS
 from hwsim.machine import Machine, build
 from hwsim.machine.topologies.direct import CUBE_MESH
 from hwsim.spec import Mistakes, find, names, read, read_text
@@ -132,7 +132,7 @@ def test_rings_through_meshed_nodes_use_every_link_once() -> None:
         machine = made(f"hwsim: machine/1\nclass: ideal\nparts: {parts}\nlinks: [{link}]\n")
         gpus = machine.select("node*.gpu*")
         ring = place(machine, RINGS, gpus).algorithm
-        assert isinstance(ring, Ring)
+        assert isinstance(ring, RingAlgorithm)
         used = Counter((a, b) for order in ring.orders for a, b in pairwise((*order, order[0])) if a // 8 == b // 8)
         assert set(used.values()) == {1}
         assert len(used) == nodes * 8 * 7
@@ -196,7 +196,7 @@ def test_nothing_adds_for_a_pcie_or_ethernet_switch_of_the_library(use: str) -> 
         f"hwsim: machine/1\nclass: ideal\nparts: {{cpu: {{kind: cpu, use: xeon-6248}}, sw: {{kind: switch, use: {use}}}}}\n"
     )
     adding = {"nvswitch-b200", "nvswitch-h100", "nvswitch-nvl72", "quantum-2-ndr", "quantum-hdr", "quantum-x800", "sb7800-edr"}
-    assert adds(machine, "sw") == (use in adding)
+    assert has_in_network_reduction(machine, "sw") == (use in adding)
 
 
 def test_overheads_come_on_top() -> None:
@@ -258,9 +258,9 @@ def test_what_cannot_be_is_said() -> None:
     machine = switched(4)
     gpus = machine.select("gpu*")
     with pytest.raises(CannotCollect, match="does not support all-to-all"):
-        Task(machine, "all-to-all", gpus, 1.0).flows(Ring())
+        Task(machine, "all-to-all", gpus, 1.0).flows(RingAlgorithm())
     with pytest.raises(CannotCollect, match="duplicate device"):
-        Task(machine, "all-reduce", ("gpu0", "gpu0"), 1.0).flows(Ring())
+        Task(machine, "all-reduce", ("gpu0", "gpu0"), 1.0).flows(RingAlgorithm())
     with pytest.raises(CannotCollect, match="lists a worker"):
         Task(machine, "all-reduce", gpus, 1.0).flows(ParameterServer(on="beside", at=("gpu0",)))
     with pytest.raises(CannotCollect, match="no switch"):

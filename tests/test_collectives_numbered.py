@@ -8,22 +8,23 @@ from typing import Any
 
 import pytest
 
-from hwsim.communication import ALGORITHMS, drawing
+from hwsim.communication import ALGORITHMS
+from hwsim.communication import step_draws as drawing
 from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.algorithms.direct import Direct
+from hwsim.communication.algorithms.direct import DirectExchange
 from hwsim.communication.algorithms.double_tree import DoubleTree
 from hwsim.communication.algorithms.in_network import InNetwork
-from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.drawing import Drawing
+from hwsim.communication.algorithms.ring import RingAlgorithm
 from hwsim.communication.flows import Flows, Task
-from hwsim.communication.ledger import Exchange, Ledger
-from hwsim.communication.pairs import columns
-from hwsim.communication.placing import handling, place
-from hwsim.communication.plan import CannotCollect, Group, Operation
+from hwsim.communication.ledger import Ledger, PlacedCollective
+from hwsim.communication.pairs import pairs_in_columns
+from hwsim.communication.placement import handling, place
+from hwsim.communication.plan import CannotCollect, Operation, RankGroup
 from hwsim.communication.rounds import Round, rounds_of
+from hwsim.communication.step_draws import StepDraws
 from hwsim.machine import Machine, NoRoute, UnknownName
-from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.overheads import Overheads
+from hwsim.machine.transfer_options import TransferOptions
 from hwsim.prepare import load_machine
 from tests.eager_net import drawn_of
 
@@ -72,16 +73,16 @@ def test_steps_in_parts_and_batches_draw_what_they_draw_at_once(
 def test_rounds_in_columns_are_those_of_the_plan(name: str, ranks: int) -> None:
     algorithm: Algorithm = ALGORITHMS[name]
     for operation in ("all-to-all", "reduce-scatter", "all-gather"):
-        plan, weights = algorithm.plan(operation, Group(ranks)), [0.5 + rank for rank in range(ranks)]
-        assert algorithm.rounds(operation, Group(ranks)) == rounds_of(plan, name=operation)
-        assert algorithm.weighted(operation, Group(ranks), weights) == rounds_of(plan, weights)
+        plan, weights = algorithm.plan(operation, RankGroup(ranks)), [0.5 + rank for rank in range(ranks)]
+        assert algorithm.rounds(operation, RankGroup(ranks)) == rounds_of(plan, name=operation)
+        assert algorithm.weighted(operation, RankGroup(ranks), weights) == rounds_of(plan, weights)
 
 
 def test_pairs_of_many_sizes_cost_what_each_of_them_costs(machine: Machine) -> None:
     gpus, draw = machine.devices_of("gpu"), random.Random(6)
-    pairs = columns([(draw.randrange(RANKS), draw.randrange(RANKS), draw.choice([0.0, 1.0, 4096.0, draw.random() * 1e6]))
+    pairs = pairs_in_columns([(draw.randrange(RANKS), draw.randrange(RANKS), draw.choice([0.0, 1.0, 4096.0, draw.random() * 1e6]))
                      for _ in range(60)])  # fmt: skip
-    how = Handling(by="sm")
+    how = TransferOptions(by="sm")
     found = machine.draws_among(gpus, pairs.sources, pairs.targets, pairs.shares, how)
     for at, (source, target, size) in enumerate(pairs):
         assert drawn_of(machine, found, at) == dict(machine.transfer(gpus[source], gpus[target], size, how).demand.amounts)
@@ -98,26 +99,26 @@ def test_a_step_draws_the_sums_of_its_transfers(name: str) -> None:
         (*gpus[:2], *cpus[:1]),
         (*list(machine.groups)[:1], *gpus[:2]),
     ):
-        for algorithm in (Direct(), Ring(both=True), InNetwork(), DoubleTree(), ALGORITHMS["ps-cpu"]):
+        for algorithm in (DirectExchange(), RingAlgorithm(both=True), InNetwork(), DoubleTree(), ALGORITHMS["ps-cpu"]):
             try:
                 placed = place(machine, algorithm, ranks)
                 rounds = placed.algorithm.rounds("all-reduce", placed.group)
             except (CannotCollect, NoRoute, UnknownName):
                 continue
-            known = Drawing(machine, placed, rounds)
+            known = StepDraws(machine, placed, rounds)
             for size in (0.0, 1.0, 4097.0, 3.3e7):
-                ledger = Ledger(Exchange(machine, placed, size, SOME), known)
+                ledger = Ledger(PlacedCollective(machine, placed, size, SOME), known)
                 assert [drawn(ledger, known, stage) for stage in rounds] == [
                     one_by_one(ledger.exchange, stage) for stage in rounds
                 ]
 
 
-def drawn(ledger: Ledger, drawing: Drawing, stage: Round) -> tuple[dict[str, float], tuple[float, float]]:
+def drawn(ledger: Ledger, drawing: StepDraws, stage: Round) -> tuple[dict[str, float], tuple[float, float]]:
     sums, waits = ledger.step(stage)
     return {drawing.name(place): amount for place, amount in enumerate(sums.amounts.tolist()) if amount}, waits
 
 
-def one_by_one(exchange: Exchange, stage: Round) -> tuple[dict[str, float], tuple[float, float]]:
+def one_by_one(exchange: PlacedCollective, stage: Round) -> tuple[dict[str, float], tuple[float, float]]:
     """Amounts by capacity, and the wait, of single transfers."""
     machine, placed, amounts, waits = exchange.machine, exchange.placed, dict[str, float](), (0.0, 0.0)
     for source, target, share in stage.pairs:

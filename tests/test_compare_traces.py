@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from hwsim.api import simulated
 from hwsim.comparing.recorded import sides
 from hwsim.comparing.recorded.against import AgainstTrace, against
-from hwsim.comparing.recorded.played import Played
-from hwsim.comparing.recorded.where import Where
+from hwsim.comparing.recorded.compared_run import ComparedRun
+from hwsim.comparing.recorded.time_categories import TimeCategory
 from hwsim.importers.formats import read
-from hwsim.importers.recording import Collective, Facts, What
+from hwsim.importers.recording import RecordedCollective, SliceFacts, What
 from hwsim.spec.library import library_root
 from tests.command import hwsim
 from tests.recorded import US, Row, rank, recording
 from tests.test_import_replay import random_rows
 
-SUM = Facts(collective=Collective("allreduce", 1000, 1000, "fp32", (0, 1), 2, "all"))
+SUM = SliceFacts(collective=RecordedCollective("allreduce", 1000, 1000, "fp32", (0, 1), 2, "all"))
 LENET = ("d2l-4gpu-pcie", "d2l/multi-gpu-lenet")
 
 
-def micro(played: Played, name: str) -> dict[str, float]:
+def micro(played: ComparedRun, name: str) -> dict[str, float]:
     """Places of a device's time in us."""
     spent = next(device.spent for device in played.devices if device.name == name)
     return {where.words: time / US for where, time in spent.items() if time}
@@ -77,11 +77,11 @@ def test_places_add_up_to_the_run_along_the_path_and_on_every_gpu(seed: int) -> 
     assert [sum(each.spent.values()) for each in played.devices] == [played.makespan_fs] * len(played.devices)
     of_device = {name: number for number, name in enumerate(played.device_names)}
     for device in played.devices:  # the time in which kernels run, counted in another way
-        mine = (played.spans.device == of_device[device.name]) & (played.spans.place == Where.KERNELS)
+        mine = (played.spans.device == of_device[device.name]) & (played.spans.place == TimeCategory.KERNELS)
         ticks = np.zeros(played.makespan_fs // (US // 10) + 1, bool)
         for begin, end in zip(played.spans.begin[mine].tolist(), played.spans.end[mine].tolist(), strict=True):
             ticks[begin // (US // 10) : end // (US // 10)] = True
-        assert device.spent[Where.KERNELS] == pytest.approx(int(ticks.sum()) * (US // 10))
+        assert device.spent[TimeCategory.KERNELS] == pytest.approx(int(ticks.sum()) * (US // 10))
 
 
 def test_a_recording_beside_itself_differs_in_nothing_and_swapped_in_the_opposite() -> None:
@@ -112,7 +112,7 @@ def test_a_run_beside_its_own_trace_differs_in_nothing_but_launches(traced: Path
     assert both.error == 0
     assert both.is_inside
     assert both.first.steps == both.second.steps == 10
-    assert both.first.path[Where.KERNELS] == both.second.path[Where.KERNELS]
+    assert both.first.path[TimeCategory.KERNELS] == both.second.path[TimeCategory.KERNELS]
     assert len(both.ops) > 20
     assert all(pair.error == pytest.approx(0, abs=1e-9) for pair in both.ops)
     assert {pair.name for pair in both.families} == {"convolutions", "pooling", "matrix products", "optimizer"}
@@ -198,7 +198,7 @@ def test_ranks_of_a_real_job_wait_for_the_last_one(reference_data: Path) -> None
     played = sides.of_recording(read("kineto", files))
     assert len(played.devices) == 8
     both: AgainstTrace = against(played, played)
-    waits = [device.spent[Where.WAITING] for device in played.devices]
+    waits = [device.spent[TimeCategory.WAITING] for device in played.devices]
     assert max(waits) > 5 * min(waits)
     assert sum(played.ops[name].waited_s for name in played.ops) > 0.03
     assert "rank7.gpu7" in both.text(every=True)

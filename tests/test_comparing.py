@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.comparing import Comparison, compare, of_document, of_sides, shares
-from hwsim.comparing.alike import as_its_class
+from hwsim.comparing.class_defaults import as_its_class
 from hwsim.comparing.parameters import Files, mixed, parameters
 from hwsim.comparing.shapley import Chosen, rounded
 from hwsim.comparing.waterfall import CannotMix, waterfall
 from hwsim.planning.question import read_question
 from hwsim.spec import SpecError, read_text, tree_of
-from hwsim.studies.measures import Measure
+from hwsim.studies.measures import StudyMeasure
 from hwsim.workload import sources
 from tests.command import hwsim
 from tests.present import present
@@ -224,7 +224,7 @@ def test_the_sentence_says_how_sure_it_is(machines: Comparison) -> None:
     assert re.search(r"B is 2\.\d+x faster than A \(90 % interval 1\.\d+–2\.\d+x\)", str(machines))
 
 
-def as_it_is(_: Measure, values: tuple[float, float]) -> float:
+def as_it_is(_: StudyMeasure, values: tuple[float, float]) -> float:
     return values[0] / values[1]
 
 

@@ -7,17 +7,17 @@ import pytest
 from hwsim import api
 from hwsim.demand import Cost
 from hwsim.devices import Accesses, Cpu, Gpu, Work
-from hwsim.devices.doubts import alike
+from hwsim.devices.line_errors import device_without_number
 from hwsim.devices.ssd import Ssd
-from hwsim.devices.storage import Asked
-from hwsim.machine import Handling
-from hwsim.origins import GIVEN, IDEAL, Doubt, Origin, case_of
+from hwsim.devices.storage import StorageAccesses
+from hwsim.machine import TransferOptions
+from hwsim.origins import GIVEN, IDEAL, Origin, UncertaintySource, case_of
 from published.parts import part
 
 GB = 1e9
 
 
-def doubts_of(cost: Cost) -> dict[str, Doubt]:
+def doubts_of(cost: Cost) -> dict[str, UncertaintySource]:
     return {doubt.regime: doubt for term in cost.why for doubt in term.doubts}
 
 
@@ -31,8 +31,8 @@ def doubts_of(cost: Cost) -> dict[str, Doubt]:
         (lambda: part(Gpu, "v100-pcie-16gb").compute("gpu0", Work(reads=GB)), "stream/gpu", "known"),
         (lambda: part(Gpu, "v100-pcie-16gb").compute("gpu0", Work(reads=1e6, working_set=1e6)), "cache/gpu", "known"),
         (lambda: part(Gpu, "a100-sxm-80gb").compute("gpu0", Work(reads=GB)), "launch/stream", "known"),
-        (lambda: part(Ssd, "ssd-sm256e").serve("disk", "read", Asked(size=1e6, times=9)), "disk/read", "known"),
-        (lambda: part(Ssd, "nvme-990pro").serve("disk", "write", Asked(size=1e6, times=9e5)), "disk/filled", "device"),
+        (lambda: part(Ssd, "ssd-sm256e").serve("disk", "read", StorageAccesses(size=1e6, times=9)), "disk/read", "known"),
+        (lambda: part(Ssd, "nvme-990pro").serve("disk", "write", StorageAccesses(size=1e6, times=9e5)), "disk/filled", "device"),
     ],
 )
 def test_a_line_says_which_errors_it_has(cost: object, regime: str, case: str) -> None:
@@ -53,7 +53,7 @@ def test_copies_say_theirs_by_what_their_link_and_their_setup_are_from() -> None
         "copy/both": "known",
     }
     assert found["copy/small"].key == "gpu copy/small"
-    assert "copy/loads" in doubts_of(machine.transfer("gpu0", "cpu", 1e4, Handling(by="cpu")))
+    assert "copy/loads" in doubts_of(machine.transfer("gpu0", "cpu", 1e4, TransferOptions(by="cpu")))
 
 
 def test_a_core_nobody_measured_is_as_its_class() -> None:
@@ -73,4 +73,4 @@ def test_a_core_nobody_measured_is_as_its_class() -> None:
 def test_a_source_says_how_well_a_number_is_known() -> None:
     sources = (Origin("measured", "no guess"), Origin("recalled", "data sheet"), IDEAL, GIVEN, "a guess, in words")
     assert [case_of(source) for source in sources] == ["known", "device", None, None, None]
-    assert (alike("node12.gpu3"), alike("cpu")) == ("node.gpu", "cpu")
+    assert (device_without_number("node12.gpu3"), device_without_number("cpu")) == ("node.gpu", "cpu")

@@ -11,7 +11,7 @@ import pytest
 
 import hwsim
 from hwsim import api
-from hwsim.models.configs.translating import read_config
+from hwsim.models.configs.translation import read_config
 from hwsim.spec import SpecError, find, read
 from hwsim.spec.confined import confined, may_read
 from hwsim.studies.session import Session
@@ -140,12 +140,12 @@ def test_every_file_that_a_run_opens_is_asked_for(root: Path) -> None:
         if opens.search(text):
             found[path.relative_to(root / "hwsim").as_posix()] = "refuse_outside" in text or "near(" in text
     asked = {name for name, asks in found.items() if asks}
-    assert {"spec/reading.py", "workload/load/keys.py", "workload/load/traces.py", "models/configs/translating.py"} <= asked
+    assert {"spec/yaml_parser.py", "workload/load/keys.py", "workload/load/traces.py", "models/configs/translation.py"} <= asked
     by_their_caller = {"graph/files/npz.py"}  # `load_graph` asks
     by_their_caller |= {"spec/packed.py"}  # of files that the command line names
     actors = "families/services/actors"
     others = {f"{actors}/compiled.py", f"{actors}/play.py", "machine/net.py"}  # what they call open is no file
-    others |= {"results/errors.py", "devices/stand_in.py", "functions/new.py", "devices/functions.py"}  # of the package
+    others |= {"results/errors.py", "devices/typical_functions.py", "functions/new.py", "devices/functions.py"}  # of the package
     others |= {"communication/tuning.py", "machine/classes.py"}  # of the package
     assert set(found) - asked <= by_their_caller | others
 

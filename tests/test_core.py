@@ -17,11 +17,12 @@ from hypothesis import given, settings
 
 import hatch_build as built
 from hwsim import cli, ticks
-from hwsim.engine import core, fast, inorder, simulate
+from hwsim.engine import core, fast, simulate
+from hwsim.engine import longest_paths as inorder
 from hwsim.engine.compile import compile_flat
-from hwsim.engine.fast import plays
-from hwsim.engine.inorder import _sweep as sweep
-from hwsim.engine.inorder import longest_path
+from hwsim.engine.fast import uses_compiled_code
+from hwsim.engine.longest_paths import _sweep as sweep
+from hwsim.engine.longest_paths import longest_path
 from hwsim.families.services.actors import rows, station_rows
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph
@@ -69,10 +70,10 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
     monkeypatch.setattr(core, "HOME", tmp_path)
     assert not core.is_there()
     assert ("is not a valid library" if content else "without its compiled core") in str(core.found())
-    assert not plays(10**9, choice="auto")
+    assert not uses_compiled_code(10**9, choice="auto")
     with pytest.warns(RuntimeWarning, match="compiled code is not available, so simulations are slower"):
-        plays(10**9, choice="always")
-    assert not plays(0, choice="always")  # without a word: warnings are errors here
+        uses_compiled_code(10**9, choice="always")
+    assert not uses_compiled_code(0, choice="always")  # without a word: warnings are errors here
 
 
 @installed
@@ -96,7 +97,7 @@ def test_part_of_a_library_is_never_loaded(part: float | str, tmp_path: Path, mo
         (tmp_path / "hashes.txt").write_bytes((core.HOME / "hashes.txt").read_bytes())
     monkeypatch.setattr(core, "HOME", tmp_path)
     assert ("is not a valid library" if part == "no hashes" else "is damaged") in str(core.found())
-    assert not plays(10**9, choice="auto")
+    assert not uses_compiled_code(10**9, choice="auto")
 
 
 @installed

@@ -16,9 +16,9 @@ from hwsim.costs.amount import Amount, total
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.cost import cost_of
 from hwsim.costs.energy import Energy, energy_at, energy_of
+from hwsim.costs.machine_price import PricedMachine, price_of
 from hwsim.costs.power import BEND, BESIDES, power_of
 from hwsim.costs.prices import Prices, load_prices
-from hwsim.costs.pricing import Priced, price_of
 from hwsim.costs.site import Site
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
@@ -223,7 +223,7 @@ def test_a_node_in_training_draws_what_was_measured() -> None:
 # ---- costs
 
 
-def bought(seconds: float, **options: Any) -> tuple[Priced, Energy, Any]:
+def bought(seconds: float, **options: Any) -> tuple[PricedMachine, Energy, Any]:
     machine = api.load_machine(MACHINE)
     prices = load_prices(PRICES)
     spent = present(energy_at(machine, seconds, {"gpu": 1.0, "cpu": 1.0}, prices.site))

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from hwsim.demand import Cost
 from hwsim.devices import Accesses, CannotCompute, Cpu, Sockets, Work
-from hwsim.devices.cache import Caches, Level, Tlb
-from hwsim.devices.cores import Busy, Coherence, Core, Instructions, Numa, fill
+from hwsim.devices.cache import CacheLevel, Caches, Tlb
+from hwsim.devices.cores import BoostClock, Coherence, Core, Instructions, Numa, fill
 from hwsim.devices.roofline import Efficiency, LocalMemory
-from hwsim.devices.work import Mix, Product
+from hwsim.devices.work import MatmulShape, Mix
 from published.parts import part
 from tests.test_devices import NAME, alone, check
 
@@ -28,11 +28,11 @@ shares = st.floats(0.0, 1.0)
 
 
 @st.composite
-def levels(draw: st.DrawFn) -> dict[str, Level]:
+def levels(draw: st.DrawFn) -> dict[str, CacheLevel]:
     size, time = 2.0 ** draw(st.integers(12, 16)), draw(st.floats(1e-10, 2e-9))
     found = {}
     for name in ("L1", "L2", "L3")[: draw(st.integers(1, 3))]:
-        found[name] = Level(
+        found[name] = CacheLevel(
             size=size,
             latency=time,
             bandwidth=draw(speeds),
@@ -76,7 +76,7 @@ coherences = st.builds(
 def cpus(draw: st.DrawFn) -> Cpu:
     cores, clock = draw(st.integers(4, 64)), draw(clocks)
     isa = {
-        "scalar": Instructions(pipes=2, boost=(Busy(1, clock * draw(st.floats(1.0, 2.0))),)),
+        "scalar": Instructions(pipes=2, boost=(BoostClock(1, clock * draw(st.floats(1.0, 2.0))),)),
         "avx2": Instructions(2, 256, fma=True),
     }
     core = Core(isa=isa, ipc=draw(st.floats(0.5, 4)), mispredict=draw(st.floats(1, 30)), threads=2, smt=draw(st.floats(1, 2)))
@@ -302,7 +302,7 @@ def test_few_busy_cores_run_faster_each() -> None:
 def test_only_products_copy_their_blocks(mix: Mix, seconds: float) -> None:
     """18 / 3 x (1 / 18 + 1 / 18 + 1 / 18) of the arithmetic besides."""
     cpu = Cpu(cores=1, memory=LocalMemory(1e12), flop={"fp32": 1e9}, packing=18.0)
-    assert alone(cpu, cpu.compute(NAME, Work(flop=1e9, mix=mix, product=Product(18, 18, 18)))) == pytest.approx(seconds)
+    assert alone(cpu, cpu.compute(NAME, Work(flop=1e9, mix=mix, product=MatmulShape(18, 18, 18)))) == pytest.approx(seconds)
 
 
 def test_a_branch_guessed_wrong_costs_its_cycles() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hwsim.devices import Accesses, Cpu, Sockets, Work
 from hwsim.devices.accesses import crossings, lines_touched
-from hwsim.devices.cache import Caches, Level, Tlb, random_share
+from hwsim.devices.cache import CacheLevel, Caches, Tlb, random_share
 from hwsim.devices.cores import Core, Instructions, Numa
 from hwsim.devices.cpu_access import access_latency
 from hwsim.devices.roofline import LocalMemory
@@ -22,9 +22,9 @@ from tests.present import present
 NAME = "cpu"
 KIB, MIB = 1024.0, 1024.0**2
 LEVELS = {
-    "L1": Level(size=32 * KIB, cycles=4, per_cycle=64),
-    "L2": Level(size=1 * MIB, cycles=14, per_cycle=32),
-    "L3": Level(size=8 * MIB, latency=15e-9, bandwidth=20e9, shared_by=4, together=60e9),
+    "L1": CacheLevel(size=32 * KIB, cycles=4, per_cycle=64),
+    "L2": CacheLevel(size=1 * MIB, cycles=14, per_cycle=32),
+    "L3": CacheLevel(size=8 * MIB, latency=15e-9, bandwidth=20e9, shared_by=4, together=60e9),
 }
 CPU = Cpu(
     cores=4,
@@ -220,9 +220,9 @@ def test_remote_memory_takes_longer_and_has_its_own_rate() -> None:
     ("caches", "key"),
     [
         (Caches(levels={}), "caches.levels"),
-        (Caches(levels={"L1": Level(size=1.0, latency=1.0, cycles=1.0)}), "caches.levels.L1"),
-        (Caches(levels={"L1": Level(size=2.0), "L2": Level(size=1.0)}), "caches.levels.L2"),
-        (Caches(levels={"L1": Level(size=2.0, full=1.0, none=0.5)}), "caches.levels.L1.none"),
+        (Caches(levels={"L1": CacheLevel(size=1.0, latency=1.0, cycles=1.0)}), "caches.levels.L1"),
+        (Caches(levels={"L1": CacheLevel(size=2.0), "L2": CacheLevel(size=1.0)}), "caches.levels.L2"),
+        (Caches(levels={"L1": CacheLevel(size=2.0, full=1.0, none=0.5)}), "caches.levels.L1.none"),
     ],
 )
 def test_caches_that_cannot_be_are_named(caches: Caches, key: str) -> None:

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import ticks
-from hwsim.demand import Capacity, Crowd, Demand, Each
+from hwsim.demand import AccessTime, Capacity, Crowd, Demand
 from hwsim.devices.arm import Seek
-from hwsim.devices.crowding import Arm, Knee, Members, Mixture, Streams
+from hwsim.devices.contention import ArrayMembers, Mixture, ParallelChips, QueuedArm, SequentialStreams
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.kind import Storage
 from hwsim.devices.raid import Raid
 from hwsim.devices.ssd import Ssd, WriteCache
-from hwsim.devices.storage import Asked, Direction, mixed
+from hwsim.devices.storage import Direction, StorageAccesses, mixed_cost
 from hwsim.engine import simulate
 from hwsim.engine.crowds import ONE, table
 from hwsim.graph.opgraph import Queue
@@ -43,14 +43,14 @@ CACHED = replace(SSD, cache=WriteCache(size=1e9, write=2e9, iops=200e3, latency=
 PLAIN = Disk(read_bandwidth=500e6, latency=100e-6, queue=4)
 
 
-eaches: st.SearchStrategy[Each] = st.sampled_from([
-    Knee(1e-4, 3e5, 1.5, 64, 1 / 3e5),
-    Knee(1e-4, 1e5, float("inf"), 4, 0.0),
-    Arm(2e-3, 1e-2, 0.2, 32),
-    Members(Arm(2e-3, 1e-2, 0.2, 32), 0.25),
-    Streams(3e-3, 1e-3, 2e-3, 1e-2, 0.2, 32, together=1),
-    Streams(3e-3, 1e-3, 2e-3, 1e-2, 0.2, 4, together=4),
-    Mixture(((0.3, Knee(1e-4, 3e5, 1.5, 64, 1 / 3e5)), (0.7, Knee(3e-5, 1e5, 1.5, 64, 1e-5))), 1e-6),
+eaches: st.SearchStrategy[AccessTime] = st.sampled_from([
+    ParallelChips(1e-4, 3e5, 1.5, 64, 1 / 3e5),
+    ParallelChips(1e-4, 1e5, float("inf"), 4, 0.0),
+    QueuedArm(2e-3, 1e-2, 0.2, 32),
+    ArrayMembers(QueuedArm(2e-3, 1e-2, 0.2, 32), 0.25),
+    SequentialStreams(3e-3, 1e-3, 2e-3, 1e-2, 0.2, 32, together=1),
+    SequentialStreams(3e-3, 1e-3, 2e-3, 1e-2, 0.2, 4, together=4),
+    Mixture(((0.3, ParallelChips(1e-4, 3e5, 1.5, 64, 1 / 3e5)), (0.7, ParallelChips(3e-5, 1e5, 1.5, 64, 1e-5))), 1e-6),
 ])  # fmt: skip
 
 
@@ -90,8 +90,8 @@ def test_arrivals_and_changing_rooms_meet_crowds(data: st.DataObject) -> None:
     assert engine(graph, closed=False, later=[(at, other)], limits=limits)[0] == naive
 
 
-def demand_of(device: Storage, asked: Asked, direction: Direction = "read") -> Demand:
-    return (mixed(device, "d", asked) if asked.written else device.serve("d", direction, asked)).demand
+def demand_of(device: Storage, asked: StorageAccesses, direction: Direction = "read") -> Demand:
+    return (mixed_cost(device, "d", asked) if asked.written else device.serve("d", direction, asked)).demand
 
 
 def together(*demands: Demand) -> Timeline:
@@ -99,8 +99,8 @@ def together(*demands: Demand) -> Timeline:
     return simulate(graph_of(make_block(range(len(demands))), costs=demands, capacities=[MEDIA]))
 
 
-READS = Asked(size=4096, times=4000, access="random", depth=1)
-CASES_OF: dict[str, tuple[Storage, Direction, Asked]] = {
+READS = StorageAccesses(size=4096, times=4000, access="random", depth=1)
+CASES_OF: dict[str, tuple[Storage, Direction, StorageAccesses]] = {
     "hdd": (HDD, "read", READS),
     "hdd writes": (HDD, "write", READS),
     "hdd, synced": (HDD, "write", replace(READS, sync=True)),
@@ -165,7 +165,11 @@ def test_an_arm_among_many_is_busy_all_the_time_and_no_longer() -> None:
 
 
 def test_the_table_is_the_curve() -> None:
-    for each in (Knee(1e-4, 3e5, 1.5, 65536, 1 / 3e5), Arm(2e-3, 1e-2, 0.2, 32), Knee(1e-4, 4e4, float("inf"), 4, 0.0)):
+    for each in (
+        ParallelChips(1e-4, 3e5, 1.5, 65536, 1 / 3e5),
+        QueuedArm(2e-3, 1e-2, 0.2, 32),
+        ParallelChips(1e-4, 4e4, float("inf"), 4, 0.0),
+    ):
         for depth in (1, 5, 64):
             crowd = Crowd("d", depth, each)
             assert table(crowd).at(depth) == (ONE, ONE)
@@ -192,7 +196,7 @@ def test_clients_of_depth_one_follow_the_curve_of_the_device(kind: str, clients:
         else:
             drive = part(Hdd, DRIVES[row["disk_seek_source"]])
             device, size = replace(drive, queue=64), 0.02e-3 * drive.rate(0.5)
-        asked = Asked(size=size, times=1000, access="random", depth=1)
+        asked = StorageAccesses(size=size, times=1000, access="random", depth=1)
         run = together(*[demand_of(device, asked)] * clients)
         deep = demand_of(device, replace(asked, times=1000 * clients, depth=clients)).alone({"d.media": 1.0})
         assert run.makespan == pytest.approx(deep, rel=1e-3)

@@ -15,7 +15,7 @@ from hwsim.demand import Capacity, Cost
 from hwsim.devices import CannotCompute, Cpu, Device, Gpu, Memory, Nic, Sockets, Switch, Work
 from hwsim.devices.disk import Disk
 from hwsim.devices.roofline import WIDER, Efficiency, LocalMemory, source_of
-from hwsim.devices.storage import Asked
+from hwsim.devices.storage import StorageAccesses
 from hwsim.devices.work import Mix
 from hwsim.origins import GIVEN, IDEAL, Origin
 
@@ -102,15 +102,15 @@ def test_busy_alone_takes_its_time_exactly(device: Cpu | Gpu, seconds: float) ->
 @pytest.mark.parametrize(
     ("keys", "asked", "seconds"),
     [
-        ({"read_bandwidth": 200e6, "latency": 0.01}, Asked(size=0, times=100, access="random", depth=32), 1.0),
-        (SSD, Asked(size=4096, times=1e5, access="random"), 1e5 * (100e-6 + 4096 / 3e9)),
-        (SSD, Asked(size=4096, times=1e5, access="random", depth=64), 1e5 / 500e3),
-        (SSD, Asked(size=4096, times=1e5, access="random", depth=64, sync=True), 1e5 * (100e-6 + 4096 / 3e9)),
-        (SSD, Asked(size=6e9, times=2, access="sequential", depth=64), 100e-6 + 4.0),
+        ({"read_bandwidth": 200e6, "latency": 0.01}, StorageAccesses(size=0, times=100, access="random", depth=32), 1.0),
+        (SSD, StorageAccesses(size=4096, times=1e5, access="random"), 1e5 * (100e-6 + 4096 / 3e9)),
+        (SSD, StorageAccesses(size=4096, times=1e5, access="random", depth=64), 1e5 / 500e3),
+        (SSD, StorageAccesses(size=4096, times=1e5, access="random", depth=64, sync=True), 1e5 * (100e-6 + 4096 / 3e9)),
+        (SSD, StorageAccesses(size=6e9, times=2, access="sequential", depth=64), 100e-6 + 4.0),
     ],
 )
 def test_a_disk_reads_within_latency_queue_bandwidth_and_accesses_a_second(
-    keys: dict[str, Any], asked: Asked, seconds: float
+    keys: dict[str, Any], asked: StorageAccesses, seconds: float
 ) -> None:
     disk = Disk(**keys)
     assert alone(disk, disk.serve(NAME, "read", asked)) == pytest.approx(seconds)
@@ -118,7 +118,7 @@ def test_a_disk_reads_within_latency_queue_bandwidth_and_accesses_a_second(
 
 def test_writes_that_displace_reads_draw_as_many_accesses() -> None:
     disk = Disk(read_bandwidth=3e9, latency=0.0, iops=500e3, write_iops=100e3, queue=64)
-    cost = disk.serve(NAME, "write", Asked(size=4096, times=1000, access="random", depth=64))
+    cost = disk.serve(NAME, "write", StorageAccesses(size=4096, times=1000, access="random", depth=64))
     assert dict(cost.demand.amounts)[f"{NAME}.iops"] == pytest.approx(5000)
 
 

@@ -201,7 +201,7 @@ def test_what_a_page_shows_is_what_happens(
         at = block.end
     new += page[at:]
     if update and new != page:
-        (ROOT / name).write_text(invariants.printed(new), encoding="utf-8", newline="\n")
+        (ROOT / name).write_text(invariants.checked_text(new), encoding="utf-8", newline="\n")
 
 
 @pytest.mark.parametrize("name", PAGES)

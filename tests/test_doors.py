@@ -11,12 +11,12 @@ from typing import Final
 
 import pytest
 
-from hwsim.doors import FAMILIES, door, facts, room
+from hwsim.families_interface import FAMILIES, family_interface, family_module, family_report
 from hwsim.studies.measures import UNITS
 from hwsim.views import FIGURES
 from hwsim.workload.file import Job, Workload
 
-ASKS_BY_NAME: Final = "hwsim/doors.py"
+ASKS_BY_NAME: Final = "hwsim/families_interface.py"
 RUN: Final = """
 import sys, hwsim
 copy = {"copy": {"from": "cpu", "to": "gpu0", "bytes": "16 MB"}}
@@ -30,12 +30,12 @@ print(*[name for name in sys.modules if name.startswith("hwsim.families")])
 def test_a_family_is_a_key_of_a_workload_and_of_a_job(key: str) -> None:
     assert all(key in {field.name for field in fields(kind)} for kind in (Workload, Job))
     assert FAMILIES[key].figure in FIGURES
-    assert callable(room(key, "draw").render)
-    assert (door(key), facts(key)) == (room(key, "door").DOOR, room(key, "facts").FACTS)
+    assert callable(family_module(key, "draw").render)
+    assert (family_interface(key), family_report(key)) == (family_module(key, "door").DOOR, family_module(key, "facts").FACTS)
 
 
 def test_what_answers_requests_says_nothing_of_the_graph() -> None:
-    assert [key for key, family in FAMILIES.items() if bool(family.graph) == door(key).answers] == []
+    assert [key for key, family in FAMILIES.items() if bool(family.graph) == family_interface(key).answers] == []
 
 
 def test_a_run_without_families_loads_none(root: Path) -> None:
@@ -58,4 +58,4 @@ def test_measures_of_families_are_columns_of_studies() -> None:
 
     pipeline = {"batches": 4, "ahead": 1, "stages": [{"busy": {"device": "cpu", "time": "1 ms"}}]}
     run = hwsim.simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "pipeline": pipeline})
-    assert {name for name, _ in facts("pipeline").measures(run)} <= UNITS.keys()
+    assert {name for name, _ in family_report("pipeline").measures(run)} <= UNITS.keys()

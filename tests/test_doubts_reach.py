@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.engine.ends import spreads
-from hwsim.families.services.results.unsure import work_interval
+from hwsim.engine.interval_limits import spreads
+from hwsim.families.services.results.uncertainty import work_interval
 from hwsim.functions.estimate import estimate
 from hwsim.models import load_framework
 from hwsim.origins import IDEAL, Origin

@@ -11,8 +11,8 @@ import pytest
 from hwsim import api
 from hwsim.functions.nodes import cluster_with
 from hwsim.models import (
-    NotAlike,
     ParallelPlan,
+    UnequalCluster,
     WrongPlan,
     cluster_of,
     estimate,
@@ -142,7 +142,7 @@ def test_nodes_are_what_a_file_of_them_says(tmp_path: Path) -> None:
     assert name == "2 x NVIDIA DGX H100"
     assert (here.gpus, here.per_node, here.inside) == (there.gpus, there.per_node, there.inside)
     assert here.across == pytest.approx(there.across)
-    with pytest.raises(NotAlike, match="has several"):
+    with pytest.raises(UnequalCluster, match="has several"):
         cluster_with(str(tmp_path / "pair.yaml"), {}, 2)
 
 

@@ -16,10 +16,10 @@ from hwsim.api import load_machine
 from hwsim.machine import Machine
 from hwsim.models import Cluster, ParallelPlan, WrongPlan, cluster_of, estimate, load_framework, load_transformer
 from hwsim.models.cluster import NETWORK
-from hwsim.models.exchanges import Exchanges
+from hwsim.models.exchanges import CollectiveCosts
 from hwsim.models.plan import Recompute, Sharding
 from hwsim.results.interval import Interval
-from hwsim.views.estimate.find import of_step
+from hwsim.views.estimate.find import step_interval
 
 NEAR = 0.03
 
@@ -242,7 +242,7 @@ def judged(where: str, name: str, called: str, keys: dict[str, Any]) -> tuple[In
         run = hwsim.simulate(machine, {"hwsim": "workload/1", "train": train})
     except hwsim.OutOfMemory as full:
         run = full.run
-    return of_step(step, cluster, load_framework(called)), run.interval.of(run.trainings[0].step_s)
+    return step_interval(step, cluster, load_framework(called)), run.interval.of(run.trainings[0].step_s)
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 50), *(pytest.param(seed, 150, marks=pytest.mark.slow) for seed in (2, 4, 9))])
@@ -276,7 +276,7 @@ def test_groups_that_leave_a_node_at_once_share_its_cards_alike(where: str, oper
     gpus = machine.devices_of("gpu")
     groups = [range(offset, len(gpus), stride) for offset in range(stride)]
     for at_once in (groups, groups[: stride // 2]):  # all of them, those of one of two stages
-        cost = Exchanges(machine).cost([tuple(gpus[at] for at in group) for group in at_once], operation, 1e9)
+        cost = CollectiveCosts(machine).cost([tuple(gpus[at] for at in group) for group in at_once], operation, 1e9)
         if at_once:
             assert cluster.among(operation, 1e9, at_once) == pytest.approx(cost.demand.alone(machine.rates()), rel=NEAR)
 

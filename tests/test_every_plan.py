@@ -11,11 +11,11 @@ import pytest
 import hwsim
 from hwsim.formats import format_quantity
 from hwsim.functions.nodes import cluster_with
-from hwsim.models import Cluster, ParallelPlan, Transformer, WrongPlan, lay, load_framework, load_transformer, step
-from hwsim.models.every import every
+from hwsim.models import Cluster, ParallelPlan, Transformer, WrongPlan, derive_plan, load_framework, load_transformer, step
+from hwsim.models.exhaustive_search import fastest_legal_plans
 from hwsim.models.search import search
 from hwsim.models.space import RECOMPUTED, space
-from hwsim.models.stages import largest
+from hwsim.models.stages import largest_stage_memory
 from hwsim.models.step import times_of
 
 CASES = {  # model, framework, servers, the plan at hand, GPUs' memory in bytes
@@ -50,7 +50,7 @@ def test_the_fastest_of_all_are_those_found_one_by_one(name: str) -> None:
     plans = space(model, plan, cluster.gpus, cluster.per_node, framework, fixed)
     numbers = range(len(plans)) if len(plans) <= 1500 else random.Random(5).sample(range(len(plans)), 300)
     times, room = times_of(cluster, framework), cluster.gpu.memory.size or 0.0
-    found = every(model, plan, cluster, framework, fixed, few=25)
+    found = fastest_legal_plans(model, plan, cluster, framework, fixed, few=25)
     assert found.tried == len(plans)
     bound = found.steps[-1].seconds
     best = {(each.laid.plan, each.seconds) for each in found.steps}
@@ -61,10 +61,10 @@ def test_the_fastest_of_all_are_those_found_one_by_one(name: str) -> None:
             assert alone.seconds >= bound * (1 - 1e-12) or (laid.plan, alone.seconds) in best, laid.plan
     for each in found.steps:
         assert each == step(each.laid, cluster, framework, times)
-        assert each.memory == largest(each.laid, framework)
+        assert each.memory == largest_stage_memory(each.laid, framework)
     assert [each.seconds for each in found.steps] == sorted(each.seconds for each in found.steps)
     if len(plans) <= 1500:
-        fitting = [number for number in numbers if largest(plans.laid(number), framework).total <= room]
+        fitting = [number for number in numbers if largest_stage_memory(plans.laid(number), framework).total <= room]
         assert found.fitting == len(fitting)
 
 
@@ -87,7 +87,7 @@ def test_columns_hold_the_plans_that_are_legal(name: str) -> None:
         if (asked.level == 3 and pp > 1) or (asked.level > 0 and tp * pp == cluster.gpus) or (pp == 1 and chunks > 1):
             continue
         try:
-            lay(model, asked, cluster.gpus)
+            derive_plan(model, asked, cluster.gpus)
         except WrongPlan:
             assert asked not in in_columns
         else:
@@ -100,16 +100,16 @@ def test_every_plan_is_no_slower_than_those_that_auto_tries_and_has_a_text() -> 
     model, plan, cluster, called, _ = case("dense")
     framework = load_framework(called)
     some = search(model, plan, cluster, framework)
-    best = every(model, plan, cluster, framework, few=1).steps[0]
+    best = fastest_legal_plans(model, plan, cluster, framework, few=1).steps[0]
     assert best.seconds <= some.steps[0].seconds
     shared, axes = replace(plan, sharding="zero-1"), {"sharding", "tp", "sequence_parallel"}
-    held = every(model, shared, cluster, framework, frozenset({*axes, "cp", "ep", "chunks"}), few=5).steps
+    held = fastest_legal_plans(model, shared, cluster, framework, frozenset({*axes, "cp", "ep", "chunks"}), few=5).steps
     assert held == search(model, shared, cluster, framework, axes).steps[:5]
     found = hwsim.estimate("dgx-h100", "llama-3-8b", nodes=2, global_batch=16, plan="every", top=3)
     assert found.seconds == best.seconds
     assert str(found).count("\n  ") >= 4
     document = found.to_json()
-    after = every(model, plan, cluster, framework, few=3).steps[-1].seconds
+    after = fastest_legal_plans(model, plan, cluster, framework, few=3).steps[-1].seconds
     assert f"  {document['fitting'] - 3:,} more, {format_quantity(after, 's')} or slower" in str(found)
     whole = hwsim.estimate("dgx-h100", "gpt2", global_batch=16, sharding="zero-0", plan="every", top=3)
     assert {row["plan"]["sharding"] for row in whole.to_json()["plans"]} == {"none"}

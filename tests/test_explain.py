@@ -20,13 +20,13 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import Label, OpGraph
 from hwsim.ops import OPS
-from hwsim.results.critical import critical_path, pieces
-from hwsim.results.invariants import printed
+from hwsim.results.critical import critical_path, op_segments
+from hwsim.results.invariants import checked_text
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
 from hwsim.ticks import FEMTO
 from hwsim.units import parse
-from hwsim.views.explain.derivation import derivations, put_in
+from hwsim.views.explain.derivation import derivations, substitute_inputs
 from hwsim.views.explain.explanation import Explanation, NoSuchOp, explain
 from hwsim.views.explain.say import text
 from hwsim.views.explain.what_if import LARGEST, MOST
@@ -204,7 +204,7 @@ def test_each_part_of_a_latency_is_a_cause_of_what_holds_it(run: api.Run) -> Non
             name = f"link {before}" if colon else before.rpartition(".")[0] or label.device
             due[name] = due.get(name, 0.0) + term.seconds * FEMTO
         found: dict[str, int] = {}
-        for piece in pieces(timeline, np.array([op])):
+        for piece in op_segments(timeline, np.array([op])):
             if piece.cause.kind == "latency":
                 found[piece.cause.name] = found.get(piece.cause.name, 0) + piece.end_fs - piece.start_fs
         assert found == pytest.approx(due, abs=1)
@@ -239,7 +239,7 @@ def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
     golden = root / "tests" / "golden" / f"explain-{kind}.txt"
     if update:
         golden.parent.mkdir(exist_ok=True)
-        golden.write_text(printed(found), encoding="utf-8", newline="\n")
+        golden.write_text(checked_text(found), encoding="utf-8", newline="\n")
     assert found == golden.read_text(encoding="utf-8"), "see `pytest --update`"
     assert max(map(len, found.splitlines())) <= 100
 
@@ -258,7 +258,7 @@ def test_names_are_put_in_as_words_not_as_parts_of_words() -> None:
     term = Term(
         "accesses", "ceil(times / at once) x time", (("times", "64", ""), ("at once", "8", ""), ("time", "2 us", "")), 16e-6
     )
-    assert put_in(term) == "ceil(64 / 8) x 2 us"
+    assert substitute_inputs(term) == "ceil(64 / 8) x 2 us"
 
 
 def test_ops_of_different_length_are_not_derived_as_one() -> None:

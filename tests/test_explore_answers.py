@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.explorer.doors import Desk
 from hwsim.explorer.questions import HAND, REST
 from hwsim.explorer.spans import TICKS
+from hwsim.explorer.worker import WorkerState
 from hwsim.formats import format_quantity
 from hwsim.results.activities import bounds_of
 from hwsim.results.critical import critical_path
@@ -31,7 +31,7 @@ def texts(machine: str = MACHINE, workload: str = WORKLOAD) -> dict[str, Any]:
     return found | {"called": {"machine": machine, "workload": workload}}
 
 
-def asked(desk: Desk, door: str, said: Mapping[str, Any]) -> dict[str, Any]:
+def asked(desk: WorkerState, door: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """An answer."""
     status, text = desk.answered(door, said)
     assert status == 200, text
@@ -40,11 +40,11 @@ def asked(desk: Desk, door: str, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def desk() -> Desk:
-    return Desk(())
+def desk() -> WorkerState:
+    return WorkerState(())
 
 
-def test_the_answer_is_the_run(desk: Desk) -> None:
+def test_the_answer_is_the_run(desk: WorkerState) -> None:
     found = asked(desk, "run", texts())
     run = hwsim.simulate(MACHINE, WORKLOAD)
     assert found["seconds"] == run.makespan_s
@@ -62,7 +62,7 @@ def test_the_answer_is_the_run(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"times": "37", "n": "500"}, {"copy": "5"}])
-def test_spans_are_the_ops(desk: Desk, settings: dict[str, str]) -> None:
+def test_spans_are_the_ops(desk: WorkerState, settings: dict[str, str]) -> None:
     found = asked(desk, "run", texts() | {"set": settings})
     run = Session(MACHINE, WORKLOAD).shown(settings)
     rows = {(row.device, row.name, round(row.start_s / run.makespan_s * TICKS)) for row in run.ops}
@@ -75,7 +75,7 @@ def test_spans_are_the_ops(desk: Desk, settings: dict[str, str]) -> None:
     assert found["spans"] == found["sent"] == len(rows) == found["ops"]
 
 
-def test_many_ops_are_few_spans_that_cover_the_same(desk: Desk) -> None:
+def test_many_ops_are_few_spans_that_cover_the_same(desk: WorkerState) -> None:
     said = texts() | {"set": {"times": "5000"}, "pixels": 800}
     found = asked(desk, "run", said)
     assert found["ops"] == 10_000
@@ -92,7 +92,7 @@ def test_many_ops_are_few_spans_that_cover_the_same(desk: Desk) -> None:
     assert (found["path"][0][0], found["path"][-1][1], len(found["path"])) == (0, TICKS, found["pieces"])
 
 
-def test_a_path_of_many_unlike_pieces_is_shown_all_over_the_run(desk: Desk) -> None:
+def test_a_path_of_many_unlike_pieces_is_shown_all_over_the_run(desk: WorkerState) -> None:
     program = "{busy: {device: gpu, time: 1 ms, writes: x}}, {busy: {device: cpu, time: 1 ms, reads: x}}, {wait: all}"
     workload = f"hwsim: workload/1\nprogram: [{{repeat: {{times: 2000, do: [{program}]}}}}]\n"
     found = asked(desk, "run", {"machine": "hwsim: machine/1\nuse: d2l-gpu-workstation\n", "workload": workload})
@@ -101,7 +101,7 @@ def test_a_path_of_many_unlike_pieces_is_shown_all_over_the_run(desk: Desk) -> N
     assert max(np.diff([0.0, *middles, TICKS])) < TICKS / 100
 
 
-def test_equal_lanes_are_one_row_and_waiting_is_marked(desk: Desk) -> None:
+def test_equal_lanes_are_one_row_and_waiting_is_marked(desk: WorkerState) -> None:
     found = asked(desk, "run", texts("dgx-a100", "resnet50-dp"))
     assert max(lane["times"] for lane in found["lanes"]) == 8
     assert sum(lane["times"] for lane in found["lanes"]) + found["lanes_left"] >= 17
@@ -115,7 +115,7 @@ def test_equal_lanes_are_one_row_and_waiting_is_marked(desk: Desk) -> None:
     assert {lane["times"] for lane in uneven["lanes"]} == {1}
 
 
-def test_of_too_many_rows_each_kind_is_seen(desk: Desk) -> None:
+def test_of_too_many_rows_each_kind_is_seen(desk: WorkerState) -> None:
     """64 rows of cores that decode must not hide the rows of GPUs and disks."""
     found = asked(desk, "run", texts("dgx-a100", "imagenet-epoch") | {"set": {"epochs": "1"}})
     names = " ".join(lane["name"] for lane in found["lanes"])
@@ -125,7 +125,7 @@ def test_of_too_many_rows_each_kind_is_seen(desk: Desk) -> None:
     assert any(piece[2] >= 0 for piece in found["path"])
 
 
-def test_colours_stay_while_a_number_changes(desk: Desk) -> None:
+def test_colours_stay_while_a_number_changes(desk: WorkerState) -> None:
     said = texts()
     before = asked(desk, "run", said)
     after = asked(desk, "run", said | {"set": {"machine.links.slot.bandwidth": "0.2 GB/s"}})
@@ -133,7 +133,7 @@ def test_colours_stay_while_a_number_changes(desk: Desk) -> None:
     assert dict(zip(before["names"], before["tints"], strict=True)) == dict(zip(after["names"], after["tints"], strict=True))
 
 
-def test_an_op_has_its_numbers_and_its_reason(desk: Desk) -> None:
+def test_an_op_has_its_numbers_and_its_reason(desk: WorkerState) -> None:
     found = asked(desk, "run", texts())
     piece = found["path"][-1]
     op = asked(desk, "op", texts() | {"op": piece[6]})
@@ -147,7 +147,7 @@ def test_an_op_has_its_numbers_and_its_reason(desk: Desk) -> None:
     assert desk.answered("op", texts() | {"op": 10**9})[0] == 400
 
 
-def test_more_says_what_would_help(desk: Desk) -> None:
+def test_more_says_what_would_help(desk: WorkerState) -> None:
     found = asked(desk, "more", texts())
     best = found["helps"][0]
     assert best["factor"] > 1.3
@@ -157,11 +157,11 @@ def test_more_says_what_would_help(desk: Desk) -> None:
     assert found["says"][0] == asked(desk, "run", texts())["says"]
 
 
-def test_the_picture_is_of_the_machine(desk: Desk) -> None:
+def test_the_picture_is_of_the_machine(desk: WorkerState) -> None:
     found = asked(desk, "run", texts())
     drawn = asked(desk, "picture", texts())
     assert drawn["hash"] == found["picture"]
-    assert asked(Desk(()), "machine", texts()) == drawn, "before a run, too"
+    assert asked(WorkerState(()), "machine", texts()) == drawn, "before a run, too"
     assert {box["id"] for box in drawn["boxes"]} == {"cpu", "gpu", "disk"}
     slot = next(line["id"] for line in drawn["lines"] if {line["a"], line["b"]} == {"cpu", "gpu"})
     run = hwsim.simulate(MACHINE, WORKLOAD)
@@ -170,7 +170,7 @@ def test_the_picture_is_of_the_machine(desk: Desk) -> None:
     assert found["busy"]["gpu"] == pytest.approx(max(value for name, value in used.items() if name.startswith("gpu.")))
 
 
-def test_a_curve_and_a_grid_are_runs(desk: Desk) -> None:
+def test_a_curve_and_a_grid_are_runs(desk: WorkerState) -> None:
     path, values = "machine.links.slot.bandwidth", ["1 GB/s", "2 GB/s", "a lot"]
     points = asked(desk, "curve", texts() | {"path": path, "values": values})["points"]
     for text, seconds, limit, wanted in points[:2]:
@@ -196,7 +196,7 @@ def test_a_curve_and_a_grid_are_runs(desk: Desk) -> None:
     ("machine", "workload", "path"),
     [("web-server", "services/object-store", "services"), ("dgx-h100", "serving/embedding", "serving")],
 )
-def test_a_service_has_the_number_that_it_is_asked_for(desk: Desk, machine: str, workload: str, path: str) -> None:
+def test_a_service_has_the_number_that_it_is_asked_for(desk: WorkerState, machine: str, workload: str, path: str) -> None:
     """Arrivals set the time of its run: it has no interval, and the time of an answer stands beside it."""
     found = asked(desk, "run", texts(machine, workload))
     run = Session(machine, workload).shown()
@@ -223,7 +223,7 @@ def test_a_service_has_the_number_that_it_is_asked_for(desk: Desk, machine: str,
     assert asked(desk, "run", texts())["wanted"] is None
 
 
-def test_what_is_exported_is_the_run(desk: Desk) -> None:
+def test_what_is_exported_is_the_run(desk: WorkerState) -> None:
     settings = {"times": "20", "machine.links.slot.bandwidth": "3 GB/s", "machine.gpu.copies.setup": "9 us"}
     for some in ({}, {"times": "20", "machine.links.slot.bandwidth": "3 GB/s"}, settings):
         found = asked(desk, "exported", texts() | {"set": some})
@@ -233,7 +233,7 @@ def test_what_is_exported_is_the_run(desk: Desk) -> None:
         assert "# The products alone" in found["workload"], "comments stay"
 
 
-def test_mistakes_have_their_place(desk: Desk) -> None:
+def test_mistakes_have_their_place(desk: WorkerState) -> None:
     said = texts()
     machine = said["machine"].replace("parts:", "prats:")
     for door in ("run", "sliders"):
@@ -259,7 +259,7 @@ JUNK: Final[list[Any]] = [
 ]  # fmt: skip
 
 
-def test_hostile_questions_are_answered_or_refused(desk: Desk) -> None:
+def test_hostile_questions_are_answered_or_refused(desk: WorkerState) -> None:
     """A thousand of them, none of which ends it, prints a line of another file, or is called a defect."""
     dice = random.Random(11)
     own = texts() | {"set": {}, "file": "machine", "op": 1, "path": "times", "values": ["2"]}
@@ -290,7 +290,7 @@ def test_hostile_questions_are_answered_or_refused(desk: Desk) -> None:
     ("settings", "most"),
     [({"machine.links.slot.bandwidth": "{} GB/s"}, 15), ({"times": "50{}"}, 15), ({"times": "500{}"}, 30)],
 )
-def test_a_drag_takes_milliseconds(desk: Desk, settings: dict[str, str], most: float) -> None:
+def test_a_drag_takes_milliseconds(desk: WorkerState, settings: dict[str, str], most: float) -> None:
     """Bounds of 15 ms and 30 ms of CPU, where a loop of a million turns takes about 30 ms."""
     drags = [texts() | {"set": {key: value.format(1 + step) for key, value in settings.items()}} for step in range(6)]
     asked(desk, "run", drags[0])

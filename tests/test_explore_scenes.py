@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hwsim import api
-from hwsim.explorer.doors import Desk
+from hwsim.explorer.worker import WorkerState
 from hwsim.formats import format_quantity
 from hwsim.spec import find
 from hwsim.views.animate.draw import SCENES, render
@@ -46,8 +46,8 @@ def said(machine: str, workload: str, settings: Mapping[str, str]) -> dict[str, 
 
 
 @pytest.fixture(scope="module")
-def desk() -> Desk:
-    return Desk(())
+def desk() -> WorkerState:
+    return WorkerState(())
 
 
 def same(shown: Mapping[str, Any], scene: Scene) -> None:
@@ -68,7 +68,7 @@ def same(shown: Mapping[str, Any], scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("files", "kind"), [(QUEUE, "launches"), (RING, "sends"), (QUEUE, "lanes")])
-def test_a_scene_is_the_one_that_the_command_draws(desk: Desk, files: tuple[str, str, dict[str, str]], kind: str) -> None:
+def test_a_scene_is_the_one_that_the_command_draws(desk: WorkerState, files: tuple[str, str, dict[str, str]], kind: str) -> None:
     machine, workload, settings = files
     found = asked(desk, "animated", said(*files) | {"scene": kind, "drawn": "light"})
     finer = {"workload.program.0.allreduce.steps": "explicit"} if kind == "sends" else {}
@@ -81,7 +81,7 @@ def test_a_scene_is_the_one_that_the_command_draws(desk: Desk, files: tuple[str,
         assert format_quantity(whole.makespan_s, "s") in found["says"]
 
 
-def test_requests_are_played_where_ops_ask_for_them(desk: Desk) -> None:
+def test_requests_are_played_where_ops_ask_for_them(desk: WorkerState) -> None:
     question = {"machine": DRIVE, "workload": DISK, "set": {}}
     found = asked(desk, "animated", question | {"scene": "", "listed": True})
     assert (found["kind"], [kind for kind, _, why in found["kinds"] if not why]) == ("requests", ["requests", "lanes"])
@@ -90,7 +90,7 @@ def test_requests_are_played_where_ops_ask_for_them(desk: Desk) -> None:
     assert found["says"].startswith(f"Simulated request by request, the run takes {format_quantity(run.makespan_s, 's')}")
 
 
-def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: Desk) -> None:
+def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: WorkerState) -> None:
     machine = find("machine", "dgx-h100").read_text("utf-8")
     question = {"machine": machine, "workload": STAGES, "set": {}}
     coloured = asked(desk, "run", question)["coloured"]
@@ -115,7 +115,7 @@ def test_colours_outlive_the_process_and_stay_when_other_ops_come() -> None:
 
     def run(ops: list[str], coloured: Mapping[str, Any]) -> dict[str, Any]:
         text = f"hwsim: workload/1\nprogram: [{', '.join([*ops, '{wait: all}'])}]\n"
-        return asked(Desk(()), "run", {"machine": machine, "workload": text, "set": {}, "coloured": coloured})
+        return asked(WorkerState(()), "run", {"machine": machine, "workload": text, "set": {}, "coloured": coloured})
 
     first = run(program[2:6], {})
     other = run(program, first["coloured"])
@@ -127,4 +127,4 @@ def test_colours_outlive_the_process_and_stay_when_other_ops_come() -> None:
     )
     assert sorted(tints[1][name] for name in "abghij") == [4, 5, 6, 7, 7, 7]
     assert run(program[2:6], other["coloured"])["tints"] == first["tints"]
-    assert Desk(()).answered("run", {"machine": machine, "workload": "", "coloured": {"by": {"a": "red"}}})[0] == 400
+    assert WorkerState(()).answered("run", {"machine": machine, "workload": "", "coloured": {"by": {"a": "red"}}})[0] == 400

@@ -23,8 +23,8 @@ import uvicorn
 
 import hwsim
 from hwsim.explorer import server
-from hwsim.explorer.doors import Desk
-from hwsim.explorer.workers import Limits, Stopped, Workers
+from hwsim.explorer.worker import WorkerState
+from hwsim.explorer.workers import Limits, RequestRefused, Workers
 from tests.test_explore_answers import JUNK, MACHINE, WORKLOAD, texts
 
 TOKEN: Final = "a-token-of-this-test"
@@ -37,7 +37,7 @@ class Inline(Workers):
     """Answers in this process."""
 
     def __init__(self) -> None:
-        self.desk = Desk(())
+        self.desk = WorkerState(())
 
     async def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -47,7 +47,7 @@ class Inline(Workers):
             raise KeyError(door)
         status, text = self.desk.answered(door, said)
         if status != 200:
-            raise Stopped(text.decode(), status)
+            raise RequestRefused(text.decode(), status)
         return text
 
 
@@ -262,7 +262,7 @@ def test_what_takes_too_long_is_killed_and_the_next_is_answered() -> None:
             assert json.loads(await found.ask("run", page))["seconds"] > 0, "the process that stood by"
             with pytest.raises(KeyError):
                 await found.ask("nothing", {})
-            with pytest.raises(Stopped, match="'machine': expected a text"):
+            with pytest.raises(RequestRefused, match="'machine': expected a text"):
                 await found.ask("run", {})
 
     asyncio.run(tried())

@@ -11,7 +11,7 @@ from hwsim.api import simulate
 from hwsim.importers.findings import find
 from hwsim.importers.formats import files_of, read
 from hwsim.importers.recording import Recording, What
-from hwsim.importers.replay import Part, explain
+from hwsim.importers.replay import ReplayOpKind, explain
 from hwsim.importers.saved import save
 from hwsim.importers.steps import one_step, steps
 from hwsim.ticks import FEMTO
@@ -47,7 +47,7 @@ def test_a_recorded_step_is_exported_as_it_was_recorded(skewed: Path, machine: s
     again = read(tool, sorted(path for path in (tmp_path / "out").iterdir() if path.name.endswith(ends)))
     assert on_gpu(again) == on_gpu(recording(rank(one()), rank(one(60), 1)))
     replay = explain(again)
-    assert (replay.part == Part.COLLECTIVE).sum() == 2
+    assert (replay.part == ReplayOpKind.COLLECTIVE).sum() == 2
     assert replay.waited.max() == 60 * US  # of the first rank, for the second
 
 

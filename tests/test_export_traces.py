@@ -15,7 +15,7 @@ import hwsim
 from hwsim.exporters.tools import TOOLS, files
 from hwsim.importers.formats import read
 from hwsim.importers.recording import Recording, What
-from hwsim.views.trace.run import Run, run_of
+from hwsim.views.trace.run import TracedRun, run_of
 from tests import command
 
 FOUR = "d2l-4gpu-pcie"
@@ -47,12 +47,12 @@ CASES: dict[str, tuple[str, Any]] = {
 }
 
 
-def run(name: str) -> Run:
+def run(name: str) -> TracedRun:
     machine, workload = CASES[name]
     return run_of(hwsim.simulate(machine, workload, expect=False, fold="never"))
 
 
-def written(run: Run, tool: str, folder: Path) -> list[Path]:
+def written(run: TracedRun, tool: str, folder: Path) -> list[Path]:
     for name, chunks in files(tool, run).files.items():
         (folder / name).write_bytes(b"".join(chunks))
     return sorted(folder.iterdir())
@@ -89,7 +89,7 @@ def test_ranks_keep_their_waiting(tmp_path: Path) -> None:
     assert {event["args"]["Process Group Ranks"] for event in nccl} == {"[0, 1, 2, 3]"}
 
 
-def events(given: Run, rank: int = 0) -> list[dict[str, Any]]:
+def events(given: TracedRun, rank: int = 0) -> list[dict[str, Any]]:
     data = gzip.decompress(b"".join(files("kineto", given).files[f"rank{rank}.json.gz"]))
     found: list[dict[str, Any]] = json.loads(data, parse_float=Decimal)["traceEvents"]
     return found

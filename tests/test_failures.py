@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.failures import (
-    Job,
-    Near,
+    FailingJob,
+    MemoryCopies,
     NoProgress,
     Restart,
     best,
@@ -32,7 +32,7 @@ HOUR = 3600.0
 LLAMA = {"gpu": 16384, "node": 2048}
 
 
-def llama(**changes: object) -> Job:
+def llama(**changes: object) -> FailingJob:
     """The job of table 5, which never waits for a repair."""
     job = job_sized(load_failures(), LLAMA)
     return replace(job, spares=replace(job.spares, repair=0.0), **changes)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ jobs = st.builds(
 
 
 @given(jobs, st.floats(0.01, 120.0))
-def test_shares_add_up_and_lie_between_nothing_and_all(job: Job, write: float) -> None:
+def test_shares_add_up_and_lie_between_nothing_and_all(job: FailingJob, write: float) -> None:
     found = goodput(job, write)
     assert 0.0 <= found.low <= found.share <= found.high <= 1.0
     assert math.fsum([found.share, *found.lost.values()]) == pytest.approx(1.0, abs=1e-9)
@@ -152,7 +152,7 @@ def test_shares_add_up_and_lie_between_nothing_and_all(job: Job, write: float) -
 
 
 @given(jobs, st.floats(0.01, 60.0), st.floats(1.05, 3.0))
-def test_goodput_falls_with_rate_restart_write_and_lag(job: Job, write: float, factor: float) -> None:
+def test_goodput_falls_with_rate_restart_write_and_lag(job: FailingJob, write: float, factor: float) -> None:
     here = goodput(job, write).share
     assert goodput(job, factor * write).share < here
     assert goodput(job, write, lag_s=60.0).share < here
@@ -222,7 +222,7 @@ def test_restarts_that_differ_by_cause_are_simulated_as_they_are_computed() -> N
 def test_copies_in_memory_between_checkpoints() -> None:
     """85 % of the failures leave them whole; 2 s and 60 s, 5 and 12 min."""
     job, restart = llama(), Restart(detect=0.0, replace=0.0, start=300.0, load=420.0)
-    near = Near(survives=0.85, write_s=2.0)
+    near = MemoryCopies(survives=0.85, write_s=2.0)
     found = goodput(job, 60.0, restart, near=near)
     assert found.share == pytest.approx(0.91, abs=0.005)
     assert found.share > goodput(job, 60.0, restart).share

@@ -233,21 +233,21 @@ def test_flows_are_compiled_up_to_the_longest_int64(hours: float) -> None:
 
 def test_small_graphs_are_python_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HWSIM_FAST", raising=False)
-    assert not fast.plays(fast.LARGE - 1)
-    assert fast.plays(fast.LARGE)
-    assert fast.plays(0, fast.LARGE // fast.CLASS)
-    assert not fast.plays(10**9, choice="never")
+    assert not fast.uses_compiled_code(fast.LARGE - 1)
+    assert fast.uses_compiled_code(fast.LARGE)
+    assert fast.uses_compiled_code(0, fast.LARGE // fast.CLASS)
+    assert not fast.uses_compiled_code(10**9, choice="never")
 
 
 def test_the_environment_decides_and_an_argument_decides_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HWSIM_FAST", "always")
-    assert fast.plays(0)
-    assert not fast.plays(0, choice="never")
+    assert fast.uses_compiled_code(0)
+    assert not fast.uses_compiled_code(0, choice="never")
     monkeypatch.setenv("HWSIM_FAST", "never")
-    assert not fast.plays(10**9)
+    assert not fast.uses_compiled_code(10**9)
     monkeypatch.setenv("HWSIM_FAST", "perhaps")
     with pytest.raises(ValueError, match="auto, always, never, not 'perhaps'"):
-        fast.plays(0)
+        fast.uses_compiled_code(0)
 
 
 def test_simulate_takes_the_choice_and_the_result_does_not_depend_on_it() -> None:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.results.batches import Known
+from hwsim.results.batches import ConfidenceRange
 from hwsim.results.expect import Verdict
 from hwsim.spec import SpecError, tree_of
-from hwsim.studies import finding
-from hwsim.studies.found import Found
-from hwsim.studies.states import State
+from hwsim.studies import bisection
+from hwsim.studies.find_result import FindResult
+from hwsim.studies.states import ServiceSteadiness
 from hwsim.units import parse
 from hwsim.workload import sources
 from tests import command
@@ -64,17 +64,17 @@ class Queue:
         verdict = Verdict("latency_p99", f"at most {self.bound} s", "met" if met else "violated", value)
         known = {}
         if self.known is not None and math.isfinite(value):
-            known["latency_p99"] = Known(value, value * (1 - self.known), value * (1 + self.known)), count < self.needs
+            known["latency_p99"] = ConfidenceRange(value, value * (1 - self.known), value * (1 + self.known)), count < self.needs
         grows = f"more than {self.capacity} come" if rate >= self.capacity else ""
-        state = State("", count, rate * value / math.log(100), "workload.infer.requests", known, grows, {})
+        state = ServiceSteadiness("", count, rate * value / math.log(100), "workload.infer.requests", known, grows, {})
         return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, states=(state,))
 
 
-def searched(monkeypatch: pytest.MonkeyPatch, queue: Queue, text: str = SERVICE, **options: Any) -> Found:
-    monkeypatch.setattr(finding, "_simulated", queue)
-    monkeypatch.setattr(finding, "states", lambda run: run.states)
-    monkeypatch.setattr(finding, "utilisation", lambda _: (0.0, ""))
-    return finding.find("dgx-h100", text, "rate", **options)
+def searched(monkeypatch: pytest.MonkeyPatch, queue: Queue, text: str = SERVICE, **options: Any) -> FindResult:
+    monkeypatch.setattr(bisection, "_simulated", queue)
+    monkeypatch.setattr(bisection, "states", lambda run: run.states)
+    monkeypatch.setattr(bisection, "utilisation", lambda _: (0.0, ""))
+    return bisection.find("dgx-h100", text, "rate", **options)
 
 
 @settings(max_examples=15, deadline=None)
@@ -252,10 +252,10 @@ def test_a_real_service_is_found_and_holds_there() -> None:
 
 
 def test_the_value_is_within_its_own_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding, "_crossing", lambda curve: 950.0)
+    monkeypatch.setattr(bisection, "_crossing", lambda curve: 950.0)
     found = searched(monkeypatch, Queue(known=0.2), set={"workload.infer.requests": 5000})
     assert present(found.low) <= present(found.value) <= present(found.high)
 
 
 def test_what_was_not_tried_is_said_where_more_may_be_easier() -> None:
-    assert "values above 1.000 ms were not tried" in str(finding.find(MACHINE, PROGRAM.replace("100 ms}", "1 us}"), "pause"))
+    assert "values above 1.000 ms were not tried" in str(bisection.find(MACHINE, PROGRAM.replace("100 ms}", "1 us}"), "pause"))

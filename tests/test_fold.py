@@ -18,10 +18,10 @@ from hwsim.api import Run, prepare
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.halving_doubling import HalvingDoubling
 from hwsim.communication.algorithms.hierarchical import Hierarchical
-from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.plan import Group, Operation
+from hwsim.communication.algorithms.ring import RingAlgorithm
+from hwsim.communication.plan import Operation, RankGroup
 from hwsim.communication.rounds import Round
-from hwsim.communication.steps import ExplicitSend, _Order, explicit
+from hwsim.communication.steps import ExplicitSend, _Order, explicit_sends
 from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences
@@ -306,14 +306,14 @@ def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int
 
 
 @pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather"])
-@pytest.mark.parametrize("algorithm", [Ring(), Ring(both=True), HalvingDoubling(), Hierarchical()])
-@pytest.mark.parametrize("group", [Group(2), Group(5), Group(8), Group(6, (3, 3)), Group(12, (4, 4, 4))])
+@pytest.mark.parametrize("algorithm", [RingAlgorithm(), RingAlgorithm(both=True), HalvingDoubling(), Hierarchical()])
+@pytest.mark.parametrize("group", [RankGroup(2), RankGroup(5), RankGroup(8), RankGroup(6, (3, 3)), RankGroup(12, (4, 4, 4))])
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
-    algorithm: Algorithm, operation: Operation, group: Group, pieces: int
+    algorithm: Algorithm, operation: Operation, group: RankGroup, pieces: int
 ) -> None:
     rounds = present(algorithm.repeated_steps(operation, group))
-    plan = sorted(enumerate(explicit(algorithm.plan(operation, group), 1e6, pieces=pieces)), key=way)
+    plan = sorted(enumerate(explicit_sends(algorithm.plan(operation, group), 1e6, pieces=pieces)), key=way)
     other = sorted(enumerate(unrolled(rounds, 1e6, pieces)), key=way)
     number = {one: two for (one, _), (two, _) in zip(plan, other, strict=True)}
     before, mine = behind(plan), behind(other)

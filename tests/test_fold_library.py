@@ -118,7 +118,11 @@ def test_copies_that_are_alike_fold_exactly(machine: str, keys: dict[str, Any]) 
         (cluster(FAST, SLOW_INSIDE), {"parallel": {"tp": 4}}, "has another path"),
         (cluster(FAST, SLOW_CARD), {"parallel": {"tp": 2, "pp": 2, "order": ["tp", "dp", "pp"]}}, ""),
         (cluster(FAST, FAST, SLOW_CARD, FAST), {"parallel": {"pp": 2, "order": ["tp", "pp", "dp"]}}, ""),
-        (cluster(FAST, (2, "100 GB/s", "25 GB/s"), FAST), {"parallel": {"tp": 2}, "global_batch": 60}, "different numbers of the GPUs"),
+        (
+            cluster(FAST, (2, "100 GB/s", "25 GB/s"), FAST),
+            {"parallel": {"tp": 2}, "global_batch": 60},
+            "different numbers of the GPUs",
+        ),
     ],
 )
 def test_copies_that_differ_are_all_simulated(machine: str, keys: dict[str, Any], why: str) -> None:

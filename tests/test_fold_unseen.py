@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim import api
-from hwsim.prepare import Lowered, with_all_ranks
+from hwsim.prepare import LoweredWorkload, with_all_ranks
 from hwsim.results.invariants import BrokenInvariant
-from hwsim.views.report import of_run
+from hwsim.views.report import run_page
 from hwsim.views.trace import write
 from tests.test_fold_energy import powered
 from tests.test_fold_library import simulated
@@ -33,7 +33,7 @@ VIEWS: dict[str, Callable[[hwsim.Run], Any]] = {
     "json": lambda run: json.dumps(run.to_json()),
     "ops": lambda run: json.dumps(run.to_json(ops=True)),
     "trace": lambda run: b"".join(write.render(run, ".json")),
-    "page": lambda run: b"".join(of_run.render(run)),
+    "page": lambda run: b"".join(run_page.render(run)),
     "explain": explained,
 }
 NUMBERS = ("text", "json")  # that ask for no op
@@ -116,9 +116,9 @@ def test_a_library_workload_is_shown_with_all_of_its_gpus() -> None:
 
 
 def test_points_and_what_ifs_simulate_one_of_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Lowered] = []
+    made: list[LoweredWorkload] = []
 
-    def with_all(lowered: Lowered) -> Lowered:
+    def with_all(lowered: LoweredWorkload) -> LoweredWorkload:
         made.append(lowered)
         return with_all_ranks(lowered)
 

@@ -19,7 +19,7 @@ from hwsim.formats import format_share
 from hwsim.graph.builder import GraphBuilder
 from hwsim.results.result import Result
 from hwsim.views.gantt import draw as gantt
-from hwsim.views.gantt.rows import Row, rows_of
+from hwsim.views.gantt.rows import GanttRow, rows_of
 
 LLAMA = {
     "hwsim": "workload/1",
@@ -74,16 +74,16 @@ def _area(artist: Any) -> Iterator[float]:
         yield float((np.abs(np.asarray(baseline) - values) * np.diff(edges)).sum())
 
 
-def drawn(result: Result, window: gantt.Window | None = None) -> tuple[Axes, tuple[Row, ...]]:
+def drawn(result: Result, window: gantt.TimeWindow | None = None) -> tuple[Axes, tuple[GanttRow, ...]]:
     rows = rows_of(result).rows
     panel = axes()
-    gantt.draw(panel, rows, window or gantt.Window(0.0, result.makespan_s))
+    gantt.draw(panel, rows, window or gantt.TimeWindow(0.0, result.makespan_s))
     return panel, rows
 
 
 def test_the_drawn_share_is_the_printed_one(llama: Result) -> None:
     panel, rows = drawn(llama)
-    gantt._shares(panel, rows, gantt.Window(0.0, llama.makespan_s))
+    gantt._shares(panel, rows, gantt.TimeWindow(0.0, llama.makespan_s))
     printed = [text.get_text() for text in panel.texts if text.get_gid() == "share"]
     works, length = areas(panel, "works"), panel.get_xlim()[1]
     assert printed == [format_share(works[place] / length) for place in range(len(rows))]
@@ -98,7 +98,7 @@ def test_the_drawn_share_is_the_printed_one(llama: Result) -> None:
 
 def test_a_stretch_is_drawn_op_by_op_and_as_true(llama: Result) -> None:
     rows = rows_of(llama).rows
-    near = gantt.closer(rows, gantt.Window(0.0, llama.makespan_s))
+    near = gantt.closer(rows, gantt.TimeWindow(0.0, llama.makespan_s))
     assert near is not None
     panel, _ = drawn(llama, near)
     assert not [artist for artist in panel.patches if isinstance(artist, StepPatch) and artist.get_gid()]
@@ -125,7 +125,7 @@ def test_every_op_of_a_long_run_is_seen_however_short_it_is() -> None:
         read = builder.op("read", device="disk", queue=disk, time=1.5)
         builder.op("train", device="gpu", queue=gpu, time=1e-3, after=[read])
     run = Result("box", "pipeline", simulate(builder.build()))
-    panel, _ = drawn(run, gantt.Window(0.0, 30.0))
+    panel, _ = drawn(run, gantt.TimeWindow(0.0, 30.0))
     (marks,) = [line for line in panel.lines if line.get_gid() == "short"]
     assert np.asarray(marks.get_xdata(), float) == pytest.approx(np.arange(1, 21)[:19] * 1.5 + 0.0005, abs=0.02)
     panel, _ = drawn(run)  # of the whole run by column: too low to be seen, so that each has a mark

@@ -12,8 +12,19 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.demand import Term
-from hwsim.devices import Gpu, Product, Work
-from hwsim.devices.gpu_matmul import LIKE, SHORTEST, Alignment, Chip, Tiling, best, tiles_like, tiles_of, waves, way
+from hwsim.devices import Gpu, MatmulShape, Work
+from hwsim.devices.gpu_matmul import (
+    LIKE,
+    MIN_SPLIT_STEPS,
+    Alignment,
+    Chip,
+    Tiling,
+    fastest_tile_plan,
+    tile_plan,
+    tiles_like,
+    tiles_of,
+    waves,
+)
 from hwsim.devices.roofline import Efficiency, LocalMemory
 from hwsim.spec import Mistakes, find, names, read, resolve
 from hwsim.units import BYTES, parse
@@ -39,7 +50,7 @@ tilings = st.builds(
     start=st.sampled_from([0.0, 3e-6]),
     alignment=st.sampled_from([Alignment(), Alignment(between=0.75, below=0.37)]),
 )
-products = st.builds(Product, sides, sides, sides, st.integers(1, 8), st.booleans())
+products = st.builds(MatmulShape, sides, sides, sides, st.integers(1, 8), st.booleans())
 gpus = st.builds(
     Gpu,
     flop=st.fixed_dictionaries({"fp32": st.floats(1e12, 1e14), "fp16": st.floats(1e13, 1e15)}),
@@ -50,19 +61,19 @@ gpus = st.builds(
 )
 
 
-def work(product: Product, dtype: str = "fp16") -> Work:
+def work(product: MatmulShape, dtype: str = "fp16") -> Work:
     m, n, k, batch = product.m, product.n, product.k, product.batch
     reads, writes = ((m * k + k * n) * batch * WIDTH[dtype], m * n * batch * WIDTH[dtype])
     return Work(flop=2.0 * m * n * k * batch, reads=reads, writes=writes, dtype=dtype, mix="matmul", product=product)
 
 
-def alone(gpu: Gpu, product: Product, dtype: str = "fp16") -> float:
+def alone(gpu: Gpu, product: MatmulShape, dtype: str = "fp16") -> float:
     return gpu.compute(NAME, work(product, dtype)).demand.alone(
         {capacity.name: capacity.rate for capacity in gpu.capacities(NAME)}
     )
 
 
-def step(product: Product) -> int:
+def step(product: MatmulShape) -> int:
     return min(product.n & -product.n, product.k & -product.k)
 
 
@@ -79,7 +90,7 @@ def evaluated(term: Term) -> float:
 
 
 @given(gpus, products, st.sampled_from(["fp32", "fp16"]))
-def test_a_product_costs_what_its_lines_say(gpu: Gpu, product: Product, dtype: str) -> None:
+def test_a_product_costs_what_its_lines_say(gpu: Gpu, product: MatmulShape, dtype: str) -> None:
     cost = gpu.compute(NAME, work(product, dtype))
     demand, known = cost.demand, {capacity.name: capacity.rate for capacity in gpu.capacities(NAME)}
     assert all(amount > 0 and math.isfinite(amount) and name in known for name, amount in demand.amounts)
@@ -94,14 +105,16 @@ def test_a_product_costs_what_its_lines_say(gpu: Gpu, product: Product, dtype: s
 
 
 @given(gpus, products, st.integers(0, 4000), st.integers(0, 4000), st.integers(0, 4000), st.integers(0, 3))
-def test_a_larger_product_aligned_no_better_is_never_faster(gpu: Gpu, some: Product, m: int, n: int, k: int, batch: int) -> None:
-    larger = Product(some.m + m, some.n + n, some.k + k, some.batch + batch, some.transposed)
+def test_a_larger_product_aligned_no_better_is_never_faster(
+    gpu: Gpu, some: MatmulShape, m: int, n: int, k: int, batch: int
+) -> None:
+    larger = MatmulShape(some.m + m, some.n + n, some.k + k, some.batch + batch, some.transposed)
     if step(larger) <= step(some):
         assert alone(gpu, larger) >= alone(gpu, some) * (1 - 1e-12)
 
 
 @given(gpus, products, st.floats(1, 10), st.floats(1, 10), st.integers(0, 100))
-def test_a_better_gpu_is_never_slower(gpu: Gpu, product: Product, faster: float, wider: float, more: int) -> None:
+def test_a_better_gpu_is_never_slower(gpu: Gpu, product: MatmulShape, faster: float, wider: float, more: int) -> None:
     assert gpu.sms is not None
     peak = {dtype: value * faster * (gpu.sms + more) / gpu.sms for dtype, value in gpu.flop.items()}
     better = dataclasses.replace(gpu, flop=peak, memory=LocalMemory(gpu.memory.bandwidth * wider), sms=gpu.sms + more)
@@ -109,13 +122,13 @@ def test_a_better_gpu_is_never_slower(gpu: Gpu, product: Product, faster: float,
 
 
 @given(gpus, products)
-def test_tiles_are_never_faster_than_the_roofline(gpu: Gpu, product: Product) -> None:
+def test_tiles_are_never_faster_than_the_roofline(gpu: Gpu, product: MatmulShape) -> None:
     ideal = dataclasses.replace(gpu, matmul={})
     assert alone(gpu, product) >= alone(ideal, product) * (1 - 1e-12)
 
 
 @given(gpus, products)
-def test_worse_aligned_and_transposed_are_never_faster(gpu: Gpu, product: Product) -> None:
+def test_worse_aligned_and_transposed_are_never_faster(gpu: Gpu, product: MatmulShape) -> None:
     plain = dataclasses.replace(product, transposed=False)
     free = {dtype: dataclasses.replace(tiling, alignment=Alignment()) for dtype, tiling in gpu.matmul.items()}
     assert alone(gpu, product) >= alone(gpu, plain) * (1 - 1e-12)
@@ -123,7 +136,7 @@ def test_worse_aligned_and_transposed_are_never_faster(gpu: Gpu, product: Produc
 
 
 @given(gpus, products)
-def test_without_tiles_a_product_is_its_roofline(gpu: Gpu, product: Product) -> None:
+def test_without_tiles_a_product_is_its_roofline(gpu: Gpu, product: MatmulShape) -> None:
     ideal = dataclasses.replace(gpu, matmul={}, efficiency=Efficiency(matmul=0.8))
     asked = work(product)
     expected = max(asked.flop / (0.8 * gpu.flop["fp16"]), asked.traffic / gpu.memory.bandwidth)
@@ -144,7 +157,7 @@ def test_tiles_are_computed_in_whole_waves() -> None:
     chip, tiling = Chip(108, 108e12, 1e15), Tiling(smallest=128, largest=128 * 128, lost=1.0)
     one = 2 * 128 * 128 * 1024 / 1e12
     for tiles, rounds in ((1, 1), (107, 1), (108, 1), (109, 2), (216, 2), (217, 3)):
-        cut = best(Product(128 * tiles, 128, 1024), (2, 2), tiling, chip, 0.0)
+        cut = fastest_tile_plan(MatmulShape(128 * tiles, 128, 1024), (2, 2), tiling, chip, 0.0)
         assert (cut.tiles, cut.waves) == (tiles, rounds)
         assert cut.time == pytest.approx(rounds * one)
 
@@ -157,25 +170,27 @@ def test_room_in_a_wave_is_lost_in_part() -> None:
 
 def test_a_row_more_than_a_tile_costs_a_tile_more() -> None:
     chip, tiling = Chip(1, 1e12, 1e15), Tiling(smallest=128, largest=128 * 128)
-    full, over = (best(Product(m, 128, 512), (2, 2), tiling, chip, 0.0).time for m in (256, 257))
+    full, over = (fastest_tile_plan(MatmulShape(m, 128, 512), (2, 2), tiling, chip, 0.0).time for m in (256, 257))
     assert over == pytest.approx(1.5 * full)
 
 
 def test_the_prologue_counts_as_steps_of_k() -> None:
     chip, tiling = Chip(1, 1e12, 1e15), Tiling(smallest=128, largest=128 * 128, prologue=64)
-    assert best(Product(128, 128, 1000), (2, 2), tiling, chip, 0.0).time == pytest.approx(2 * 128 * 128 * 1064 / 1e12)
+    assert fastest_tile_plan(MatmulShape(128, 128, 1000), (2, 2), tiling, chip, 0.0).time == pytest.approx(
+        2 * 128 * 128 * 1064 / 1e12
+    )
 
 
 def test_a_deep_product_of_few_tiles_is_split_and_pays_for_adding_up() -> None:
     chip, tiling = Chip(64, 64e12, 1e12), Tiling(smallest=64, largest=64 * 64, splits=64, adding=2e-6)
-    deep, shallow = (best(Product(64, 64, k), (2, 2), tiling, chip, 0.0) for k in (500_000, 64))
+    deep, shallow = (fastest_tile_plan(MatmulShape(64, 64, k), (2, 2), tiling, chip, 0.0) for k in (500_000, 64))
     assert (deep.splits, shallow.splits) == (64, 1)
     assert deep.time == pytest.approx(2 * 64 * 64 * 500_000 / 64e12 + 2e-6 + 4 * 64 * 64 * 65 / 1e12)
 
 
 def test_small_tiles_wait_for_their_operands() -> None:
     chip, tiling = Chip(1, 1e12, 1e15), Tiling(smallest=32, largest=32 * 32, loads=2e12 / 128)
-    cut = best(Product(32, 32, 1000), (2, 2), tiling, chip, 0.0)
+    cut = fastest_tile_plan(MatmulShape(32, 32, 1000), (2, 2), tiling, chip, 0.0)
     assert cut.loading == pytest.approx(128 * 64 * 1000 / 1e12)
     assert cut.time == cut.loading == pytest.approx(4 * cut.computing)
 
@@ -208,7 +223,7 @@ def test_tiles_are_no_larger_than_the_largest_and_not_too_slender() -> None:
 def test_a_huge_product_reaches_the_peak_times_the_efficiency(tiling: Tiling, alignment: Alignment) -> None:
     tiling = dataclasses.replace(tiling, alignment=alignment, loads=None)
     gpu = Gpu(flop={"fp16": 1e14}, memory=LocalMemory(1e15), sms=100, matmul={"fp16": tiling})
-    product = Product(1 << 17, 1 << 17, 1 << 17)
+    product = MatmulShape(1 << 17, 1 << 17, 1 << 17)
     assert work(product).flop / alone(gpu, product) == pytest.approx(1e14 * tiling.efficiency, rel=0.02)
 
 
@@ -216,19 +231,19 @@ def test_a_huge_product_reaches_the_peak_times_the_efficiency(tiling: Tiling, al
 def test_a_product_with_a_vector_takes_what_its_bytes_take(tiling: Tiling) -> None:
     tiling = dataclasses.replace(tiling, alignment=Alignment(), splits=64, memory=None, loads=None)
     gpu = Gpu(flop={"fp16": 1e17}, memory=LocalMemory(1e10), sms=10, matmul={"fp16": tiling})
-    product = Product(1, 8192, 8192)
+    product = MatmulShape(1, 8192, 8192)
     assert alone(gpu, product) == pytest.approx(work(product).traffic / 1e10, rel=0.01)
 
 
 @given(products, tilings, st.integers(1, 200))
-def test_the_best_cut_is_one_of_them_and_none_is_better(product: Product, tiling: Tiling, sms: int) -> None:
+def test_the_best_cut_is_one_of_them_and_none_is_better(product: MatmulShape, tiling: Tiling, sms: int) -> None:
     chip = Chip(sms, 1e13, 1e12)
-    chosen = best(product, (2, 2), tiling, chip, 1e-5)
+    chosen = fastest_tile_plan(product, (2, 2), tiling, chip, 1e-5)
     every = [
-        way(product, (2, 2), tiling, chip, 1e-5, rows, columns, splits)
+        tile_plan(product, (2, 2), tiling, chip, 1e-5, rows, columns, splits)
         for rows, columns in tiles_of(tiling.smallest, tiling.largest, tiling.rows)
         for splits in (1 << power for power in range(tiling.splits.bit_length()))
-        if splits == 1 or product.k >= SHORTEST * splits
+        if splits == 1 or product.k >= MIN_SPLIT_STEPS * splits
     ]
     assert chosen in every
     assert chosen.time == min(cut.time for cut in every)
@@ -251,6 +266,6 @@ def test_a_part_multiplies_in_every_format_it_has(name: str) -> None:
     gpu = library(name)
     assert not list(gpu.problems())
     for dtype, peak in gpu.flop.items():
-        product = Product(8192, 8192, 8192)
+        product = MatmulShape(8192, 8192, 8192)
         reached = work(product, dtype).flop / alone(gpu, product, dtype) / peak
         assert 0.3 < reached <= 1.0

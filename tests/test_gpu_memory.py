@@ -14,7 +14,17 @@ from hwsim import api
 from hwsim.demand import Cost, soft_max
 from hwsim.devices import Accesses, Gpu, Work
 from hwsim.devices.gpu_access import latency
-from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Ramp, Stream, Sustained, Together
+from hwsim.devices.gpu_memory import (
+    Hierarchy,
+    Launch,
+    Level1,
+    Level2,
+    Occupancy,
+    Ramp,
+    SharedReads,
+    SustainedBandwidth,
+    ThreadStream,
+)
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Start
 from hwsim.spec import Mistakes, decode, read_text
@@ -28,7 +38,7 @@ more = st.floats(1.0, 100.0)
 sets = st.one_of(st.none(), st.floats(1.0, 1e12))
 seconds = st.floats(1e-9, 1e-5)
 parts_of_peak = st.floats(0.5, 1.0)  # a copy cannot beat its reads or writes alone: 2 x the least is at least 1
-shares = st.builds(Sustained, read=parts_of_peak, copy=parts_of_peak, write=parts_of_peak)
+shares = st.builds(SustainedBandwidth, read=parts_of_peak, copy=parts_of_peak, write=parts_of_peak)
 
 
 @st.composite
@@ -44,7 +54,7 @@ def gpus(draw: st.DrawFn) -> Gpu:
     far = second * draw(st.floats(0.1, 1.0))
     waits = sorted(draw(st.lists(seconds, min_size=4, max_size=4)))
     sms = draw(st.integers(1, 200))
-    together = draw(st.one_of(st.none(), st.builds(Together, near=st.just(second), far=st.just(far), ramp=ramps())))
+    together = draw(st.one_of(st.none(), st.builds(SharedReads, near=st.just(second), far=st.just(far), ramp=ramps())))
     gpu = Gpu(
         flop={"fp32": 1e13},
         memory=LocalMemory(MEMORY),
@@ -85,8 +95,8 @@ def gpus(draw: st.DrawFn) -> Gpu:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Stream:
-    return Stream(
+def streams(draw: st.DrawFn) -> ThreadStream:
+    return ThreadStream(
         reads=draw(amounts),
         writes=draw(amounts),
         each=draw(st.sampled_from([1.0, 4.0, 8.0, 16.0])),
@@ -103,12 +113,12 @@ def alone(cost: Cost) -> float:
     return cost.demand.alone(RATES)
 
 
-def moved(gpu: Gpu, asked: Stream) -> float:
+def moved(gpu: Gpu, asked: ThreadStream) -> float:
     return alone(gpu.stream("gpu0", asked))
 
 
 @given(gpus(), streams())
-def test_times_are_finite_and_the_derivation_adds_up(gpu: Gpu, asked: Stream) -> None:
+def test_times_are_finite_and_the_derivation_adds_up(gpu: Gpu, asked: ThreadStream) -> None:
     cost = gpu.stream("gpu0", asked)
     assert math.isfinite(alone(cost))
     assert alone(cost) >= 0
@@ -117,7 +127,7 @@ def test_times_are_finite_and_the_derivation_adds_up(gpu: Gpu, asked: Stream) ->
 
 
 @given(gpus(), streams())
-def test_the_numbers_of_a_line_come_to_its_time(gpu: Gpu, asked: Stream) -> None:
+def test_the_numbers_of_a_line_come_to_its_time(gpu: Gpu, asked: ThreadStream) -> None:
     """With the six digits that a line shows."""
     for term in gpu.stream("gpu0", asked).why:
         said = {name: parse(value).value for name, value, _ in term.inputs}
@@ -127,13 +137,13 @@ def test_the_numbers_of_a_line_come_to_its_time(gpu: Gpu, asked: Stream) -> None
 
 
 @given(gpus(), streams(), more, st.sampled_from(("reads", "writes", "working_set")))
-def test_a_larger_stream_is_never_faster(gpu: Gpu, asked: Stream, times: float, key: str) -> None:
+def test_a_larger_stream_is_never_faster(gpu: Gpu, asked: ThreadStream, times: float, key: str) -> None:
     change: dict[str, Any] = {key: getattr(asked, key) * times} if getattr(asked, key) else {}
     assert moved(gpu, replace(asked, **change)) >= moved(gpu, asked) * (1 - 1e-9)
 
 
 @given(gpus(), streams(), more)
-def test_more_threads_a_larger_cache_and_a_faster_memory_are_never_slower(gpu: Gpu, asked: Stream, times: float) -> None:
+def test_more_threads_a_larger_cache_and_a_faster_memory_are_never_slower(gpu: Gpu, asked: ThreadStream, times: float) -> None:
     assert gpu.l2 is not None
     took = moved(gpu, asked) * (1 + 1e-9)
     assert moved(replace(gpu, l2=replace(gpu.l2, size=gpu.l2.size * times)), asked) <= took
@@ -144,7 +154,7 @@ def test_more_threads_a_larger_cache_and_a_faster_memory_are_never_slower(gpu: G
 
 
 @given(shares, amounts, amounts, st.floats(1.0, 1.5))
-def test_a_memory_that_sustains_more_is_never_slower(part: Sustained, reads: float, writes: float, times: float) -> None:
+def test_a_memory_that_sustains_more_is_never_slower(part: SustainedBandwidth, reads: float, writes: float, times: float) -> None:
     some = part.bytes_at_peak(reads, writes)
     for better in (
         replace(part, read=min(1.0, part.read * times)),
@@ -191,16 +201,16 @@ def test_uncoalesced_reads_move_whole_sectors() -> None:
 
 def test_threads_follow_littles_law_until_the_memory_is_busy() -> None:
     gpu = Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12), occupancy=Occupancy(read=400e-9))
-    few = moved(gpu, Stream(reads=8e9, each=8, threads=1000))
+    few = moved(gpu, ThreadStream(reads=8e9, each=8, threads=1000))
     assert few == pytest.approx(1e9 * 400e-9 / 1000)
-    assert moved(gpu, Stream(reads=8e9, each=8, threads=2000)) == pytest.approx(few / 2)
-    assert moved(gpu, Stream(reads=8e9, each=8, threads=1000, in_flight=4)) == pytest.approx(few / 4)
-    assert moved(gpu, Stream(reads=8e9, each=8, threads=1e6)) == pytest.approx(8e-3)
+    assert moved(gpu, ThreadStream(reads=8e9, each=8, threads=2000)) == pytest.approx(few / 2)
+    assert moved(gpu, ThreadStream(reads=8e9, each=8, threads=1000, in_flight=4)) == pytest.approx(few / 4)
+    assert moved(gpu, ThreadStream(reads=8e9, each=8, threads=1e6)) == pytest.approx(8e-3)
 
 
 def test_a_copy_in_the_cache_leaves_the_memory_alone() -> None:
     gpu = Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12), l2=Level2(size=40e6, bandwidth=5e12))
-    held, half, gone = (gpu.stream("gpu0", Stream(reads=1e9, working_set=size)) for size in (1e6, 42e6, 1e9))
+    held, half, gone = (gpu.stream("gpu0", ThreadStream(reads=1e9, working_set=size)) for size in (1e6, 42e6, 1e9))
     assert held.demand.amounts == ()
     assert alone(held) == pytest.approx(1e9 / 5e12)
     assert dict(half.demand.amounts)["gpu0.memory"] == pytest.approx(0.5e-3)
@@ -209,9 +219,9 @@ def test_a_copy_in_the_cache_leaves_the_memory_alone() -> None:
 
 
 def test_what_all_multiprocessors_read_leaves_the_memory_once() -> None:
-    cache = Level2(size=40e6, bandwidth=5e12, together=Together(near=4e12, far=2e12))
+    cache = Level2(size=40e6, bandwidth=5e12, together=SharedReads(near=4e12, far=2e12))
     gpu = Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12), sms=100, l2=cache)
-    cost = gpu.stream("gpu0", Stream(reads=100 * 1e9, working_set=1e9, together=True))
+    cost = gpu.stream("gpu0", ThreadStream(reads=100 * 1e9, working_set=1e9, together=True))
     assert dict(cost.demand.amounts)["gpu0.memory"] == pytest.approx(1e9 / 1e12)
     assert alone(cost) == pytest.approx(100e9 / 2e12 + 1e9 / 1e12)
 
@@ -265,7 +275,7 @@ def test_levels_in_the_wrong_order_are_said() -> None:
         l2=Level2(size=1e6, bandwidth=1e10, latency=2e-7, miss=1e-7),
     )
     assert [key for key, _, _ in slow.problems()] == ["l2.bandwidth", "l2.miss", "l1.bandwidth"]
-    copies = replace(slow, l1=None, l2=None, sustained=Sustained(read=0.3, copy=0.9))
+    copies = replace(slow, l1=None, l2=None, sustained=SustainedBandwidth(read=0.3, copy=0.9))
     assert [key for key, _, _ in copies.problems()] == ["sustained.copy"]
 
 
@@ -291,6 +301,6 @@ def test_the_kernels_of_a_cuda_graph_start_as_in_one() -> None:
 def test_a_copy_waits_for_its_first_access_to_memory() -> None:
     gpu = Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12, latency=5e-7))
     latencies = [
-        gpu.stream("g", Stream(reads=read, writes=written)).demand.latency for read, written in ((1e6, 1e6), (0, 1), (0, 0))
+        gpu.stream("g", ThreadStream(reads=read, writes=written)).demand.latency for read, written in ((1e6, 1e6), (0, 1), (0, 0))
     ]
     assert latencies == [5e-7, 5e-7, 0.0]

@@ -18,8 +18,8 @@ import pytest
 
 import hwsim
 from hwsim.machine import Machine
+from hwsim.machine.capacity_numbers import CapacityNumbers
 from hwsim.machine.net import Net
-from hwsim.machine.numbering import Numbering
 from hwsim.prepare import load_machine
 
 MOST: Final = 1.15
@@ -179,7 +179,7 @@ def test_a_collective_of_many_ranks_names_few_capacities(algorithm: str) -> None
         settings = {"machine.let.nodes": nodes, "algorithm": algorithm}
         return hwsim.simulate("scale/rail-fat-tree", "scale/allreduce", set=settings, expect=False)
 
-    few, many = (called(partial(run, nodes), Numbering.name, Net.drawing) for nodes in (64, 256))
+    few, many = (called(partial(run, nodes), CapacityNumbers.name, Net.drawing) for nodes in (64, 256))
     assert many <= 1.5 * few + 20, f"{few} names of {64 * 8} ranks, {many} of {256 * 8}"
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.demand import Cost
-from hwsim.machine import Handling, Machine
+from hwsim.machine import Machine, TransferOptions
 from hwsim.ops.op import CannotPlace
 from hwsim.units import parse
-from hwsim.views.explain.derivation import put_in
+from hwsim.views.explain.derivation import substitute_inputs
 
 HOST = "kind: cpu, cores: 4, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 50 GB/s}, core_bandwidth: 16 GB/s"
 GPU = (
@@ -46,8 +46,8 @@ def net() -> Machine:
     return machine(f"parts: {{node: {node}{slot}, sw: {switch}}}\nlinks: [{wire}]\n")
 
 
-def alone(of: Machine, a: str, b: str, size: float, handling: Handling | None = None) -> float:
-    return of.transfer(a, b, size, handling or Handling()).demand.alone(of.rates())
+def alone(of: Machine, a: str, b: str, size: float, handling: TransferOptions | None = None) -> float:
+    return of.transfer(a, b, size, handling or TransferOptions()).demand.alone(of.rates())
 
 
 LINK = 16 * 8e9 * 128 / 130 / 8 * 0.8
@@ -63,12 +63,12 @@ def test_a_copy_into_a_gpu_fetches_fills_and_is_slower(box: Machine) -> None:
 
 
 def test_waiting_for_a_copy_takes_longer(box: Machine) -> None:
-    more = alone(box, "gpu0", "cpu", 1e6, Handling(waited=True)) - alone(box, "gpu0", "cpu", 1e6)
+    more = alone(box, "gpu0", "cpu", 1e6, TransferOptions(waited=True)) - alone(box, "gpu0", "cpu", 1e6)
     assert more == pytest.approx(30e-6)
 
 
 def test_pageable_memory_goes_through_a_core_and_three_times_through_memory(box: Machine) -> None:
-    cost = box.transfer("cpu", "gpu0", 1e9, Handling(pages="pageable"))
+    cost = box.transfer("cpu", "gpu0", 1e9, TransferOptions(pages="pageable"))
     drawn = dict(cost.demand.amounts)
     assert drawn["cpu.memory"] == pytest.approx(3 * 1e9 / 50e9)
     assert drawn["cpu.cores"] == pytest.approx(1e9 / 4e9)
@@ -80,21 +80,21 @@ def test_without_a_rate_of_its_own_a_pageable_copy_is_a_core_reading_and_writing
     slot = "{between: [cpu, gpu], kind: pcie, bandwidth: 16 GB/s}"
     of = machine(f"parts: {{cpu: {{{HOST}}}, gpu: {{{gpu}}}}}\nlinks: [{slot}]\n")
     assert alone(of, "cpu", "gpu", 16e9) == pytest.approx(1.0)
-    assert alone(of, "cpu", "gpu", 16e9, Handling(pages="pageable")) == pytest.approx(2.0)
+    assert alone(of, "cpu", "gpu", 16e9, TransferOptions(pages="pageable")) == pytest.approx(2.0)
 
 
 def test_a_core_that_copies_does_nothing_else(box: Machine) -> None:
-    cost = box.transfer("cpu", "gpu0", 1e6, Handling(by="cpu"))
+    cost = box.transfer("cpu", "gpu0", 1e6, TransferOptions(by="cpu"))
     assert dict(cost.demand.holds) == {"cpu.cores": 0.25}
     assert cost.demand.body(box.rates()) == pytest.approx(1e6 / 8e9)
-    assert alone(box, "cpu", "gpu0", 1, Handling(by="cpu")) == pytest.approx(100e-9)
+    assert alone(box, "cpu", "gpu0", 1, TransferOptions(by="cpu")) == pytest.approx(100e-9)
 
 
 def test_a_core_that_reads_over_the_bus_waits_for_every_line() -> None:
     gpu = GPU.replace("memory: {bandwidth: 1 TB/s}", "memory: {bandwidth: 1 TB/s, latency: 400 ns}")
     slot = "{between: [cpu, gpu], kind: pcie, bandwidth: 16 GB/s, latency: 300 ns}"
     of = machine(f"parts: {{cpu: {{{HOST}}}, gpu: {{{gpu}}}}}\nlinks: [{slot}]\n")
-    by = Handling(by="cpu")
+    by = TransferOptions(by="cpu")
     assert alone(of, "gpu", "cpu", 8, by) == pytest.approx(1e-6, rel=0.01)  # there, the memory, and back
     assert alone(of, "gpu", "cpu", 32, by) == pytest.approx(2e-6, rel=0.01)
     assert alone(of, "gpu", "cpu", 1e6, by) == pytest.approx(2e-6 + (1e6 - 64) * 1e-6 / (7 * 64))
@@ -106,8 +106,8 @@ def test_a_core_that_reads_over_the_bus_waits_for_every_line() -> None:
 
 
 def test_a_kernel_that_copies_has_its_own_rate(box: Machine) -> None:
-    assert alone(box, "gpu0", "cpu", 1e9, Handling(by="sm")) == pytest.approx(0.2)
-    assert alone(box, "gpu0", "gpu1", 1e9, Handling(by="sm")) == pytest.approx(0.05)
+    assert alone(box, "gpu0", "cpu", 1e9, TransferOptions(by="sm")) == pytest.approx(0.2)
+    assert alone(box, "gpu0", "gpu1", 1e9, TransferOptions(by="sm")) == pytest.approx(0.05)
 
 
 def test_a_copy_inside_a_gpu_reads_and_writes_at_what_is_reached(box: Machine) -> None:
@@ -135,7 +135,7 @@ def test_one_message_of_tcp_takes_both_ends_the_way_and_its_frames(net: Machine)
 
 def test_many_messages_are_bound_by_a_core_then_by_the_card_then_by_the_wire(net: Machine) -> None:
     def each(size: float, protocol: str, n: int = 100_000) -> float:
-        handling = Handling(protocol=protocol, messages=n)  # type: ignore[arg-type]
+        handling = TransferOptions(protocol=protocol, messages=n)  # type: ignore[arg-type]
         return alone(net, "node0.cpu", "node1.cpu", n * size, handling) / n
 
     assert each(8, "tcp") == pytest.approx(3e-6, rel=1e-3)
@@ -145,8 +145,8 @@ def test_many_messages_are_bound_by_a_core_then_by_the_card_then_by_the_wire(net
 
 
 def test_cores_are_busy_with_tcp_and_not_with_rdma(net: Machine) -> None:
-    tcp = dict(net.transfer("node0.cpu", "node1.cpu", 1e3, Handling(protocol="tcp", messages=10)).demand.amounts)
-    rdma = dict(net.transfer("node0.cpu", "node1.cpu", 1e3, Handling(protocol="rdma", messages=10)).demand.amounts)
+    tcp = dict(net.transfer("node0.cpu", "node1.cpu", 1e3, TransferOptions(protocol="tcp", messages=10)).demand.amounts)
+    rdma = dict(net.transfer("node0.cpu", "node1.cpu", 1e3, TransferOptions(protocol="rdma", messages=10)).demand.amounts)
     assert tcp["node0.cpu.cores"] == tcp["node1.cpu.cores"] == pytest.approx(30e-6)
     assert "node0.cpu.cores" not in rdma
 
@@ -162,7 +162,7 @@ def test_a_card_sends_what_leaves_and_receives_what_arrives_by_whatever_link_its
     ends = f"{{between: [nic0, sw], {wire}}}, {{between: [nic1, sw], {wire}}}" if middle else f"{{between: [nic0, nic1], {wire}}}"
     slots = ", ".join(f"{{between: [host{n}, nic{n}], {slot}, bandwidth: 16 GB/s}}" for n in range(2))
     of = machine(f"parts: {{host: {{{HOST}, count: 2}}, nic: {card}, sw: {{kind: switch}}}}\nlinks: [{slots}, {ends}]\n")
-    demand = of.transfer("host0", "host1", 1e9, Handling(protocol="rdma")).demand
+    demand = of.transfer("host0", "host1", 1e9, TransferOptions(protocol="rdma")).demand
     drawn = {capacity for capacity, _ in demand.amounts if capacity.startswith("nic")}
     assert drawn == {"nic0.tx", "nic0.tx_messages", "nic1.rx", "nic1.rx_messages"}
 
@@ -178,7 +178,7 @@ def test_an_oversubscribed_switch_shares_its_backplane() -> None:
 
 
 handlings = st.builds(
-    Handling,
+    TransferOptions,
     pages=st.sampled_from(["pinned", "pageable"]),
     by=st.sampled_from(["dma", "cpu", "sm"]),
     waited=st.booleans(),
@@ -187,7 +187,9 @@ ends = st.sampled_from([("cpu", "gpu0"), ("gpu0", "cpu"), ("gpu0", "gpu1"), ("gp
 
 
 @given(ends, sizes, sizes, handlings)
-def test_more_bytes_are_never_faster(box: Machine, way: tuple[str, str], size: float, more: float, handling: Handling) -> None:
+def test_more_bytes_are_never_faster(
+    box: Machine, way: tuple[str, str], size: float, more: float, handling: TransferOptions
+) -> None:
     few, many = (alone(box, *way, amount, handling) for amount in (size, size + more))
     assert 0 <= few <= many * (1 + 1e-12) < math.inf
 
@@ -195,20 +197,22 @@ def test_more_bytes_are_never_faster(box: Machine, way: tuple[str, str], size: f
 @given(st.floats(1, 1e6), st.integers(1, 1000), st.integers(0, 1000), st.sampled_from(["tcp", "udp", "rdma"]))
 def test_more_messages_are_never_faster(net: Machine, size: float, count: int, more: int, protocol: str) -> None:
     few, many = (
-        alone(net, "node0.cpu", "node1.cpu", n * size, Handling(protocol=protocol, messages=n))  # type: ignore[arg-type]
+        alone(net, "node0.cpu", "node1.cpu", n * size, TransferOptions(protocol=protocol, messages=n))  # type: ignore[arg-type]
         for n in (count, count + more)
     )
     assert few <= many * (1 + 1e-12)
 
 
 @given(ends, sizes, handlings)
-def test_the_derivation_says_what_the_demand_takes(box: Machine, way: tuple[str, str], size: float, handling: Handling) -> None:
+def test_the_derivation_says_what_the_demand_takes(
+    box: Machine, way: tuple[str, str], size: float, handling: TransferOptions
+) -> None:
     _agrees(box, box.transfer(*way, size, handling))
 
 
 @given(st.floats(1, 1e6), st.integers(1, 1000), st.sampled_from(["tcp", "udp", "rdma"]))
 def test_so_it_does_with_messages(net: Machine, size: float, count: int, protocol: str) -> None:
-    handling = Handling(protocol=protocol, messages=count)  # type: ignore[arg-type]
+    handling = TransferOptions(protocol=protocol, messages=count)  # type: ignore[arg-type]
     _agrees(net, net.transfer("node0.cpu", "node1.cpu", size * count, handling))
 
 
@@ -219,7 +223,7 @@ def _agrees(of: Machine, cost: Cost) -> None:
     assert cost.demand.body(of.rates()) == pytest.approx(body, rel=1e-9)
     for term in cost.why:
         if any(name in term.formula for name, _, _ in term.inputs):
-            assert _worked_out(put_in(term)) == pytest.approx(term.seconds, rel=1e-4)
+            assert _worked_out(substitute_inputs(term)) == pytest.approx(term.seconds, rel=1e-4)
 
 
 def _worked_out(numbers: str) -> float:

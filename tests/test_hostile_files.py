@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.graph.files import npz
-from hwsim.results.invariants import BrokenInvariant, printed
+from hwsim.results.invariants import BrokenInvariant, checked_text
 from hwsim.spec import SpecError, read
 from hwsim.spec.packed import read_json
-from hwsim.workload.unheeded import OF_A_CALL
+from hwsim.workload.unused_keys import OF_A_CALL
 from tests import command
 
 LOOP = "hwsim: workload/1\nprogram: [{busy: {device: cpu, time: 1 ms}}]\n"
@@ -152,7 +152,7 @@ def test_what_a_user_wrote_is_no_contradiction_of_hwsim() -> None:
     }
     assert "-3 s nan s" in str(hwsim.simulate("d2l-laptop", workload))
     with pytest.raises(BrokenInvariant):
-        printed("it took -3 s", ["-4 s"])
+        checked_text("it took -3 s", ["-4 s"])
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from hwsim.importers.aten import NOTHING, meaning
-from hwsim.importers.recording import Collective, Facts
+from hwsim.importers.recording import RecordedCollective, SliceFacts
 
 
-def facts(*inputs: Any) -> Facts:
+def facts(*inputs: Any) -> SliceFacts:
     """Facts of inputs: a tuple is a tensor of fp32, a list of tuples a list of tensors, anything else a value."""
     rows = [
         (input_, "float", "")
@@ -21,7 +21,7 @@ def facts(*inputs: Any) -> Facts:
         for input_ in inputs
     ]
     shapes, dtypes, values = zip(*rows, strict=True)
-    return Facts(shapes=shapes, dtypes=dtypes, values=values)
+    return SliceFacts(shapes=shapes, dtypes=dtypes, values=values)
 
 
 IMAGE, WEIGHTS, RESULT = (8, 64, 56, 56), (128, 64, 3, 3), (8, 128, 28, 28)
@@ -69,39 +69,40 @@ QUERY = (4, 16, 128, 64)
          {"rnn": {"cell": "lstm", "tokens": 10, "batch": 3, "input": 32, "hidden": 64, "dtype": "fp32"}}),
     ],
 )  # fmt: skip
-def test_an_operator_is_a_statement(name: str, given: Facts, expected: dict[str, Any]) -> None:
+def test_an_operator_is_a_statement(name: str, given: SliceFacts, expected: dict[str, Any]) -> None:
     assert meaning(name, given).statement == expected
 
 
 def test_what_the_file_does_not_say_has_a_reason_and_views_are_free() -> None:
     assert meaning("aten::view", None) == NOTHING
     assert meaning("aten::mm", None).why == "no shapes in the file"
-    assert meaning("aten::cat", Facts(shapes=((), ()), dtypes=("TensorList", "Scalar"))).why == (
+    assert meaning("aten::cat", SliceFacts(shapes=((), ()), dtypes=("TensorList", "Scalar"))).why == (
         "no shapes of the tensors of input 1"
     )
     assert meaning("mine::fused", facts((4,))).why == "operator not supported"
     old = facts(IMAGE, WEIGHTS)  # a file without values, as those of PyTorch before 2.1 are
     assert (
-        meaning("aten::cudnn_convolution", Facts(shapes=old.shapes, dtypes=old.dtypes)).why == "no values of stride and padding"
+        meaning("aten::cudnn_convolution", SliceFacts(shapes=old.shapes, dtypes=old.dtypes)).why
+        == "no values of stride and padding"
     )
 
 
 def test_a_gradient_of_a_convolution_needs_no_values() -> None:
     given = facts(RESULT, IMAGE, WEIGHTS)
-    found = meaning("aten::convolution_backward", Facts(shapes=given.shapes, dtypes=given.dtypes)).statement
+    found = meaning("aten::convolution_backward", SliceFacts(shapes=given.shapes, dtypes=given.dtypes)).statement
     assert found == {"convolution": {**CONVOLUTION, "pass": "backward", "dtype": "fp32"}}
 
 
 def test_formats_that_differ_are_counted_by_their_bytes() -> None:
-    given = Facts(shapes=((1000,), (1000,)), dtypes=("c10::BFloat16", "float"))
+    given = SliceFacts(shapes=((1000,), (1000,)), dtypes=("c10::BFloat16", "float"))
     found = meaning("aten::add", given).statement
     assert found == {"compute": {"flop": "1000 FLOP", "bytes": "8000 B", "result": "2000 B", "dtype": "bf16", "mix": "vector"}}
 
 
 def test_collectives_are_counted_as_their_benchmarks_do() -> None:
-    gathered = Facts(collective=Collective("allgather", elements_in=100, elements_out=800, dtype="bf16", size=8))
+    gathered = SliceFacts(collective=RecordedCollective("allgather", elements_in=100, elements_out=800, dtype="bf16", size=8))
     assert meaning("record_param_comms", gathered).statement == {"allgather": {"bytes": "1600 B"}}
-    assert meaning("record_param_comms", Facts(collective=Collective("allreduce"))).why == "no size in the file"
+    assert meaning("record_param_comms", SliceFacts(collective=RecordedCollective("allreduce"))).why == "no size in the file"
 
 
 def test_a_transposed_convolution_is_the_gradient_of_another() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hwsim.api import load_machine
 from hwsim.engine import simulate
 from hwsim.importers import chakra
-from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack, parse
+from hwsim.importers.chakra_nodes import ChakraNodeKind, ChakraTrace, attribute, node, pack, parse
 from hwsim.importers.predicting import predict
 from hwsim.importers.recording import What
 from hwsim.importers.replay import explain
@@ -21,18 +21,18 @@ def ints(**values: int) -> tuple[Any, ...]:
 
 GPU = attribute("is_cpu_op", "bool", False)
 STEP = (
-    node(1, "forward", Kind.COMP, duration=30, attributes=(GPU, *ints(num_ops=10**9))),
-    node(2, "backward", Kind.COMP, data=(1,), duration=60, attributes=(GPU,)),
-    node(3, "gradients", Kind.COLLECTIVE, data=(1,), duration=50, attributes=(GPU, *ints(comm_type=0, comm_size=4096))),
-    node(4, "note", Kind.METADATA, data=(3,)),
-    node(5, "optimizer", Kind.COMP, controls=(2,), data=(4,), duration=5, attributes=(GPU,)),
+    node(1, "forward", ChakraNodeKind.COMP, duration=30, attributes=(GPU, *ints(num_ops=10**9))),
+    node(2, "backward", ChakraNodeKind.COMP, data=(1,), duration=60, attributes=(GPU,)),
+    node(3, "gradients", ChakraNodeKind.COLLECTIVE, data=(1,), duration=50, attributes=(GPU, *ints(comm_type=0, comm_size=4096))),
+    node(4, "note", ChakraNodeKind.METADATA, data=(3,)),
+    node(5, "optimizer", ChakraNodeKind.COMP, controls=(2,), data=(4,), duration=5, attributes=(GPU,)),
 )
 
 
 def write(directory: Path, *ranks: tuple[Any, ...]) -> list[Path]:
     files = [directory / f"step.{number}.et" for number in range(len(ranks))]
     for file, nodes in zip(files, ranks, strict=True):
-        file.write_bytes(pack(Trace("0.0.4", (), nodes)))
+        file.write_bytes(pack(ChakraTrace("0.0.4", (), nodes)))
     return files
 
 
@@ -60,7 +60,10 @@ def edges(rank: Any) -> list[tuple[int, int]]:
 
 
 def test_dependencies_that_the_times_contradict_are_listed(tmp_path: Path) -> None:
-    nodes = (node(1, "a", Kind.COMP, start=5, duration=10), node(2, "b", Kind.COMP, data=(1,), start=7, duration=1))
+    nodes = (
+        node(1, "a", ChakraNodeKind.COMP, start=5, duration=10),
+        node(2, "b", ChakraNodeKind.COMP, data=(1,), start=7, duration=1),
+    )
     recording = chakra.read(write(tmp_path, nodes))
     assert edges(recording.ranks[0]) == []
     assert [(left.name, left.count) for left in recording.left] == [("dependencies", 1)]
@@ -68,7 +71,10 @@ def test_dependencies_that_the_times_contradict_are_listed(tmp_path: Path) -> No
 
 def test_a_machine_gives_times_to_nodes_that_have_none(tmp_path: Path) -> None:
     amounts = (GPU, *ints(num_ops=14 * 10**9, tensor_size=10**6))
-    nodes = (node(1, "a", Kind.COMP, attributes=amounts), node(2, "b", Kind.COMP, data=(1,), duration=70, attributes=amounts))
+    nodes = (
+        node(1, "a", ChakraNodeKind.COMP, attributes=amounts),
+        node(2, "b", ChakraNodeKind.COMP, data=(1,), duration=70, attributes=amounts),
+    )
     replay = explain(chakra.read(write(tmp_path, nodes)))
     predicted = predict(replay, load_machine("d2l-gpu-workstation"))
     rows = {row.name: (row.how, row.time) for row in predicted.rows}
@@ -80,7 +86,7 @@ def test_a_machine_gives_times_to_nodes_that_have_none(tmp_path: Path) -> None:
 
 def test_groups_say_which_ranks_exchange(tmp_path: Path) -> None:
     group = (*ints(comm_type=7, comm_size=64), attribute("pg_name", "string", "dp"))
-    files = write(tmp_path, *[(node(1, "x", Kind.COLLECTIVE, attributes=group),)] * 3)
+    files = write(tmp_path, *[(node(1, "x", ChakraNodeKind.COLLECTIVE, attributes=group),)] * 3)
     (tmp_path / "comm_group.json").write_text('{"dp": [0, 2], "tp": [1]}')
     collective = chakra.read([*files, tmp_path / "comm_group.json"]).ranks[2].facts[0].collective
     assert collective is not None
@@ -91,14 +97,22 @@ def test_groups_say_which_ranks_exchange(tmp_path: Path) -> None:
     ("data", "words"),
     [
         (b"", "byte 0: the file is empty"),
-        (pack(Trace("0.0.4", (), STEP))[:-3], "node 4 is truncated or no Chakra message"),
+        (pack(ChakraTrace("0.0.4", (), STEP))[:-3], "node 4 is truncated or no Chakra message"),
         (b"\x07\n\x050.0.4\x03\xff\xff\xff", "byte 8: node 0 is truncated"),
         (b"\x07\n\x050.0.4\x02\x2f\x00", "byte 8: node 0"),
         (b"\x07\n\x050.0.4\x02\x78\x01", "has no field of a node"),
         (b"\xff" * 30, "byte 0: the first message, GlobalMetadata, is truncated"),
         (b'{"nodes": [{"id": 1}]}', "not JSON"),
-        (pack(Trace("", (), (node(1, "a", Kind.COMP), node(1, "b", Kind.COMP)))), "the id of another node"),
-        (pack(Trace("", (), (node(1, "a", Kind.COMP, data=(2,)), node(2, "b", Kind.COMP, data=(1,))))), "a dependency cycle"),
+        (
+            pack(ChakraTrace("", (), (node(1, "a", ChakraNodeKind.COMP), node(1, "b", ChakraNodeKind.COMP)))),
+            "the id of another node",
+        ),
+        (
+            pack(
+                ChakraTrace("", (), (node(1, "a", ChakraNodeKind.COMP, data=(2,)), node(2, "b", ChakraNodeKind.COMP, data=(1,))))
+            ),
+            "a dependency cycle",
+        ),
     ],
 )
 def test_a_damaged_file_is_one_error_with_its_place(data: bytes, words: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.models import Transformer, load_transformer
-from hwsim.models.configs import as_tree, read_config, written
+from hwsim.models.configs import as_tree, model_yaml, read_config
 from hwsim.models.configs.families import FAMILIES
 from hwsim.models.library import read_model
 from hwsim.spec import SpecError, read
@@ -53,7 +53,7 @@ def test_parameters_are_the_published_ones(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_what_is_written_is_the_same_model(name: str, tmp_path: Path) -> None:
     made = read_config(put(tmp_path, PARAMETERS[name][0]))
-    text = written(made, "config of Hugging Face, config.json")
+    text = model_yaml(made, "config of Hugging Face, config.json")
     assert read_model(read(text)) == read_model(as_tree(made))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
+from hwsim.importers.chakra_nodes import ChakraNodeKind, ChakraTrace, attribute, node, pack
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
 from tests.command import hwsim
 from tests.traces import dumps, kineto, run, write_nsys
@@ -89,12 +89,15 @@ def test_no_string_of_chakra_reaches_the_terminal(tmp_path: Path) -> None:
     for head, nodes in (
         (name(odd, "x"), ()), (name("hwsim.gpu.0", odd), ()), (name("hwsim.host", odd), ()),
         *((name("x", "x"), each) for each in (
-            (node(1, odd, Kind.COMP, duration=5),), (node(1, "a", Kind.COMP, duration=5, attributes=(name(odd, "x"),)),),
-            (node(1, "a", Kind.COMP, duration=5, attributes=(name("kernel", odd),)),),
-            (node(1, "a", Kind.COMP, duration=5, attributes=(name("hwsim.lane", odd),)),),
-            (node(1, "a", Kind.COLLECTIVE, duration=5, attributes=(name("pg_name", odd),)),))),
+            (node(1, odd, ChakraNodeKind.COMP, duration=5),), (node(1, "a", ChakraNodeKind.COMP, duration=5,
+            attributes=(name(odd, "x"),)),),
+            (node(1, "a", ChakraNodeKind.COMP, duration=5, attributes=(name("kernel", odd),)),),
+            (node(1, "a", ChakraNodeKind.COMP, duration=5, attributes=(name("hwsim.lane", odd),)),),
+            (node(1, "a", ChakraNodeKind.COLLECTIVE, duration=5, attributes=(name("pg_name", odd),)),))),
     ):  # fmt: skip
-        (tmp_path / "a.0.et").write_bytes(pack(Trace("0.0.4", (head,), nodes or (node(1, "a", Kind.COMP, duration=5),))))
+        (tmp_path / "a.0.et").write_bytes(
+            pack(ChakraTrace("0.0.4", (head,), nodes or (node(1, "a", ChakraNodeKind.COMP, duration=5),)))
+        )
         check(tmp_path, "import", "chakra", str(tmp_path / "a.0.et"))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.importers.findings import Straggler, find
-from hwsim.importers.recording import Facts, What
+from hwsim.importers.recording import SliceFacts, What
 from hwsim.importers.replay import explain
 from hwsim.importers.report import as_dict, text, warnings
 from hwsim.importers.steps import one_step
@@ -19,7 +19,7 @@ STEPS = [
     for n in range(3)
     for row in (
         Row(What.MARK, f"ProfilerStep#{n + 4}", "main", 200 * n, 195),
-        Row(What.OP, "aten::mm", "main", 200 * n, 12, facts=Facts(shapes=((8, 4), (4, 2)), dtypes=("float", "float"))),
+        Row(What.OP, "aten::mm", "main", 200 * n, 12, facts=SliceFacts(shapes=((8, 4), (4, 2)), dtypes=("float", "float"))),
         *launched("gemm", 200 * n + 2, 200 * n + 8, 100 + 10 * n, n + 1),
         Row(What.CALL, "cudaDeviceSynchronize", "main", 200 * n + 20, 95 + 10 * n),
     )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hwsim.importers import text
 from hwsim.importers.columns import all_microseconds, microseconds
 from hwsim.importers.formats import read
-from hwsim.importers.recording import HOST, Collective, Rank, Recording, What
+from hwsim.importers.recording import HOST, Rank, RecordedCollective, Recording, What
 from hwsim.importers.replay import explain
 from hwsim.importers.say import launches
 from hwsim.importers.say import text as words
@@ -109,9 +109,9 @@ def test_metadata_of_collectives_old_and_new(tmp_path: Path) -> None:
         ),
     )  # fmt: skip
     new, before, kernel, wait = (rank.facts[number].collective for number in rank.slices.facts.tolist())
-    assert new == Collective("alltoall", 6, 8, "bf16", tuple(range(0, 80, 2)), 40, "tp")
-    assert before == Collective("allgather", 394241, 0, "fp32")
-    assert kernel == Collective("allreduce", dtype="fp32")
+    assert new == RecordedCollective("alltoall", 6, 8, "bf16", tuple(range(0, 80, 2)), 40, "tp")
+    assert before == RecordedCollective("allgather", 394241, 0, "fp32")
+    assert kernel == RecordedCollective("allreduce", dtype="fp32")
     assert wait is None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.importers.linking import link
-from hwsim.importers.recording import Facts, What
+from hwsim.importers.recording import SliceFacts, What
+from hwsim.importers.slice_links import link
 from tests.recorded import Row, rank
 
-SAID = Facts(shapes=((8, 4), (4, 2)))
+SAID = SliceFacts(shapes=((8, 4), (4, 2)))
 ROWS = [
     Row(What.MARK, "ProfilerStep#3", "main", 0, 100),
     Row(What.OP, "mine::layer", "main", 10, 50),

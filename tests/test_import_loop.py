@@ -11,7 +11,7 @@ import hwsim
 import hwsim.engine
 from hwsim.exporters.tools import files
 from hwsim.importers.formats import read
-from hwsim.importers.replay import Replay, explain
+from hwsim.importers.replay import RecordingReplay, explain
 from hwsim.views.trace.run import run_of
 
 COPIES = ("d2l-gpu-workstation", "d2l/copy-overlap")
@@ -19,7 +19,7 @@ BUCKETS = ("d2l-4gpu-pcie", "d2l/bucketed-overlap")
 
 
 @pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Replay]:
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], RecordingReplay]:
     """The replays of the traces of two runs: streams that wait for each other, and four ranks with collectives."""
     replays = {}
     for machine, workload in (COPIES, BUCKETS):
@@ -50,7 +50,7 @@ def test_a_replay_with_other_durations_is_the_run_with_them(
     names: tuple[str, str],
     changed: dict[str, object],
     by_name: dict[str, float],
-    imported: Mapping[tuple[str, str], Replay],
+    imported: Mapping[tuple[str, str], RecordingReplay],
 ) -> None:
     truth = hwsim.simulate(*names, set=changed, expect=False).timeline.makespan
     replayed = hwsim.engine.simulate(imported[names].scaled(1.0, by_name)).makespan

@@ -15,11 +15,11 @@ import pytest
 
 from hwsim import engine
 from hwsim.importers import chakra
-from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
+from hwsim.importers.chakra_nodes import ChakraNodeKind, ChakraTrace, attribute, node, pack
 from hwsim.importers.kineto import trace as kineto
 from hwsim.importers.predicting import predict
 from hwsim.importers.recording import Recording
-from hwsim.importers.replay import Replay, explain
+from hwsim.importers.replay import RecordingReplay, explain
 from hwsim.prepare import load_machine
 from tests.traces import write_kineto
 
@@ -80,17 +80,17 @@ def as_chakra(folder: Path, ranks: list[list[Event]], first: int = EPOCH, *, tim
         nodes: list[Any] = []
         for number, each in enumerate(of_rank, 1):
             about: dict[str, Any] = {"is_cpu_op": False, "stream": each["stream"]}
-            kind = Kind.COMP
+            kind = ChakraNodeKind.COMP
             if "group" in each:
                 about |= {"comm_type": 0, "comm_size": 4 * 4096, "pg_name": named(each["group"])}
-                kind = Kind.COLLECTIVE
+                kind = ChakraNodeKind.COLLECTIVE
             attributes = tuple(attribute(name, KINDS[type(value)], value) for name, value in about.items())
             data = () if timed or number == 1 else (number - 1,)
             start, length = (first + each["start"], each["length"]) if timed or "group" not in each else (0, 0)
             nodes.append(node(number, each["name"], kind, (), data, start if timed else 0, length, attributes=attributes))
         head = (attribute("hwsim.world", "int64", 4),)
         files.append(folder / f"run.{rank}.et")
-        files[-1].write_bytes(pack(Trace("0.0.4", head, tuple(nodes))))
+        files[-1].write_bytes(pack(ChakraTrace("0.0.4", head, tuple(nodes))))
     (folder / "comm_group.json").write_text(json.dumps(GROUPS))
     return chakra.read([*files, folder / "comm_group.json"])
 
@@ -102,7 +102,7 @@ def named(group: tuple[int, ...]) -> str:
     return next(name for name, ranks in GROUPS.items() if ranks == group)
 
 
-def met(replay: Replay) -> Counter[tuple[tuple[int, int], ...]]:
+def met(replay: RecordingReplay) -> Counter[tuple[tuple[int, int], ...]]:
     """The exchanges of a replay: of each the ranks and starts (us) of its kernels."""
     rows: dict[int, list[tuple[int, int]]] = {}
     for meeting, rank, op in zip(
@@ -189,7 +189,7 @@ def test_without_starts_the_nth_collectives_of_a_group_meet(tmp_path: Path) -> N
     assert any("the others do not wait" in note for note in shorter.meetings.notes)
 
 
-def single(number: int, kind: Kind, data: tuple[int, ...] = (), time: int = 0, **about: Any) -> Any:
+def single(number: int, kind: ChakraNodeKind, data: tuple[int, ...] = (), time: int = 0, **about: Any) -> Any:
     attributes = {"is_cpu_op": False, **about}
     return node(number, kind.name, kind, (), data, 0, time,
                 attributes=tuple(attribute(name, KINDS[type(each)], each) for name, each in attributes.items()))  # fmt: skip
@@ -198,16 +198,22 @@ def single(number: int, kind: Kind, data: tuple[int, ...] = (), time: int = 0, *
 def written(folder: Path, *ranks: tuple[Any, ...]) -> list[Path]:
     files = [folder / f"x.{rank}.et" for rank in range(len(ranks))]
     for file, nodes in zip(files, ranks, strict=True):
-        file.write_bytes(pack(Trace("0.0.4", (), nodes)))
+        file.write_bytes(pack(ChakraTrace("0.0.4", (), nodes)))
     return files
 
 
 def test_a_recv_waits_for_the_send_with_its_tag(tmp_path: Path) -> None:
     """Two micro-batches of two stages, received in the order of the tags that the second stage wants: 1, then 0."""
-    sends = [single(10 + tag, Kind.SEND, (tag + 1,), comm_dst=1, comm_size=1 << 20, comm_tag=tag) for tag in (0, 1)]
-    first = (single(1, Kind.COMP, (), 3000), single(2, Kind.COMP, (1,), 3000), *sends)
-    second = [single(1, Kind.RECV, (), comm_src=0, comm_size=1 << 20, comm_tag=1), single(2, Kind.COMP, (1,), 5000)]
-    second += [single(3, Kind.RECV, (1,), comm_src=0, comm_size=1 << 20, comm_tag=0), single(4, Kind.COMP, (3,), 5000)]
+    sends = [single(10 + tag, ChakraNodeKind.SEND, (tag + 1,), comm_dst=1, comm_size=1 << 20, comm_tag=tag) for tag in (0, 1)]
+    first = (single(1, ChakraNodeKind.COMP, (), 3000), single(2, ChakraNodeKind.COMP, (1,), 3000), *sends)
+    second = [
+        single(1, ChakraNodeKind.RECV, (), comm_src=0, comm_size=1 << 20, comm_tag=1),
+        single(2, ChakraNodeKind.COMP, (1,), 5000),
+    ]
+    second += [
+        single(3, ChakraNodeKind.RECV, (1,), comm_src=0, comm_size=1 << 20, comm_tag=0),
+        single(4, ChakraNodeKind.COMP, (3,), 5000),
+    ]
     replay = explain(chakra.read(written(tmp_path, first, tuple(second))))
     assert len(replay.meetings) == 2
     assert engine.simulate(replay.graph).makespan_fs == (6000 + 2 * 5000) * US
@@ -218,8 +224,8 @@ def test_a_recv_waits_for_the_send_with_its_tag(tmp_path: Path) -> None:
 def test_two_ranks_that_both_send_first_do_not_wait_for_ever(tmp_path: Path) -> None:
     def both(rank: int, time: int) -> tuple[Any, ...]:
         other = {"comm_size": 1 << 20, "comm_tag": 0}
-        first = single(1, Kind.COMP, (), time), single(2, Kind.SEND, (1,), comm_dst=1 - rank, **other)
-        return *first, single(3, Kind.RECV, (2,), comm_src=1 - rank, **other), single(4, Kind.COMP, (3,), 100)
+        first = single(1, ChakraNodeKind.COMP, (), time), single(2, ChakraNodeKind.SEND, (1,), comm_dst=1 - rank, **other)
+        return *first, single(3, ChakraNodeKind.RECV, (2,), comm_src=1 - rank, **other), single(4, ChakraNodeKind.COMP, (3,), 100)
 
     replay = explain(chakra.read(written(tmp_path, both(0, 1000), both(1, 4000))))
     assert (len(replay.meetings), replay.meetings.notes) == (2, ())
@@ -229,7 +235,7 @@ def test_two_ranks_that_both_send_first_do_not_wait_for_ever(tmp_path: Path) -> 
 def test_collectives_that_would_never_end_are_refused_a_meeting(tmp_path: Path) -> None:
     def both(*names: str) -> tuple[Any, ...]:
         return tuple(
-            single(at, Kind.COLLECTIVE, (at - 1,) * (at > 1), comm_type=0, comm_size=64, pg_name=name)
+            single(at, ChakraNodeKind.COLLECTIVE, (at - 1,) * (at > 1), comm_type=0, comm_size=64, pg_name=name)
             for at, name in enumerate(names, 1)
         )
 
@@ -240,8 +246,10 @@ def test_collectives_that_would_never_end_are_refused_a_meeting(tmp_path: Path) 
 
 def test_nodes_without_a_start_among_others_that_have_one_begin_after_what_they_wait_for(tmp_path: Path) -> None:
     nodes = (
-        node(1, "a", Kind.COMP, start=EPOCH, duration=30), node(2, "b", Kind.COMP, data=(1,), duration=5, attributes=THREAD),
-        node(3, "c", Kind.COMP, data=(2,), duration=7, attributes=THREAD), node(4, "d", Kind.COMP, start=EPOCH + 60, duration=1),
+        node(1, "a", ChakraNodeKind.COMP, start=EPOCH, duration=30), node(2, "b", ChakraNodeKind.COMP, data=(1,), duration=5,
+        attributes=THREAD),
+        node(3, "c", ChakraNodeKind.COMP, data=(2,), duration=7, attributes=THREAD), node(4, "d", ChakraNodeKind.COMP,
+        start=EPOCH + 60, duration=1),
     )  # fmt: skip
     recording = chakra.read(written(tmp_path, nodes))
     slices = recording.ranks[0].slices

@@ -11,8 +11,8 @@ import pytest
 
 from hwsim.importers.answers import answer, text
 from hwsim.importers.formats import read
-from hwsim.importers.placing import WrongMachine
 from hwsim.importers.predicting import Predicted, predict
+from hwsim.importers.rank_placement import WrongMachine
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import explain
 from hwsim.importers.saved import save

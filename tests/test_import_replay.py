@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import hwsim.engine
 from hwsim.importers.formats import read
-from hwsim.importers.recording import Collective, Facts, What
-from hwsim.importers.replay import Part, Replay, explain
+from hwsim.importers.recording import RecordedCollective, SliceFacts, What
+from hwsim.importers.replay import RecordingReplay, ReplayOpKind, explain
 from hwsim.ticks import FEMTO
 from tests.recorded import US, Row, rank, recording
 
 
-def ends(replay: Replay) -> dict[tuple[int, int], int]:
+def ends(replay: RecordingReplay) -> dict[tuple[int, int], int]:
     """End (fs) of every op that a slice is, by rank and slice."""
     line = hwsim.engine.simulate(replay.graph)
     chosen = replay.is_gpu
@@ -25,7 +25,7 @@ def ends(replay: Replay) -> dict[tuple[int, int], int]:
     return dict(zip(keys, line.end[chosen].tolist(), strict=True))
 
 
-def end_of(replay: Replay, name: str, times: float = 1.0) -> float:
+def end_of(replay: RecordingReplay, name: str, times: float = 1.0) -> float:
     """us at which the last op of a name ends, with GPU ops so many times as long."""
     line = hwsim.engine.simulate(replay.scaled(times))
     label = np.array([each.name == name for each in replay.graph.labels])[replay.graph.blocks[0].label]
@@ -90,7 +90,7 @@ def test_no_op_starts_before_its_call_and_a_stream_keeps_its_order(seed: int, ti
     replay = explain(recording(one))
     line = hwsim.engine.simulate(replay.scaled(times))
     gpu, calls = np.flatnonzero(replay.is_gpu), replay.ranks[0].linked.call
-    host = {int(replay.slice[op]): op for op in np.flatnonzero(replay.part == Part.HOST)}
+    host = {int(replay.slice[op]): op for op in np.flatnonzero(replay.part == ReplayOpKind.HOST)}
     for op in gpu.tolist():
         assert line.start[op] >= line.start[host[int(calls[replay.slice[op]])]]
     for stream in np.unique(one.slices.lane[replay.slice[gpu]]).tolist():
@@ -117,7 +117,7 @@ def test_a_stream_waits_for_an_event(stated: bool) -> None:
         *launched("gemm", 20, 208, 50, 4, "7"),
     ]
     if stated:
-        event = Facts(waits_on_stream=9, waits_on_link=2, kind="Stream Wait Event")
+        event = SliceFacts(waits_on_stream=9, waits_on_link=2, kind="Stream Wait Event")
         rows.append(Row(What.WAIT, "Stream Wait Event", "7", 13, 190, 3, event))
     replay = explain(recording(rank(rows)))
     assert end_of(replay, "gemm", 2) == pytest.approx(6 + 400 + 100)
@@ -159,8 +159,8 @@ def test_an_idle_thread_goes_on_where_another_one_ends() -> None:
     assert end_of(replay, "optimizer", 2) == pytest.approx(350 + 275, abs=6)
 
 
-def exchange(number: int, start: float, end: float, facts: Facts | None = None) -> list[Row]:
-    said = facts or Facts(collective=Collective("allreduce", 1000, 1000, "fp32"))
+def exchange(number: int, start: float, end: float, facts: SliceFacts | None = None) -> list[Row]:
+    said = facts or SliceFacts(collective=RecordedCollective("allreduce", 1000, 1000, "fp32"))
     call = Row(What.CALL, "cudaLaunchKernel", "main", start - 6, 5, number)
     return [call, Row(What.KERNEL, "ncclKernel_AllReduce", "20", start, end - start, number, said)]
 
@@ -173,7 +173,7 @@ def test_a_slow_rank_is_what_the_others_wait_for() -> None:
     ]
     replay = explain(recording(*ranks))
     assert len(replay.meetings) == 1
-    waited = replay.waited[replay.part == Part.COLLECTIVE] / US
+    waited = replay.waited[replay.part == ReplayOpKind.COLLECTIVE] / US
     assert waited.tolist() == [200, 0, 200]
     whole = explain(recording(*ranks), "exact")
     assert sorted(ends(whole).values())[-3:] == [380 * US, 381 * US, 382 * US]
@@ -185,7 +185,7 @@ def wait(long: float) -> list[Row]:
     return [Row(What.CALL, "cudaDeviceSynchronize", "main", 8, long)]
 
 
-def share(replay: Replay) -> float:
+def share(replay: RecordingReplay) -> float:
     """Delay before GPU ops that no rule explains, of the time of all ranks."""
     late = replay.unexplained[replay.is_gpu].sum()
     return float(late / replay.recorded_end.max() / len(replay.ranks))

@@ -14,7 +14,7 @@ from hwsim.machine import Machine
 from hwsim.models import Cluster, Framework, Transformer, cluster_of, load_framework, load_transformer
 from hwsim.models.inference import serve
 from hwsim.models.memory import cache_room
-from hwsim.models.server import PLAIN, Room, ServerKeys
+from hwsim.models.server import PLAIN, CacheMemory, ServerKeys
 from tests.present import present
 
 SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
@@ -99,7 +99,7 @@ def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
     model = load_transformer("llama-3-8b")
     size = present(cluster().gpu.memory.size)
     found = served(model="llama-3-8b", requests=1, memory="80 %", server={"block": 32})
-    keys = ServerKeys(memory=Room(part=0.8)).over(load_framework("vllm").server.over(PLAIN).on(size, "hopper"))
+    keys = ServerKeys(memory=CacheMemory(part=0.8)).over(load_framework("vllm").server.over(PLAIN).on(size, "hopper"))
     memory, tokens = cache_room(model, 1, size, "bf16", keys)
     assert tokens is not None
     assert found.cache_tokens == tokens // 32 * 32

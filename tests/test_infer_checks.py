@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.families.serving.running import Models
+from hwsim.families.serving.service_run import PlannedModels
 from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.prepare import prepare
 from hwsim.spec import SpecError
@@ -44,7 +44,7 @@ WEIGHTS, BUFFERS, TOKEN = 8_030_261_248 * 2, 5_032_652_544, 32 * 2 * 8 * 128 * 2
 def planned(**keys: Any) -> ServicePlan:
     infer = {"model": "llama-3-8b", "device": "gpu0", "requests": 2, "prompt": 20, "output": 3, **keys}
     models = prepare("dgx-h100", {"hwsim": "workload/1", "infer": infer}).doors["infer"]
-    assert isinstance(models, Models)
+    assert isinstance(models, PlannedModels)
     [plan] = models.plans
     return plan
 

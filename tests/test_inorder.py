@@ -12,8 +12,8 @@ from hwsim import engine
 from hwsim.demand import Cost, Demand
 from hwsim.engine import Deadlock, Driver, simulate
 from hwsim.engine.compile import compile_flat
-from hwsim.engine.inorder import is_in_order, longest_path
-from hwsim.graph import same
+from hwsim.engine.longest_paths import is_in_order, longest_path
+from hwsim.graph import equality
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
@@ -123,7 +123,7 @@ def test_times_beyond_an_int64_are_python_s_integers(step: int) -> None:
 def test_other_times_edges_queues_or_pools_make_another_graph() -> None:
     one = graph_of(make_block([-1, -1], time=[3, 4], edges=[(0, 1, 0)], queue=[0, 0]), queues=[Queue("q", "")])
     faster = replace(one, blocks=(replace(one.blocks[0], time=ints([1, 1])),))
-    assert same.is_same(one, replace(one))
+    assert equality.is_same(one, replace(one))
     others = [
         faster,
         replace(one, queues=(Queue("q", "", 1),)),
@@ -133,4 +133,4 @@ def test_other_times_edges_queues_or_pools_make_another_graph() -> None:
         replace(one, blocks=(replace(one.blocks[0], times=2),)),
         replace(one, blocks=(*one.blocks, *one.blocks)),
     ]
-    assert not any(same.is_same(one, other) for other in others)
+    assert not any(equality.is_same(one, other) for other in others)

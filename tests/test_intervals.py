@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.engine.ends import by_runs
-from hwsim.origins import CASES, Case, Doubt
-from hwsim.results.doubts import Weight, Weights, weights_of
-from hwsim.results.errors import Table, table
+from hwsim.engine.interval_limits import limits_by_runs
+from hwsim.origins import CASES, Case, UncertaintySource
+from hwsim.results.error_weights import Weight, Weights, weights_of
+from hwsim.results.errors import ErrorTable, table
 from hwsim.results.interval import Interval, interval
 from hwsim.results.ratio import LEAST, ratio
 from hwsim.views.interval.say import errors_of, rows
@@ -23,10 +23,10 @@ from tests import command
 CASE = st.sampled_from(CASES)
 REGIME = st.sampled_from(sorted(table().regimes))
 SECONDS = st.floats(1e-6, 1e3)
-DOUBTS = st.lists(st.builds(Doubt, REGIME, CASE, st.sampled_from("abcd"), SECONDS), min_size=1, max_size=8)
+DOUBTS = st.lists(st.builds(UncertaintySource, REGIME, CASE, st.sampled_from("abcd"), SECONDS), min_size=1, max_size=8)
 
 
-def weights(*doubts: Doubt, stated: float = 0.0) -> Weights:
+def weights(*doubts: UncertaintySource, stated: float = 0.0) -> Weights:
     """Weights of these doubts."""
     return Weights(tuple(map(Weight, doubts)), stated, stated + math.fsum(doubt.seconds for doubt in doubts))
 
@@ -35,7 +35,7 @@ def weights(*doubts: Doubt, stated: float = 0.0) -> Weights:
 
 
 @given(DOUBTS)
-def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[Doubt]) -> None:
+def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[UncertaintySource]) -> None:
     sure = interval(weights(*doubts))
     errors = errors_of(sure)
     assert len({each.name for each in errors}) == len(errors)
@@ -47,14 +47,14 @@ def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[Doubt]) -> N
 
 
 @given(DOUBTS)
-def test_more_of_the_runs_need_a_wider_interval(doubts: list[Doubt]) -> None:
+def test_more_of_the_runs_need_a_wider_interval(doubts: list[UncertaintySource]) -> None:
     half = [interval(weights(*doubts), level=level).half for level in (50, 80, 90)]
     assert 0 < half[0] <= half[1] <= half[2]
 
 
 @given(REGIME, SECONDS)
 def test_the_less_is_known_the_wider(regime: str, seconds: float) -> None:
-    half = [interval(weights(Doubt(regime, case, "a", seconds))).half for case in CASES]
+    half = [interval(weights(UncertaintySource(regime, case, "a", seconds))).half for case in CASES]
     assert half[-1] >= max(half[:-1]), "outside of everything measured is the least sure"
 
 
@@ -62,22 +62,22 @@ def test_the_less_is_known_the_wider(regime: str, seconds: float) -> None:
 def test_one_error_alone_is_that_of_the_rows_that_were_left_out(regime: str, case: Case, seconds: float) -> None:
     errors = table().errors(regime, case)
     assert errors is not None
-    assert interval(weights(Doubt(regime, case, "a", seconds))).half == pytest.approx(errors.half[90])
+    assert interval(weights(UncertaintySource(regime, case, "a", seconds))).half == pytest.approx(errors.half[90])
 
 
 @given(DOUBTS, st.floats(0, 1e3))
-def test_what_is_stated_makes_it_surer(doubts: list[Doubt], stated: float) -> None:
+def test_what_is_stated_makes_it_surer(doubts: list[UncertaintySource], stated: float) -> None:
     assert interval(weights(*doubts, stated=stated)).half <= interval(weights(*doubts)).half * (1 + 1e-9)
 
 
 @given(DOUBTS, st.floats(1e-3, 1e3))
-def test_an_interval_knows_no_unit(doubts: list[Doubt], factor: float) -> None:
+def test_an_interval_knows_no_unit(doubts: list[UncertaintySource], factor: float) -> None:
     scaled = [doubt._replace(seconds=factor * doubt.seconds) for doubt in doubts]
     assert interval(weights(*scaled)).half == pytest.approx(interval(weights(*doubts)).half)
 
 
 @given(DOUBTS)
-def test_shares_are_of_one_whole(doubts: list[Doubt]) -> None:
+def test_shares_are_of_one_whole(doubts: list[UncertaintySource]) -> None:
     found = interval(weights(*doubts))
     assert math.fsum(map(found.share, found.parts)) + found.own**2 / found.variance == pytest.approx(1.0)
     assert all(found.without(part) <= found.half for part in found.parts)
@@ -85,16 +85,16 @@ def test_shares_are_of_one_whole(doubts: list[Doubt]) -> None:
 
 def test_equal_parts_miss_together() -> None:
     """Eight GPUs in turn are as unsure as one; of eight unlike ones the errors cancel in part."""
-    one = interval(weights(Doubt("nccl/large", "device", "a", 8.0)))
-    alike = interval(weights(*(Doubt("nccl/large", "device", "a", 1.0) for _ in range(8))))
-    unlike = interval(weights(*(Doubt("nccl/large", "device", key, 1.0) for key in "abcdefgh")))
+    one = interval(weights(UncertaintySource("nccl/large", "device", "a", 8.0)))
+    alike = interval(weights(*(UncertaintySource("nccl/large", "device", "a", 1.0) for _ in range(8))))
+    unlike = interval(weights(*(UncertaintySource("nccl/large", "device", key, 1.0) for key in "abcdefgh")))
     shared = [found.parts[0].shared for found in (one, alike, unlike)]
     assert shared[0] == pytest.approx(shared[1]) == pytest.approx(8 * shared[2])
     assert sum(part.variance for part in unlike.parts) < sum(part.variance for part in alike.parts)
 
 
 def test_a_time_nobody_measured_is_outside() -> None:
-    found = interval(weights(Doubt("no/such", "known", "a", 1.0)))
+    found = interval(weights(UncertaintySource("no/such", "known", "a", 1.0)))
     assert found.case == "outside"
     assert found.half > 0.3
 
@@ -107,13 +107,13 @@ def test_a_run_that_files_state_has_no_interval() -> None:
 # ---- ratios ----
 
 
-def answer(value: float, *doubts: Doubt) -> Interval:
+def answer(value: float, *doubts: UncertaintySource) -> Interval:
     """An answer of this size with these errors."""
     return interval(weights(*doubts), value=value)
 
 
 @given(DOUBTS, DOUBTS, st.floats(0.1, 10))
-def test_a_ratio_turned_over(ours: list[Doubt], theirs: list[Doubt], value: float) -> None:
+def test_a_ratio_turned_over(ours: list[UncertaintySource], theirs: list[UncertaintySource], value: float) -> None:
     one, other = answer(value, *ours), answer(1.0, *theirs)
     there, back = ratio(one, other), ratio(other, one)
     assert there.value == pytest.approx(1 / back.value)
@@ -127,13 +127,13 @@ def test_a_ratio_turned_over(ours: list[Doubt], theirs: list[Doubt], value: floa
 
 
 @given(DOUBTS)
-def test_an_answer_beside_itself(doubts: list[Doubt]) -> None:
+def test_an_answer_beside_itself(doubts: list[UncertaintySource]) -> None:
     assert not ratio(answer(1.0, *doubts), answer(1.0, *doubts)).is_told
 
 
 def test_errors_that_both_share_cancel() -> None:
     """Twice as fast on the same machine is surer than each of the two; on a machine outside of everything it is never said."""
-    known = Doubt("nccl/large", "device", "a", 1.0)
+    known = UncertaintySource("nccl/large", "device", "a", 1.0)
     alike = ratio(answer(2.0, known), answer(1.0, known._replace(seconds=0.5)))
     apart = ratio(answer(2.0, known), answer(1.0, known._replace(key="b")))
     assert alike.half < apart.half
@@ -156,7 +156,7 @@ def test_the_critical_path_is_divided_without_a_rest(pair: str) -> None:
 def test_two_more_runs_see_what_takes_over() -> None:
     """A file system that is guessed limits training by a hair: were it faster, the accelerators would."""
     run = hwsim.simulate("storage-client", "mlperf-storage-unet3d", expect=False)
-    found = by_runs(run.timeline, run.interval)
+    found = limits_by_runs(run.timeline, run.interval)
     assert found.below < run.interval.below / 4
     assert found.above == pytest.approx(run.interval.above, rel=0.2)
 
@@ -207,7 +207,7 @@ def test_an_interval_can_be_left_out() -> None:
 
 def test_the_table_is_complete() -> None:
     """Every regime has every case, and no case holds more surely than a surer one."""
-    known: Table = table()
+    known: ErrorTable = table()
     for regime, cases in known.regimes.items():
         assert set(cases) == set(CASES), regime
         errors = known.errors(regime, "outside")

@@ -17,7 +17,7 @@ from hwsim.cli import EXIT_BROKEN
 from hwsim.families.serving.results.log import Log
 from hwsim.results import checks
 from hwsim.results.activities import activities
-from hwsim.results.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
+from hwsim.results.invariants import DEFECT, BrokenInvariant, checked_text, document, impossible_numbers, numbers
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain import explanation
@@ -134,14 +134,14 @@ def test_what_a_report_holds_is_finite_and_not_negative() -> None:
 )
 def test_a_text_that_shows_what_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(BrokenInvariant, match="it shows"):
-        printed(f"  cpu   {text}  cores\n")
+        checked_text(f"  cpu   {text}  cores\n")
 
 
 @pytest.mark.parametrize(
     "text", ["2-3 s", "error -3 %", "gpu0-4 GB", "information", "infiniband", "████████████  100 %", "1e-3 s"]
 )
 def test_a_text_that_shows_what_can_be_is_printed(text: str) -> None:
-    assert printed(f"  cpu   {text}  cores\n") == f"  cpu   {text}  cores\n"
+    assert checked_text(f"  cpu   {text}  cores\n") == f"  cpu   {text}  cores\n"
 
 
 # ---- on every path
@@ -226,5 +226,7 @@ PAGES = sorted(
 
 def test_no_page_shows_a_number_that_cannot_be() -> None:
     assert len(PAGES) > 20
-    found = {f"{page.relative_to(ROOT)}: {each}" for page in PAGES for each in shown(page.read_text(encoding="utf-8"))}
+    found = {
+        f"{page.relative_to(ROOT)}: {each}" for page in PAGES for each in impossible_numbers(page.read_text(encoding="utf-8"))
+    }
     assert not found

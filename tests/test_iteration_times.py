@@ -15,9 +15,9 @@ from hwsim.api import load_machine
 from hwsim.machine import Machine
 from hwsim.models import cluster_of, load_framework, load_transformer
 from hwsim.models.architectures import transformer_layers as blocks
-from hwsim.models.architectures.layer_parts import Quantised
-from hwsim.models.architectures.slices import Slice, product
-from hwsim.models.inference import one_pass, served
+from hwsim.models.architectures.layer_parts import QuantizedWeights
+from hwsim.models.architectures.slices import MicrobatchSlice, product
+from hwsim.models.inference import one_pass, served_slice
 from hwsim.models.iteration import Iterations, sends
 from hwsim.models.kernel_times import KernelTimes
 
@@ -63,7 +63,7 @@ def test_exchanges_are_two_sums_of_each_layer() -> None:
 def apart(model: str, batch: int, tokens: int, context: int, tp: int = 1, machine: str = "dgx-h100") -> float:
     """Seconds of a pass, kernel by kernel."""
     cluster, framework, network = cluster_of(load_machine(machine)), load_framework("vllm"), load_transformer(model)
-    part = served(batch, tokens, context, tp, "bf16", framework.attention, cluster.gpu, network.quantised)
+    part = served_slice(batch, tokens, context, tp, "bf16", framework.attention, cluster.gpu, network.quantised)
     one = one_pass(network, part, replace(cluster, reducing=lambda *_: 0.0), framework)
     return one.seconds
 
@@ -90,7 +90,9 @@ def test_tables_are_of_the_gpu(machine: str) -> None:
     gpu, framework = cluster_of(load_machine(machine)).gpu, load_framework("tensorrt-llm")
     times = KernelTimes(gpu, framework)
     for dtype in ("bf16" if "bf16" in gpu.flop else "fp16", "fp8"):
-        part = Slice(1, 130, 130, dtype=dtype if dtype != "fp8" else "bf16", products="fp8" if dtype == "fp8" else "", cache=True)
+        part = MicrobatchSlice(
+            1, 130, 130, dtype=dtype if dtype != "fp8" else "bf16", products="fp8" if dtype == "fp8" else "", cache=True
+        )
         rows = np.array([1.0, 16.0, 17.0, 130.0, 4096.0])
         found = times.by_rows(product("up", 130, 2048, 4096, part), rows)
         if found is not None:
@@ -144,10 +146,10 @@ def test_exchanges_of_groups_gather_and_scatter_around_experts() -> None:
 
 
 def test_few_tokens_leave_experts_idle_and_many_do_not() -> None:
-    [kernel] = [each for each, _ in sparse(tp=1)._of_rows(4, experts=True)]
+    [kernel] = [each for each, _ in sparse(tp=1)._row_kernels(4, experts=True)]
     assert kernel.work.experts is not None
     assert kernel.work.experts.active == pytest.approx(128 * (1 - (1 - 8 / 128) ** 4))
-    [busiest] = [each for each, _ in sparse(tp=1, groups=8, ep=8)._of_rows(4, experts=True)]
+    [busiest] = [each for each, _ in sparse(tp=1, groups=8, ep=8)._row_kernels(4, experts=True)]
     assert busiest.work.experts is not None
     assert 32 < busiest.work.experts.pairs < 2 * 32  # of 256 pairs of all, the GPU with most has more than an eighth
 
@@ -183,8 +185,8 @@ def test_unequal_groups_exchange_as_long_as_what_most_of_them_pass(groups: int, 
 
 @pytest.mark.parametrize(("group", "kernel"), [(16384, "flash fp8-block"), (None, "flash fp8")])
 def test_experts_in_eight_bits_have_the_kernel_of_their_scales(group: int | None, kernel: str) -> None:
-    model = replace(load_transformer("qwen3-30b-a3b"), quantised=Quantised(format="fp8", group=group))
+    model = replace(load_transformer("qwen3-30b-a3b"), quantised=QuantizedWeights(format="fp8", group=group))
     gpu = cluster_of(node()).gpu
-    part = served(1, 16, 16, 1, "bf16", "flash", gpu, model.quantised)
+    part = served_slice(1, 16, 16, 1, "bf16", "flash", gpu, model.quantised)
     calls = [each.work.experts for kind in model.kinds for each in blocks.forward(kind, part) if each.work.experts is not None]
     assert {call.kernel for call in calls} == {kernel}

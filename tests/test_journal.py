@@ -13,7 +13,7 @@ from hwsim.studies import journal
 from hwsim.studies.file import load_study
 from hwsim.studies.journal import Journal
 from hwsim.studies.point import Outcome, read_source, run_point
-from hwsim.studies.sweeping import study
+from hwsim.studies.sweeps import study
 
 HEAD = {"study": "a", "version": "1"}
 STUDY = """\

@@ -9,8 +9,8 @@ import pytest
 
 import hwsim
 from hwsim.functions import estimate as module
-from hwsim.spec import reading
-from hwsim.spec.shelf import Unchanged
+from hwsim.spec import yaml_parser
+from hwsim.spec.memo import FileMemo
 
 MODEL = "hwsim: model/1\nkind: transformer\nname: small\nlayers: {layers}\nhidden: 1024\nheads: 8\nvocab: 32000\nsequence: 2048\n"
 OLD = 1_000_000_000  # s: a file that was not just written
@@ -18,20 +18,20 @@ OLD = 1_000_000_000  # s: a file that was not just written
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FILES", Unchanged())
+    monkeypatch.setattr(module, "_FILES", FileMemo())
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the contents that are read."""
     names: list[str] = []
-    plain = reading.read_bytes
+    plain = yaml_parser.read_bytes
 
     def noticed(content: bytes, name: str = "<text>") -> object:
         names.append(name)
         return plain(content, name)
 
-    monkeypatch.setattr(reading, "read_bytes", noticed)
+    monkeypatch.setattr(yaml_parser, "read_bytes", noticed)
     return names
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hwsim import api
 from hwsim.spec import names
-from hwsim.views.latency.find import KEYS, Missing, Row
+from hwsim.views.latency.find import KEYS, LatencyRow, MissingRow
 from hwsim.views.latency.find import find as latencies
 from tests.command import hwsim
 
@@ -35,8 +35,8 @@ def test_every_row_is_unique_and_either_found_or_missing_with_a_reason() -> None
     found = latencies(api.load_machine("dgx-a100"))
     assert sorted([*(row.key for row in found.rows), *(row.probe.key for row in found.missing)]) == sorted(KEYS)
     assert all(each.reason for each in found.missing)
-    assert isinstance(found.row("l1"), Row)
-    assert isinstance(found.row("wan"), Missing)
+    assert isinstance(found.row("l1"), LatencyRow)
+    assert isinstance(found.row("wan"), MissingRow)
     with pytest.raises(KeyError):
         found.row("l9")
 

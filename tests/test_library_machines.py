@@ -9,11 +9,11 @@ import pytest
 
 from hwsim import api
 from hwsim.communication import timing
+from hwsim.costs.machine_price import price_of
 from hwsim.costs.power import power_of
 from hwsim.costs.prices import Prices, load_prices
-from hwsim.costs.pricing import price_of
-from hwsim.devices.gpu_doubts import case
-from hwsim.devices.offers import WAYS, Price
+from hwsim.devices.gpu_cases import case
+from hwsim.devices.offers import PAYMENT_OPTIONS, Price
 from hwsim.machine import Machine
 from hwsim.models.cluster import cluster_of
 from hwsim.spec import find, names, read
@@ -153,7 +153,7 @@ def listed() -> list[tuple[str, str, Price]]:
 
 def test_every_price_has_a_date_a_mark_a_source_and_a_range() -> None:
     for _, name, price in listed():
-        for way in WAYS:
+        for way in PAYMENT_OPTIONS:
             for offer in price.of(way):
                 assert offer.date, name
                 assert offer.mark, name

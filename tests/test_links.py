@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hwsim import api, links
 from hwsim.communication import ALGORITHMS, Task
-from hwsim.links import Framing, LinkKind, Protocol, Wait
-from hwsim.links.direct import Direct
+from hwsim.links import Framing, LatencyPart, LinkKind, Protocol
+from hwsim.links.direct import DirectLink
 from hwsim.links.ethernet import Ethernet, Wifi
 from hwsim.links.fabrics import Infiniband, Omnipath, Slingshot
 from hwsim.links.nvlink import Nvlink
@@ -64,7 +64,7 @@ def test_pcie_grows_with_generation_and_lanes(gen: int, lanes: int) -> None:
 @given(st.floats(1, 1e15))
 def test_a_bandwidth_as_given_is_taken_as_given(bandwidth: float) -> None:
     assert Pcie(bandwidth=bandwidth).peak() == bandwidth
-    assert Direct(bandwidth=bandwidth).peak() == bandwidth
+    assert DirectLink(bandwidth=bandwidth).peak() == bandwidth
     assert Nvlink(bandwidth=bandwidth, links=2).peak() == 2 * bandwidth
 
 
@@ -83,7 +83,7 @@ def test_a_bandwidth_as_given_is_taken_as_given(bandwidth: float) -> None:
         (Pcie(bandwidth=1e9, payload=256), ["payload"]),
         (Nvlink(bandwidth=1e9, efficiency=0.9), ["efficiency"]),
         (Xgmi(bandwidth=1e9, efficiency=0.9), ["efficiency"]),
-        (Direct(bandwidth=1e9, duplex="half", two_way=1.5), ["two_way"]),
+        (DirectLink(bandwidth=1e9, duplex="half", two_way=1.5), ["two_way"]),
         (Wifi(rate=1e9, duplex="full"), ["duplex"]),
     ],
 )
@@ -155,21 +155,21 @@ def test_headers_and_efficiency_only_take(gen: int, lanes: int, payload: float, 
 
 @given(st.floats(0, 5e7), st.floats(0, 1))
 def test_the_signal_takes_its_way(length: float, latency: float) -> None:
-    for link in (Ethernet(rate=1e9, length=length, latency=latency), Direct(bandwidth=1e9, length=length, latency=latency)):
+    for link in (Ethernet(rate=1e9, length=length, latency=latency), DirectLink(bandwidth=1e9, length=length, latency=latency)):
         assert link.delay() == pytest.approx(latency + length / (2 / 3 * 299792458))
     air = Wifi(rate=1e9, length=length, latency=latency)
     assert air.delay() <= Ethernet(rate=1e9, length=length, latency=latency).delay()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Satellite(Direct):
+class Satellite(DirectLink):
     """A test's own kind: the signal goes up and down, whatever the cable, and is sorted on board."""
 
-    def waits(self) -> tuple[Wait, ...]:
+    def waits(self) -> tuple[LatencyPart, ...]:
         way = ("height", 35_786e3, "m", "geostationary orbit"), ("light", 299_792_458.0, "m/s", "in vacuum")
         return (
-            Wait("2 x height / light", way, 2 * 35_786e3 / 299_792_458.0),
-            Wait("on board", (("on board", 0.02, "s", "as given"),), 0.02),
+            LatencyPart("2 x height / light", way, 2 * 35_786e3 / 299_792_458.0),
+            LatencyPart("on board", (("on board", 0.02, "s", "as given"),), 0.02),
         )
 
 

@@ -16,20 +16,20 @@ import hwsim
 from hwsim.workload.load.draws import (
     Constant,
     Distribution,
-    Draws,
     Exponential,
     Lognormal,
     Pareto,
+    RandomDraws,
     Uniform,
+    UniformInteger,
     Values,
-    Whole,
 )
 from hwsim.workload.load.numbers import exp, log, normal, sine, stream, uniform, uniforms
 
 WORD = st.integers(0, 2**64 - 1)
 SHARE = st.floats(2.0**-53, 1 - 2.0**-53, exclude_min=True, exclude_max=True)
 ALL: tuple[Distribution, ...] = (
-    Constant(3.0), Exponential(2.0), Lognormal(2.0, 0.5), Uniform(1.0, 3.0), Whole(1, 6), Pareto(2.5, 1.0),
+    Constant(3.0), Exponential(2.0), Lognormal(2.0, 0.5), Uniform(1.0, 3.0), UniformInteger(1, 6), Pareto(2.5, 1.0),
     Pareto(1.2, 1.0, 1000.0), Pareto(1.0, 2.0, 500.0), Values((1.0, 2.0, 5.0)),
 )  # fmt: skip
 SQUARED_VARIATION: Final = (  # variance over the square of the mean, from the moments of each
@@ -70,7 +70,7 @@ def test_functions_are_those_of_the_library() -> None:
 
 @pytest.mark.parametrize(("distribution", "squared_variation"), list(zip(ALL, SQUARED_VARIATION, strict=True)), ids=repr)
 def test_many_draws_have_the_mean_and_the_spread_of_their_moments(distribution: Distribution, squared_variation: float) -> None:
-    drawn = Draws(stream(0, repr(distribution)), distribution).many(0, 200_000)
+    drawn = RandomDraws(stream(0, repr(distribution)), distribution).many(0, 200_000)
     variance = float(np.var(drawn))
     assert abs(float(np.mean(drawn)) - distribution.mean) < 4 * math.sqrt(variance / len(drawn)) + 1e-12
     heavy = isinstance(distribution, Pareto)  # whose variance is that of a few
@@ -103,7 +103,7 @@ def test_bits_do_not_move() -> None:
 
 def test_visits_blocks_and_order_do_not_matter() -> None:
     key = stream(5, "render")
-    ahead, back = Draws(key, Exponential(1.0)), Draws(key, Exponential(1.0))
+    ahead, back = RandomDraws(key, Exponential(1.0)), RandomDraws(key, Exponential(1.0))
     numbers = [0, 1, 1023, 1024, 5000, 2, 1025, 3000, 0]
     drawn = {number: ahead.at(number) for number in numbers}
     assert {number: back.at(number) for number in reversed(numbers)} == drawn

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from hwsim.studies import journal
-from hwsim.studies.running import Interrupted
-from hwsim.studies.sweeping import sweep
-from hwsim.views.kit.writing import write
+from hwsim.studies.study_run import Interrupted
+from hwsim.studies.sweeps import sweep
+from hwsim.views.kit.file_output import write
 from tests.command import hwsim
 
 LOOP = ("d2l-laptop", "d2l/async-loop")

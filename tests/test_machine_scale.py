@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.communication import choosing
-from hwsim.communication.choosing import bus
+from hwsim.communication import selection
+from hwsim.communication.selection import bus
 from hwsim.formats import natural
 from hwsim.machine import Link, Machine, PlacedDevice
-from hwsim.machine.handling import Handling
-from hwsim.machine.placed import NoRoute, UnknownName
+from hwsim.machine.contents import NoRoute, UnknownName
+from hwsim.machine.transfer_options import TransferOptions
 from hwsim.spec import SpecError, find, read, tree_of
 from hwsim.spec.paths import apply_set
 from tests.command import hwsim
@@ -165,7 +165,7 @@ def test_transfers_in_columns_are_those_one_by_one(texts: tuple[str, str], rando
     pairs = [(a, b) for a, b in _pairs(of, random, 120) if of._routes.find(a, b) is not None]
     if not pairs:
         return
-    handling = Handling(messages=messages)
+    handling = TransferOptions(messages=messages)
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], size, handling)
     for at, (a, b) in enumerate(pairs):
         demand = of._transfers.cost(a, b, size, handling).demand
@@ -182,8 +182,8 @@ def test_rings_at_equal_places_of_equal_nodes_carry_the_same(texts: tuple[str, s
     for node in of.nodes:
         gpus = of.devices_of("gpu", node)
         if len(gpus) > 1 and all(of._routes.find(a, b) is not None for a, b in permutations(gpus, 2)):
-            assert bus(of, gpus) == choosing._bus(of, gpus, "all-reduce", choosing.RINGS)
-            assert bus(of, gpus[::-1]) == choosing._bus(of, gpus[::-1], "all-reduce", choosing.RINGS)
+            assert bus(of, gpus) == selection._bus(of, gpus, "all-reduce", selection.RINGS)
+            assert bus(of, gpus[::-1]) == selection._bus(of, gpus[::-1], "all-reduce", selection.RINGS)
 
 
 NET = "kind: direct, bandwidth: 10 GB/s, latency: 1 us"

@@ -387,10 +387,10 @@ def test_memory_is_drawn(tmp_path: Path, suffix: str) -> None:
 
 
 def test_a_long_run_is_drawn_thinned_and_keeps_its_peak() -> None:
-    from hwsim.views.kit.panels import POINTS, thinned
+    from hwsim.views.kit.panels import POINTS, thin_points
 
     taken = np.arange(10 * POINTS, dtype=np.float64) % 997
-    when, shown = thinned(np.arange(10 * POINTS, dtype=np.float64), taken)
+    when, shown = thin_points(np.arange(10 * POINTS, dtype=np.float64), taken)
     assert len(when) <= POINTS
     assert shown.max() == taken.max()
     assert shown[-1] == taken[-1]

@@ -13,13 +13,13 @@ from hwsim import api
 from hwsim.devices import Gpu
 from hwsim.models import (
     KernelTimes,
-    Slice,
+    MicrobatchSlice,
     backward,
     forward,
     load_framework,
 )
-from hwsim.models.architectures.layer_parts import Run
-from hwsim.models.inference import served
+from hwsim.models.architectures.layer_parts import LayerRun
+from hwsim.models.inference import served_slice
 from hwsim.ops.matmul import Matmul
 from hwsim.ops.moe import Moe
 from hwsim.ops.op import Scope
@@ -29,7 +29,7 @@ from tests.model_cases import products, small
 @given(st.sampled_from(["plain", "flash"]), st.sampled_from([1, 2, 4]), st.integers(1, 4))
 def test_kernels_of_a_layer_do_the_flop_of_the_formula(attention: str, tensor: int, batch: int) -> None:
     model, s = small(causal=False), 256
-    part = Slice(batch, s, s, tensor, attention=attention)  # type: ignore[arg-type]
+    part = MicrobatchSlice(batch, s, s, tensor, attention=attention)  # type: ignore[arg-type]
     formula = batch * s * (model.forward_flop(s) - 2 * model.vocab * model.hidden) / model.layers
     assert tensor * products(forward(model, part)) == pytest.approx(formula)
     more = 2.5 if attention == "flash" else 2.0
@@ -38,20 +38,20 @@ def test_kernels_of_a_layer_do_the_flop_of_the_formula(attention: str, tensor: i
 
 
 def test_causal_flash_attention_leaves_out_half() -> None:
-    part = Slice(1, 512, 512)
+    part = MicrobatchSlice(1, 512, 512)
     whole = next(each for each in forward(small(causal=False), part) if each.flash)
     assert next(each for each in forward(small(), part) if each.flash).work.flop == whole.work.flop / 2
 
 
 def test_a_token_that_is_decoded_reads_the_cache_of_all_before_it() -> None:
     model = small(kv_heads=4)
-    kernel = next(each for each in forward(model, Slice(3, 1, 5000)) if each.flash)
+    kernel = next(each for each in forward(model, MicrobatchSlice(3, 1, 5000)) if each.flash)
     assert kernel.work.reads == pytest.approx(3 * 5000 * model.kv_bytes() / model.layers, rel=1e-3)
 
 
 def test_experts_compute_what_the_tokens_ask_for() -> None:
     dense, sparse = small(ffn=4096), small(ffn=4096, experts=8, top_k=2)
-    part = Slice(4, 512, 512)
+    part = MicrobatchSlice(4, 512, 512)
     usual = sum(each.work.flop for each in forward(dense, part) if each.name in ("up", "down"))
     [kernel] = [each for each in forward(sparse, part) if each.name == "experts"]
     assert kernel.work.flop == 2 * usual
@@ -71,7 +71,7 @@ def test_experts_of_a_model_take_what_the_op_takes() -> None:
         (7, "bf16", "bf16"), (600, "bf16", "bf16"), (600, "fp8", "fp8-block"),
     )  # fmt: skip
     for tokens, dtype, weights in cases:
-        part = served(1, tokens, tokens, 1, dtype, "flash", gpu)
+        part = served_slice(1, tokens, tokens, 1, dtype, "flash", gpu)
         [kernel] = [each for each in forward(model, replace(part, cache=False)) if each.name == "experts"]
         [drawn] = [each for each in forward(model, part) if each.name == "experts"]
         op = Moe(device="gpu0", tokens=tokens, hidden=2048, inner=1024, experts=16, top_k=4, weights=weights)
@@ -87,7 +87,7 @@ def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:
     machine, model = api.load_machine("dgx-h100"), small(hidden=4096)
     gpu = machine.device("gpu0").model
     assert isinstance(gpu, Gpu)
-    [up] = [each for each in forward(model, served(1, 64, 64, 1, "fp8", "flash", gpu)) if each.name == "up"]
+    [up] = [each for each in forward(model, served_slice(1, 64, 64, 1, "fp8", "flash", gpu)) if each.name == "up"]
     seconds = {}
     for software in ("", "vllm"):
         op = Matmul(device="gpu0", m=64, n=16384, k=4096, dtype="fp8", software=software)
@@ -104,13 +104,13 @@ def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:
 
 def test_a_window_bounds_what_a_token_sees_and_reads() -> None:
     whole, near = small(), small(window=512)
-    for part in (Slice(3, 1, 5000), Slice(1, 4096, 4096), Slice(2, 1024, 30000)):
+    for part in (MicrobatchSlice(3, 1, 5000), MicrobatchSlice(1, 4096, 4096), MicrobatchSlice(2, 1024, 30000)):
         [a], [b] = ([each for each in forward(model, part) if each.flash] for model in (whole, near))
         assert b.work.flop < 0.3 * a.work.flop
         assert b.work.reads <= a.work.reads
-    [step] = [each for each in forward(near, Slice(3, 1, 5000)) if each.flash]
+    [step] = [each for each in forward(near, MicrobatchSlice(3, 1, 5000)) if each.flash]
     assert step.work.reads == pytest.approx(3 * 512 * near.kv_bytes() / near.layers, rel=0.02)
-    [a], [b] = ([each for each in forward(model, Slice(3, 1, 300)) if each.flash] for model in (whole, near))
+    [a], [b] = ([each for each in forward(model, MicrobatchSlice(3, 1, 300)) if each.flash] for model in (whole, near))
     assert (a.work.flop, a.work.reads) == (b.work.flop, b.work.reads)  # no window is full yet
 
 
@@ -119,12 +119,12 @@ def test_layers_with_a_window_and_without_take_their_parts() -> None:
     assert isinstance(gpu, Gpu)
     times = KernelTimes(gpu, load_framework("vllm"))
 
-    def seconds(part: Slice, **keys: Any) -> float:
+    def seconds(part: MicrobatchSlice, **keys: Any) -> float:
         return sum(times.seconds(each) for each in (*forward(small(**keys), part), *backward(small(**keys), part)) if each.flash)
 
-    part = Slice(1, 8192, 8192)
+    part = MicrobatchSlice(1, 8192, 8192)
     assert seconds(part, window=1024) < 0.4 * seconds(part)
-    full = small(window=1024, runs=(Run(layers=3), Run(layers=1, window=0))).forward_flop(8192)
+    full = small(window=1024, runs=(LayerRun(layers=3), LayerRun(layers=1, window=0))).forward_flop(8192)
     assert small(window=1024).forward_flop(8192) < full < small().forward_flop(8192)
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.models import (
     Framework,
-    NotAlike,
     ParallelPlan,
+    UnequalCluster,
     WrongPlan,
     cluster_of,
+    derive_plan,
     estimate,
-    lay,
     load_framework,
     load_transformer,
     one_pass,
@@ -76,11 +76,11 @@ def test_a_machine_of_equal_nodes_is_a_cluster() -> None:
 
 
 def test_unequal_machines_are_no_cluster() -> None:
-    with pytest.raises(NotAlike, match="no GPU"):
+    with pytest.raises(UnequalCluster, match="no GPU"):
         cluster_of(api.load_machine("hwsim: machine/1\nclass: ideal\nparts: {cpu: {kind: cpu, use: d2l-server-cpu}}\n"))
     parts = "hwsim: machine/1\nclass: ideal\nparts: {a: {kind: gpu, use: t4}, b: {kind: gpu, use: a10}}\n"
     two = parts + "links: [{between: [a, b], kind: pcie, gen: 3, lanes: 16}]\n"
-    with pytest.raises(NotAlike, match="identical GPUs"):
+    with pytest.raises(UnequalCluster, match="identical GPUs"):
         cluster_of(api.load_machine(two))
 
 
@@ -153,7 +153,7 @@ def test_a_model_that_cannot_be_is_refused() -> None:
 )
 def test_a_plan_that_does_not_fit_gets_one_line(plan: dict[str, object], count: int, key: str, message: str) -> None:
     with pytest.raises(WrongPlan) as caught:
-        lay(small(), ParallelPlan(global_batch=64, **plan), count)  # type: ignore[arg-type]
+        derive_plan(small(), ParallelPlan(global_batch=64, **plan), count)  # type: ignore[arg-type]
     lines = [line for found, line in caught.value.mistakes if found == key]
     assert len(lines) == 1
     assert message in lines[0]
@@ -161,15 +161,15 @@ def test_a_plan_that_does_not_fit_gets_one_line(plan: dict[str, object], count: 
 
 def test_all_mistakes_come_at_once() -> None:
     with pytest.raises(WrongPlan) as caught:
-        lay(small(), ParallelPlan(tp=3, pp=5, dp=2, global_batch=7), 16)
+        derive_plan(small(), ParallelPlan(tp=3, pp=5, dp=2, global_batch=7), 16)
     assert {key for key, _ in caught.value.mistakes} == {"tp", "pp", "dp", "global_batch"}
 
 
 def test_the_order_says_who_are_neighbours() -> None:
     plan = ParallelPlan(tp=4, pp=2, global_batch=64)
-    laid = lay(small(), plan, 32)
+    laid = derive_plan(small(), plan, 32)
     assert [laid.stride(axis) for axis in ("tp", "pp", "dp")] == [1, 4, 8]
-    turned = lay(small(), replace(plan, order=("dp", "tp", "pp")), 32)
+    turned = derive_plan(small(), replace(plan, order=("dp", "tp", "pp")), 32)
     assert [turned.stride(axis) for axis in ("tp", "pp", "dp")] == [4, 16, 1]
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from hwsim.demand import Cost, Demand
 from hwsim.devices import Gpu
-from hwsim.devices.convolution import Convolution
-from hwsim.devices.convolving import CONVOLVING, units_of
-from hwsim.devices.gpu_convolution import lengthened
+from hwsim.devices.convolution import ConvolutionPass
+from hwsim.devices.convolution_speeds import CONVOLUTION_SPEEDS, units_of
+from hwsim.devices.gpu_convolution import scale_kernel
 from hwsim.models.architectures.cnn import Cnn
-from hwsim.models.architectures.entries import Basic, Bottleneck, Branches, Conv, Entry, Pool
+from hwsim.models.architectures.entries import Basic, Bottleneck, Branches, Conv, Entry, Pooling
 from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, optimizer
 from hwsim.models.architectures.units import WrongNetwork
 from hwsim.models.framework import Software
@@ -23,10 +23,10 @@ from hwsim.models.inference import batch_pass
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Item
 from hwsim.models.layer import kernels as kernels_of
-from hwsim.models.library import described, load_network, read_model
+from hwsim.models.library import describe_model, load_network, read_model
 from hwsim.models.memory import network_memory
 from hwsim.models.plan import Dtype, ParallelPlan, problems
-from hwsim.models.step import left_of_buckets
+from hwsim.models.step import exposed_bucket_seconds
 from hwsim.spec import SpecError, find, names, read, read_text
 from published.cnn_training import data_parallel_step
 from published.parts import part
@@ -76,7 +76,7 @@ def test_every_network_of_the_library_loads_and_adds_up(name: str) -> None:
     layers = layers_of(network, 2, "fp32")
     assert sum(layer.parameters for layer in layers) == network.parameters
     assert sum(flop(layer.forward) for layer in layers) == pytest.approx(2 * network.forward_flop)
-    assert len(tuple(described(network))) == 2
+    assert len(tuple(describe_model(network))) == 2
     for before, after in zip(network.chain(), network.chain()[1:], strict=False):
         assert min(before.out) >= 1
         assert min(after.into) >= 1
@@ -103,7 +103,7 @@ def test_the_backward_pass_has_twice_the_operations_but_for_the_images() -> None
 def test_the_three_passes_of_a_convolution_compute_the_same(
     images: int, a: int, b: int, side: int, stride: int, groups: int
 ) -> None:
-    shape = Convolution(images, 4 * a * groups, 4 * b * groups, 14, 14, (side, side), stride, (14 * stride) ** 2, groups)
+    shape = ConvolutionPass(images, 4 * a * groups, 4 * b * groups, 14, 14, (side, side), stride, (14 * stride) ** 2, groups)
     for what in ("forward", "input", "weights"):
         product = replace(shape, what=what).product(2.0)
         padded = 2.0 * product.m * product.n * product.k * product.batch
@@ -153,8 +153,8 @@ def test_what_is_left_of_the_gradients_is_at_most_the_exchange_of_all(
 ) -> None:
     marks = [(when, size) for (when, _), (_, size) in zip(sorted(given_marks), given_marks, strict=True)]
     total = sum(size for _, size in marks)
-    assert left_of_buckets(marks, lambda size: size / 1e9, bucket) <= total / 1e9 + 1e-12
-    assert left_of_buckets(marks, lambda size: 0.0, bucket) == pytest.approx(0.0)
+    assert exposed_bucket_seconds(marks, lambda size: size / 1e9, bucket) <= total / 1e9 + 1e-12
+    assert exposed_bucket_seconds(marks, lambda size: 0.0, bucket) == pytest.approx(0.0)
 
 
 def test_the_optimizer_moves_what_it_updates() -> None:
@@ -177,7 +177,7 @@ def test_parts_fall_into_the_generations_their_formats_tell() -> None:
         ("k80", "fp32"), ("p100-sxm2", "fp32"), ("p100-sxm2", "fp16"), ("v100-sxm2-16gb", "fp16"), ("t4", "fp32"), ("t4", "fp16"),
         ("a100-sxm-80gb", "tf32"), ("a100-sxm-80gb", "fp16"), ("h100-sxm", "fp16")]}  # fmt: skip
     assert list(told.values()) == ["kepler", "vector", "vector", "volta", "vector-turing", "turing", "tf32", "ampere", "hopper"]
-    assert set(told.values()) <= set(CONVOLVING)
+    assert set(told.values()) <= set(CONVOLUTION_SPEEDS)
 
 
 def test_branches_are_put_together_and_blocks_widened_by_groups() -> None:
@@ -194,7 +194,7 @@ def test_branches_are_put_together_and_blocks_widened_by_groups() -> None:
         ((Entry(conv=Conv(channels=4, kernel=(9,), padding=(0,))),), "does not fit"),
         ((Entry(conv=Conv(channels=4, kernel=(3,), groups=3)),), "groups do not divide"),
         ((Entry(conv=Conv(channels=4, kernel=(3, 3, 3))),), "one number or two"),
-        ((Entry(branches=Branches(of=((Entry(pool=Pool(kernel=2)),), ()))),), "different output sizes"),
+        ((Entry(branches=Branches(of=((Entry(pool=Pooling(kernel=2)),), ()))),), "different output sizes"),
         ((Entry(basic=Basic(channels=4, times=10**18)),), "at most 100,000 layers"),
     ],
 )
@@ -230,6 +230,6 @@ def test_a_network_s_plan_says_which_key_it_cannot_have(key: str) -> None:
 @pytest.mark.parametrize(("slower", "compute", "memory"), [(2.0, 4e-3, 1e-3), (0.5, 1e-3, 0.5e-3), (0.25, 0.5e-3, 0.25e-3)])
 def test_a_slower_kernel_holds_the_units_longer_and_moves_no_more(slower: float, compute: float, memory: float) -> None:
     cost = Cost(Demand(latency=0.0, amounts=(("gpu.compute", 2e-3), ("gpu.memory", 1e-3))))
-    told = lengthened(cost, slower, {"gpu.compute": 1.0, "gpu.memory": 1.0}, "gpu.compute").demand
+    told = scale_kernel(cost, slower, {"gpu.compute": 1.0, "gpu.memory": 1.0}, "gpu.compute").demand
     assert dict(told.amounts) == {"gpu.compute": compute, "gpu.memory": memory}
     assert told.body({"gpu.compute": 1.0, "gpu.memory": 1.0}) == pytest.approx(2e-3 * slower)

@@ -18,7 +18,7 @@ from hwsim.models import (
     Framework,
     ParallelPlan,
     activations,
-    lay,
+    derive_plan,
     load_framework,
     load_transformer,
     stage_of,
@@ -51,7 +51,7 @@ def test_zero_divides_what_the_paper_says() -> None:
     scale = 7.5e9 / model.parameters
     found = []
     for level in ("zero-0", "zero-1", "zero-2", "zero-3"):
-        laid = lay(model, ParallelPlan(global_batch=64, sequence=1, sharding=level), 64)
+        laid = derive_plan(model, ParallelPlan(global_batch=64, sequence=1, sharding=level), 64)
         held = training_memory(laid)
         found.append(scale * (held.weights + held.gradients + held.optimizer) / 1e9)
     assert found == pytest.approx([120, 31.4, 16.6, 1.9], abs=0.06)
@@ -64,7 +64,7 @@ def test_zero_divides_what_the_paper_says() -> None:
 def test_weights_of_32_bits_are_kept_once_and_their_gradients_are_as_wide(level: Any, kept: tuple[float, ...]) -> None:
     """Bytes a parameter of weights, gradients and optimizer; a framework that sends 2 B of 16-bit weights sends 4 B of these."""
     plan, model = ParallelPlan(global_batch=8, sequence=1, sharding=level, dtype="fp32"), load_transformer("gpt2")
-    laid, narrow, wide = lay(model, plan, 8), Framework(gradient=2.0), Framework(gradient=4.0)
+    laid, narrow, wide = derive_plan(model, plan, 8), Framework(gradient=2.0), Framework(gradient=4.0)
     held = training_memory(laid, narrow)
     assert state_bytes(plan) == 12.0
     assert [each / model.parameters for each in (held.weights, held.gradients, held.optimizer)] == pytest.approx(kept, rel=1e-6)
@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_said_with_its_amount() -> None:
 def test_layers_that_do_not_divide_are_spread(pp: int, chunks: int, layers: int) -> None:
     model = replace(load_transformer("llama-3-8b"), layers=layers)
     plan = ParallelPlan(pp=pp, chunks=chunks, schedule="interleaved" if chunks > 1 else "1f1b", uneven=True, global_batch=pp)
-    laid = lay(model, plan, pp)
+    laid = derive_plan(model, plan, pp)
     parts = [laid.parts_of(stage) for stage in range(pp)]
     assert sum(map(sum, parts)) == layers
     order = [parts[number % pp][number // pp] for number in range(pp * chunks)]
@@ -102,7 +102,7 @@ def test_layers_that_do_not_divide_are_spread(pp: int, chunks: int, layers: int)
 def test_stages_gather_sharded_weights_once_a_step() -> None:
     model, framework = load_transformer("llama-3-8b"), load_framework("torchtitan-compile")
     shared, plain = (
-        lay(model, ParallelPlan(pp=2, dp=4, global_batch=32, sharding=sharding), 8) for sharding in ("fsdp", "zero-1")
+        derive_plan(model, ParallelPlan(pp=2, dp=4, global_batch=32, sharding=sharding), 8) for sharding in ("fsdp", "zero-1")
     )
     stages = [stage_of(laid, framework, 1) for laid in (shared, plain)]
     assert not stages[0].gathered
@@ -118,7 +118,8 @@ def test_a_memory_that_may_suffice_is_tight() -> None:
 def test_products_in_8_bits_have_kernels_that_convert() -> None:
     model = load_transformer("llama-3-8b")
     layers = [
-        stage_of(lay(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).blocks[0] for dtype in ("bf16", "fp8")
+        stage_of(derive_plan(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).blocks[0]
+        for dtype in ("bf16", "fp8")
     ]
     casts = [[kernel for kernel in kernels_of((*layer.forward, *layer.backward)) if kernel.kind == "cast"] for layer in layers]
     assert not casts[0]
@@ -129,7 +130,7 @@ def test_products_in_8_bits_have_kernels_that_convert() -> None:
 def test_recompute_that_stops_leaves_out_the_last_product() -> None:
     model, laid = load_transformer("llama-3-8b"), ParallelPlan(global_batch=1, recompute="full")
     names = [
-        [kernel.name for kernel in kernels_of(stage_of(lay(model, laid, 1), Framework(stops=stops)).blocks[0].recompute)]
+        [kernel.name for kernel in kernels_of(stage_of(derive_plan(model, laid, 1), Framework(stops=stops)).blocks[0].recompute)]
         for stops in (False, True)
     ]
     assert names[0][: len(names[1])] == names[1]
@@ -138,7 +139,7 @@ def test_recompute_that_stops_leaves_out_the_last_product() -> None:
 
 def test_weights_in_buckets_cost_a_round_each() -> None:
     cluster = Cluster(Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12)), 64, 8, {8: 1e11}, 1e11, 1e11, knee=0.0)
-    laid, weights = lay(small(), ParallelPlan(global_batch=64), 64), Exchange("weights", "all-gather", "dp", 1e9)
+    laid, weights = derive_plan(small(), ParallelPlan(global_batch=64), 64), Exchange("weights", "all-gather", "dp", 1e9)
     whole, cut = (collective(weights, laid, replace(cluster, bucket=bucket)) for bucket in (None, 1e8))
     assert cut - whole == pytest.approx(9 * cluster.seconds("all-gather", 1e-9, 64), rel=1e-6)
 

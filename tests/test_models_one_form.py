@@ -18,7 +18,7 @@ from hwsim.models.inference import batch_pass, serve
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Layer
 from hwsim.models.memory import stage_parameters
-from hwsim.models.plan import lay
+from hwsim.models.plan import derive_plan
 from hwsim.models.stages import stage_of
 from hwsim.spec import tree_of
 from published.cnn_training import data_parallel_step
@@ -88,7 +88,7 @@ def test_a_batch_of_tokens_takes_as_long(row: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize(("name", "plan"), [("llama-2-7b", {"tp": 4, "pp": 2}), ("mixtral-8x7b", {"tp": 2, "ep": 2, "pp": 2})])
 def test_the_parameters_of_a_stage_are_those_of_its_layers(name: str, plan: dict[str, int]) -> None:
-    laid = lay(load_transformer(name), ParallelPlan(global_batch=64, **plan), 16)  # type: ignore[arg-type]
+    laid = derive_plan(load_transformer(name), ParallelPlan(global_batch=64, **plan), 16)  # type: ignore[arg-type]
     for number in range(laid.plan.pp):
         layers: tuple[Layer, ...] = stage_of(laid, load_framework("megatron-core"), number).layers
         expected = stage_parameters(laid.transformer, laid.plan, number)

@@ -19,7 +19,7 @@ from hwsim import api
 from hwsim.engine import simulate
 from hwsim.graph.files import COLUMNS, load_graph, save_graph
 from hwsim.graph.opgraph import OpGraph, Queue
-from hwsim.spec import SpecError, reading
+from hwsim.spec import SpecError, yaml_parser
 from tests import command
 from tests.engine_graphs import graph_of
 from tests.strategies import graphs, make_block
@@ -176,7 +176,7 @@ def test_only_npz_is_written(tmp_path: Path) -> None:
 
 
 def test_yaml_that_is_too_large_names_the_alternative(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_NODES", 10)
+    monkeypatch.setattr(yaml_parser, "MAX_NODES", 10)
     with pytest.raises(SpecError, match=r"more than 10 values") as caught:
-        reading.read_text("hwsim: workload/1\nprogram: [" + "1, " * 20 + "1]\n")
+        yaml_parser.read_text("hwsim: workload/1\nprogram: [" + "1, " * 20 + "1]\n")
     assert "graph.npz" in str(caught.value)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim import api
-from hwsim.devices.storage import Asked
-from hwsim.machine import Handling, Machine
-from hwsim.workload.checkpoint import saving
+from hwsim.devices.storage import StorageAccesses
+from hwsim.machine import Machine, TransferOptions
+from hwsim.workload.checkpoint import checkpoint_ops
 from hwsim.workload.programs import scope_of
 
 DISKS: Final[dict[str, dict[str, Any]]] = yaml.safe_load("""
@@ -46,8 +46,8 @@ def cluster(kind: str) -> Machine:
 def test_a_copy_asks_of_a_disk_what_a_read_or_a_write_does(
     kind: str, at: int, size: float, reads: bool, of_service: bool
 ) -> None:
-    machine, disk, cpu, handling = cluster(kind), f"node{at}.disk", f"node{at}.cpu", Handling(of_service=of_service)
-    served = machine.serve(disk, "read" if reads else "write", Asked(size=size, of_service=of_service), cpu)
+    machine, disk, cpu, handling = cluster(kind), f"node{at}.disk", f"node{at}.cpu", TransferOptions(of_service=of_service)
+    served = machine.serve(disk, "read" if reads else "write", StorageAccesses(size=size, of_service=of_service), cpu)
     copied = machine.transfer(*((disk, cpu) if reads else (cpu, disk)), size, handling)
     assert copied.requests == served.requests
     first, second = copied.demand, served.demand
@@ -59,9 +59,9 @@ def test_a_copy_asks_of_a_disk_what_a_read_or_a_write_does(
 @given(kinds, places, sizes)
 def test_a_checkpoint_is_a_write(kind: str, at: int, size: float) -> None:
     machine, disk = cluster(kind), f"node{at}.disk"
-    saved = saving(scope_of(machine, f"node{at}.cpu"), size, "", disk).write.cost
+    saved = checkpoint_ops(scope_of(machine, f"node{at}.cpu"), size, "", disk).write.cost
     count = max(1, round(size / 16e6))
-    assert saved == machine.serve(disk, "write", Asked(size=size / count, times=count, depth=8), f"node{at}.cpu")
+    assert saved == machine.serve(disk, "write", StorageAccesses(size=size / count, times=count, depth=8), f"node{at}.cpu")
 
 
 @settings(max_examples=20)

@@ -8,7 +8,7 @@ import pytest
 
 from hwsim.api import load_machine
 from hwsim.machine import Machine
-from hwsim.ops import OPS, CannotPlace, Placed, Scope
+from hwsim.ops import OPS, CannotPlace, LoweredOp, Scope
 from hwsim.spec import Mistakes, decode, read_text
 
 MACHINE = """
@@ -29,16 +29,16 @@ def machine() -> Machine:
     return load_machine(MACHINE)
 
 
-def place(machine: Machine, kind: str, keys: str, **scope: Any) -> Placed:
+def place(machine: Machine, kind: str, keys: str, **scope: Any) -> LoweredOp:
     mistakes = Mistakes()
     cls: Any = OPS[kind]
     op = decode(read_text(keys), cls, mistakes)
     mistakes.raise_if_any()
-    placed: Placed = op.lower(Scope(machine, host="cpu", **scope))
+    placed: LoweredOp = op.lower(Scope(machine, host="cpu", **scope))
     return placed
 
 
-def seconds(machine: Machine, placed: Placed) -> float:
+def seconds(machine: Machine, placed: LoweredOp) -> float:
     return placed.time if placed.cost is None else placed.cost.demand.alone(machine.rates())
 
 

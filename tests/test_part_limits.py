@@ -14,7 +14,7 @@ from hwsim.demand import Cost
 from hwsim.devices import Accesses, CannotCompute, Cpu, Work
 from hwsim.devices.cpu_access import access_latency
 from hwsim.devices.disk import Disk
-from hwsim.devices.storage import Asked
+from hwsim.devices.storage import StorageAccesses
 from hwsim.spec import Mistakes, Tree, find, names, read, resolve, sources
 from published.parts import part
 
@@ -96,7 +96,7 @@ def test_a_disk_is_no_faster_than_its_interface() -> None:
 
 def test_a_disk_counts_accesses_of_its_iops_and_bytes_of_its_media() -> None:
     disk = Disk(read_bandwidth=2e9, latency=1e-4, iops=1e5)
-    cost = disk.serve("d", "read", Asked(size=4096.0, times=1000, access="random", depth=32))
+    cost = disk.serve("d", "read", StorageAccesses(size=4096.0, times=1000, access="random", depth=32))
     assert {name: (amount, unit) for name, amount, unit in cost.moved} == {
         "d.iops": (1000, "1"), "d.media": (4096.0 * 1000, "B"),
     }  # fmt: skip

@@ -108,7 +108,7 @@ def reading(size: str = "64 GB", *, shuffle: bool = True, epochs: int = 3) -> di
 
 
 def test_the_first_epoch_reads_from_the_disk_and_the_second_from_memory() -> None:
-    from hwsim.families.pipeline.starving import pipelines
+    from hwsim.families.pipeline.starvation import pipelines
 
     run = hwsim.simulate(MACHINE, reading("2 GB", epochs=2))
     (found,) = pipelines(run.timeline)

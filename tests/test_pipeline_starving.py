@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.families.pipeline.starving import CHECKPOINTS, OTHERS, buffers, epoch_s, pipelines
+from hwsim.families.pipeline.starvation import CHECKPOINTS, OTHERS, buffers, epoch_s, pipelines
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
 from tests.test_pipeline import MACHINE, US, busy, reading, workload

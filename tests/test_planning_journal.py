@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hwsim.planning import Answer, plan
+from hwsim.planning import PlanAnswer, plan
 from hwsim.spec import SpecError
 from tests.command import hwsim
 from tests.planning_cases import CORE, LOOP, asked, looped
@@ -21,14 +21,14 @@ from tests.planning_cases import CORE, LOOP, asked, looped
 def test_a_journal_keeps_simulations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = {"wait": ["0 us", "20 us", "40 us"]}
     first = looped_with(question, tmp_path / "j")
-    import hwsim.planning.running as running
+    import hwsim.planning.option_simulation as running
 
     monkeypatch.setattr(running, "simulate", None)  # what is kept is not simulated again
     again = looped_with(question, tmp_path / "j")
     assert json.dumps(first.to_json()) == json.dumps(again.to_json())
 
 
-def looped_with(vary: Mapping[str, Any], journal: Path) -> Answer:
+def looped_with(vary: Mapping[str, Any], journal: Path) -> PlanAnswer:
     """The loop with a journal."""
     import yaml
 

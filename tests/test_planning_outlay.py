@@ -9,10 +9,10 @@ import pytest
 
 from hwsim.costs.amount import Amount
 from hwsim.planning import plan, read_question
-from hwsim.planning.choosing import frontier
-from hwsim.planning.options import Option
-from hwsim.planning.reasons import Reason, Rejected, grouped, nearest_of
-from hwsim.planning.variants import Point
+from hwsim.planning.options import PlanOption
+from hwsim.planning.ordering import frontier
+from hwsim.planning.reasons import Reason, Rejected, group_rejections, nearest_rejection
+from hwsim.planning.variants import PlanPoint
 from hwsim.prepare import load_machine
 from hwsim.spec import SpecError
 from tests.planning_cases import CLUSTER, LOOP, TRAINING, asked, looped
@@ -70,13 +70,13 @@ def test_failures_and_checkpoints_of_the_workload_count() -> None:
 
 
 def test_equal_nodes_write_as_long_as_all_together() -> None:
-    from hwsim.workload.checkpoint import Storage, of_equals, together
+    from hwsim.workload.checkpoint import CheckpointStorage, checkpoint_times, parallel_checkpoint
 
     machine = load_machine(CLUSTER.replace("  fabric:", "  disks: {kind: filesystem, bandwidth: 20 GB/s}\n  fabric:"))
     gpus = machine.devices_of("gpu")
-    for storage in (Storage(target="disks"), Storage(bandwidth=3e9), Storage(seconds=7.0)):
-        whole = together(machine, gpus, 1e12, storage).seconds(machine.rates())
-        assert of_equals(machine, gpus[:4], 1e12, storage, 2) == pytest.approx(whole, rel=1e-3)
+    for storage in (CheckpointStorage(target="disks"), CheckpointStorage(bandwidth=3e9), CheckpointStorage(seconds=7.0)):
+        whole = parallel_checkpoint(machine, gpus, 1e12, storage).seconds(machine.rates())
+        assert checkpoint_times(machine, gpus[:4], 1e12, storage, 2) == pytest.approx(whole, rel=1e-3)
 
 
 # ---- parts
@@ -110,9 +110,9 @@ def test_no_point_goes_without_a_value_or_a_reason() -> None:
 
 def test_equal_reasons_are_one_with_a_count() -> None:
     rejected = [Rejected(n, (("n", n),), (Reason("time", "", 2.0 + n, 1.0, 1.0 + n),)) for n in range(5)]
-    (group,) = grouped(rejected, lambda _: "", lambda each: str(each.number))
+    (group,) = group_rejections(rejected, lambda _: "", lambda each: str(each.number))
     assert (len(group.numbers), group.nearest) == (5, 0)
-    found = nearest_of(rejected)
+    found = nearest_rejection(rejected)
     assert found.number == 0
 
 
@@ -120,8 +120,8 @@ def test_a_frontier_keeps_what_nothing_beats() -> None:
     question = read_question({"machine": "dgx-h100", "workload": LOOP, "minimise": "cost", "also": ["time", "tokens_per_s"]})
     rows = [(1, 5, 9), (2, 4, 9), (2, 5, 9), (1, 5, 10), (3, 3, 1)]
     options = [
-        Option(
-            Point(n, "", ()),
+        PlanOption(
+            PlanPoint(n, "", ()),
             "simulation",
             {key: Amount.exact(float(value)) for key, value in zip(("cost", "time", "tokens_per_s"), row, strict=True)},
         )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.families.serving.results.errors import sure_of
-from hwsim.planning import Answer, plan
-from hwsim.planning.running import shared
+from hwsim.families.serving.results.errors import serving_intervals
+from hwsim.planning import PlanAnswer, plan
+from hwsim.planning.option_simulation import shared_point
 from hwsim.spec.tree import tree_of
 
 GPU = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: xeon-8480}, gpu: {kind: gpu, use: h100-pcie}}\n\
@@ -30,7 +30,7 @@ requests: 400
 """
 
 
-def asked(workload: str, **more: Any) -> Answer:
+def asked(workload: str, **more: Any) -> PlanAnswer:
     """The answer of a plan for one GPU and its host, in which services are simulated."""
     return plan({"machine": GPU, "workload": workload, "rent": "purchase", "minimise": "power", **more})
 
@@ -62,7 +62,7 @@ requests: 10
 def test_clients_are_shared_by_machines() -> None:
     """10 clients on 3 machines are 4 on the busiest."""
     workload = tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"clients": 10, "think": "1 s"}}})
-    assert shared(workload, 3).plain()["infer"]["arrivals"] == {"clients": 4, "think": "1 s"}
+    assert shared_point(workload, 3).plain()["infer"]["arrivals"] == {"clients": 4, "think": "1 s"}
 
 
 def test_as_many_machines_are_taken_as_keep_up() -> None:
@@ -86,7 +86,7 @@ def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services()
     count = int(note.split()[2].replace(",", ""))
     assert count > 20
     (service,) = hwsim.simulate(GPU, CHAT, set={"workload.let.requests": count}, interval=False).serving
-    halves = sure_of(service)
+    halves = serving_intervals(service)
     for measure, spread in (("ttft", service.first_token), ("tpot", service.each_token)):
         amount = answer.best.numbers[f"{measure}_p95"]
         assert amount.value == spread.p95
@@ -118,12 +118,12 @@ def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> No
     assert answer.best is None
     assert {reason.constraint for each in answer.rejected for reason in each.reasons} == {"day"}
     assert "864000`" in str(answer)
-    day = shared(
+    day = shared_point(
         tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"day": {"mean": "10 1/s", "peak": "20 1/s"}}}}), 4
     )
     assert day.plain()["infer"]["arrivals"]["day"] == {"mean": "2.5 1/s", "peak": "5.0 1/s"}
     with pytest.raises(ValueError, match="requests of `bursts` cannot be split"):
-        shared(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"bursts": {"rate": "1 1/s"}}}}), 4)
+        shared_point(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"bursts": {"rate": "1 1/s"}}}}), 4)
 
 
 def test_layouts_of_a_model_are_not_told_apart_by_less_than_such_services_miss() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hwsim import api
 from hwsim.costs.cost import cost_of
 from hwsim.costs.energy import energy_at
-from hwsim.costs.listed import is_as_listed
+from hwsim.costs.library_match import is_as_listed
+from hwsim.costs.machine_price import price_of
 from hwsim.costs.prices import Prices, load_prices
-from hwsim.costs.pricing import price_of
 from hwsim.spec import SpecError
 from tests.command import hwsim
 from tests.test_costs import MACHINE, PRICES

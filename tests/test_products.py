@@ -9,7 +9,7 @@ import pytest
 
 from hwsim import api
 from hwsim.demand import rates_of
-from hwsim.devices import Gpu, Product, Work
+from hwsim.devices import Gpu, MatmulShape, Work
 from hwsim.devices.gpu_matmul import Alignment, Cast, Tiling, tiles_of
 from hwsim.devices.gpu_memory import Launch, Level2
 from hwsim.devices.roofline import LocalMemory
@@ -71,7 +71,7 @@ def test_kernels_of_unknown_software_are_refused(software: str, hint: str) -> No
 
 
 def test_a_cast_has_a_start_a_cost_of_a_row_and_a_rate() -> None:
-    product = Product(1300, 4096, 1000, cast=2.0)
+    product = MatmulShape(1300, 4096, 1000, cast=2.0)
     work = Work(flop=1.0, reads=1300 * 1000 + 4096 * 1000, writes=2 * 1300 * 4096, dtype="fp8", mix="matmul", product=product)
     lines = {term.label: term for term in GPU.compute("it", work).why}
     assert lines["cast"].seconds == pytest.approx(5e-6 + 1300 * 13e-9 / 130 + 1300 * 1000 * 3 / 1.3e12)
@@ -83,15 +83,15 @@ def test_a_cast_has_a_start_a_cost_of_a_row_and_a_rate() -> None:
 
 
 def test_the_first_factor_is_read_from_the_cache_that_holds_it() -> None:
-    held = Product(100, 8192, 8192)
+    held = MatmulShape(100, 8192, 8192)
     work = Work(flop=1.0, reads=(100 + 8192) * 8192.0, writes=1.0, dtype="fp8", mix="matmul", product=held)
     memory = next(term for term in GPU.compute("it", work).why if term.label == "memory" and "traffic" in term.formula)
     assert memory.seconds == pytest.approx(8192 * 8192 / (3e12 * 0.8), rel=1e-3)
 
 
 def test_in_a_stream_a_product_follows_as_in_a_graph_but_never_faster_than_the_host_starts_it() -> None:
-    small = Work(flop=1.0, reads=64.0, writes=64.0, dtype="bf16", mix="matmul", product=Product(8, 8, 8))
-    large = replace(small, product=Product(4096, 4096, 4096))
+    small = Work(flop=1.0, reads=64.0, writes=64.0, dtype="bf16", mix="matmul", product=MatmulShape(8, 8, 8))
+    large = replace(small, product=MatmulShape(4096, 4096, 4096))
     bare = replace(GPU, matmul={"bf16": replace(PLAIN, start=0.0)})
     assert alone(bare, small) == pytest.approx(2.5e-6)
     assert alone(GPU, large) == pytest.approx(alone(GPU, replace(large, start="graph")))
@@ -111,10 +111,10 @@ def test_lines_of_a_product_say_whose_error_they_share(shape: tuple[int, int, in
 def test_constants_of_many_gpus_mean_what_a_file_says() -> None:
     tiles, constants = Tiles(16, 128, 32768, 64), {key: value for key, (value, _) in TYPICAL.items()}
     shapes = [(1, 4096, 4096), (300, 1024, 4096), (8192, 8192, 8192), (4096, 64, 65536), (17, 1000, 64)]
-    rows = [Timed(GPU, "fp8", Product(m, n, k), (1.0, 1.0), 2.0, 2.0, 1.0) for m, n, k in shapes]
+    rows = [Timed(GPU, "fp8", MatmulShape(m, n, k), (1.0, 1.0), 2.0, 2.0, 1.0) for m, n, k in shapes]
     gpu = replace(GPU, matmul={"fp8": replace(tiling(constants, GPU, tiles, casts=True), alignment=Alignment())})
     works = [
         Work(flop=2.0 * m * n * k, reads=1.0 * k * (m + n), writes=2.0 * m * n, dtype="fp8", mix="matmul", start="graph",
-             product=Product(m, n, k, cast=2.0)) for m, n, k in shapes
+             product=MatmulShape(m, n, k, cast=2.0)) for m, n, k in shapes
     ]  # fmt: skip
     assert np.min(Batch(rows, tiles).seconds(constants), axis=1).tolist() == pytest.approx([alone(gpu, work) for work in works])

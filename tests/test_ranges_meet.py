@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.families.services.results.unsure import work_interval
+from hwsim.families.services.results.uncertainty import work_interval
 from hwsim.results.interval import NORMAL
 from hwsim.sensitivities.analysis import sensitivity
 from hwsim.spec import SpecError

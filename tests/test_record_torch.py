@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hwsim
-from hwsim.importers.recording import Facts
+from hwsim.importers.recording import SliceFacts
 from hwsim_calibrate.recording.tape import NoOp
 from hwsim_calibrate.recording.torch_calls import facts_of, free, statement_of
 from tests import command
@@ -27,12 +27,12 @@ WITH_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is n
 def test_an_operator_is_the_op_that_its_shapes_make_it(
     name: str, shapes: tuple[tuple[int, ...], ...], op: dict[str, object]
 ) -> None:
-    kind, keys = statement_of(f"aten::{name}", Facts(shapes=shapes, dtypes=("float32",) * len(shapes)))
+    kind, keys = statement_of(f"aten::{name}", SliceFacts(shapes=shapes, dtypes=("float32",) * len(shapes)))
     assert {kind: keys} == op
     program = [{kind: {"device": device, **keys}} for device in ("cpu", "gpu0")]
     assert hwsim.simulate("gpu-workstation", {"hwsim": "workload/1", "program": program}).makespan_s > 0
     with pytest.raises(NoOp, match="operator not supported"):
-        statement_of("mine::fast_thing", Facts(shapes=((8,),), dtypes=("float32",)))
+        statement_of("mine::fast_thing", SliceFacts(shapes=((8,),), dtypes=("float32",)))
 
 
 # ---- a recording that was made before ----
@@ -93,7 +93,7 @@ def test_facts_of_a_call_stand_in_the_order_of_its_schema() -> None:
 
     func = torch.ops.aten.addmm.default
     facts = facts_of(func, (torch.ones(4), torch.ones(2, 3), torch.ones(4, 3).t()), {})
-    assert facts == Facts(((4,), (2, 3), (3, 4), (), ()), ("float32",) * 3 + ("", ""), ((1,), (3, 1), (1, 3), (), ()),
+    assert facts == SliceFacts(((4,), (2, 3), (3, 4), (), ()), ("float32",) * 3 + ("", ""), ((1,), (3, 1), (1, 3), (), ()),
                           ("", "", "", "1", "1"))  # fmt: skip
     assert free(torch.ops.aten.t.default)
     assert not free(func)

@@ -11,9 +11,21 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.views.report import of_run
+from hwsim.views.report import run_page
 from hwsim.views.report.page import written
-from hwsim.views.report.sections import Bar, Bars, Cell, Column, Lane, Lines, Page, Picture, Spans, Table, Waterfall
+from hwsim.views.report.sections import (
+    BarSection,
+    Cell,
+    FigureSection,
+    Lines,
+    Page,
+    ReportBar,
+    ReportColumn,
+    TableSection,
+    TimelineLane,
+    TimelineSection,
+    WaterfallSection,
+)
 
 HOSTILE = """</script><img src=x onerror="document.title='hit'">'"&<b>{{ 7 * 7 }}\u2028"""
 
@@ -31,11 +43,15 @@ def everything(name: str) -> Page:
         [name],
         [
             Lines(name, [name]),
-            Table(name, [Column(name), Column(name, right=True)], [(Cell(name), Cell("2", 2.0)), (Cell("b"), Cell("1", 1.0))]),
-            Bars(name, [Bar(name, 1.0, 3.0, name), Bar("b", 2.0, 2.0, "")], centre=2.0, note=name),
-            Waterfall(name, (name, 5.0, name), [(name, -3.0, name), ("b", 1.0, "")], (name, 3.0, name), note=name),
-            Picture(name, b"<svg xmlns='http://www.w3.org/2000/svg'/>", name),
-            Spans(name, [Lane(name, [(0.0, 1.0, 0), (1.0, 2.0, 1)])], [name, "b"], 3.0, note=name),
+            TableSection(
+                name,
+                [ReportColumn(name), ReportColumn(name, right=True)],
+                [(Cell(name), Cell("2", 2.0)), (Cell("b"), Cell("1", 1.0))],
+            ),
+            BarSection(name, [ReportBar(name, 1.0, 3.0, name), ReportBar("b", 2.0, 2.0, "")], centre=2.0, note=name),
+            WaterfallSection(name, (name, 5.0, name), [(name, -3.0, name), ("b", 1.0, "")], (name, 3.0, name), note=name),
+            FigureSection(name, b"<svg xmlns='http://www.w3.org/2000/svg'/>", name),
+            TimelineSection(name, [TimelineLane(name, [(0.0, 1.0, 0), (1.0, 2.0, 1)])], [name, "b"], 3.0, note=name),
         ],
     )
 
@@ -76,7 +92,7 @@ def test_names_are_text_and_never_elements() -> None:
 
 
 def test_the_numbers_of_a_timeline_come_back() -> None:
-    spans = Spans("t", [Lane(HOSTILE, [(0.125, 0.5, 0)])], [HOSTILE], 1.0)
+    spans = TimelineSection("t", [TimelineLane(HOSTILE, [(0.125, 0.5, 0)])], [HOSTILE], 1.0)
     found = re.search(r'<script type="application/json">(.*?)</script>', text_of(page_of(spans)), re.DOTALL)
     assert found is not None
     data = json.loads(found[1])
@@ -95,12 +111,14 @@ def test_the_policy_allows_the_script_that_is_there() -> None:
 
 
 def test_a_waterfall_ends_where_its_changes_lead() -> None:
-    bars = Waterfall("w", ("before", 5.0, ""), [("faster", -3.0, ""), ("slower", 1.0, "")], ("after", 3.0, "")).bars()
+    bars = WaterfallSection("w", ("before", 5.0, ""), [("faster", -3.0, ""), ("slower", 1.0, "")], ("after", 3.0, "")).bars()
     assert [(bar.low, bar.high) for bar in bars.bars] == [(0, 5), (2, 5), (2, 3), (0, 3)]
 
 
 def test_a_scale_with_numbers_begins_at_0_and_holds_all_bars() -> None:
-    bars = Bars("b", [Bar("a", 9.1, 13.2, ""), Bar("b", 46.0, 65.0, "")], centre=10.9, shown=lambda value: f"<{value:g}>")
+    bars = BarSection(
+        "b", [ReportBar("a", 9.1, 13.2, ""), ReportBar("b", 46.0, 65.0, "")], centre=10.9, shown=lambda value: f"<{value:g}>"
+    )
     text = text_of(page_of(bars))
     marks = [(float(left), shown) for left, shown in re.findall(r'<span style="left:([\d.]+)%">&lt;(\d+)&gt;</span>', text)]
     assert marks == [(0, "0"), (25, "20"), (50, "40"), (75, "60"), (100, "80")]
@@ -108,7 +126,7 @@ def test_a_scale_with_numbers_begins_at_0_and_holds_all_bars() -> None:
 
 
 def test_a_page_without_bars_and_rows_is_a_page() -> None:
-    empty = [Bars("b", []), Table("t", [Column("c")], []), Spans("s", [], [], 0.0), Lines("l", [])]
+    empty = [BarSection("b", []), TableSection("t", [ReportColumn("c")], []), TimelineSection("s", [], [], 0.0), Lines("l", [])]
     assert text_of(page_of(*empty)).endswith("</html>")
 
 
@@ -117,7 +135,7 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     once, again = (run.report(tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
     assert once == again
     text = "".join(Elements(once.decode()).texts)
-    page = of_run.page(run)
+    page = run_page.page(run)
     assert page.answer.startswith("step time: 1.43 ms for 256 images")
     titles = ["Summary", "Critical path by bound", "Uncertainty", "Activities", "Resources", "Timeline", "Assumptions"]
     assert [section.title for section in page.sections] == titles
@@ -146,7 +164,7 @@ def test_the_page_of_a_comparison(tmp_path: Path) -> None:
     )
     page = of_comparison(both)
     assert page.answer == sentence(both)
-    [steps] = [section for section in page.sections if isinstance(section, Waterfall)]
+    [steps] = [section for section in page.sections if isinstance(section, WaterfallSection)]
     assert steps.start[1] + sum(change for _, change, _ in steps.changes) == pytest.approx(steps.end[1], rel=1e-12)
     assert "blocking: true -> false" in both.report(tmp_path / "page.html").read_text("utf-8").replace("&gt;", ">")
 
@@ -167,7 +185,7 @@ minimise: time
 """
     answer = plan(read_question(question))
     page = of_answer(answer)
-    tables = {section.title: section for section in page.sections if isinstance(section, Table)}
+    tables = {section.title: section for section in page.sections if isinstance(section, TableSection)}
     assert len(tables["Options that meet the requirements"].rows) == 4
     reasons = tables["Rejected (4)"]
     assert sum(int(row[0].text) for row in reasons.rows) == 4
@@ -218,7 +236,7 @@ def test_a_click_on_a_heading_sorts_numbers_as_numbers(browser: Any, tmp_path: P
         (Cell("c"), Cell("")),
         (Cell("d"), Cell("2 s", 2.0)),
     ]
-    table = Table("t", [Column("name"), Column("time", right=True)], rows)
+    table = TableSection("t", [ReportColumn("name"), ReportColumn("time", right=True)], rows)
     opened = Opened(browser, saved(page_of(table), tmp_path / "page.html"))
     first = "Array.from(document.querySelectorAll('tbody tr'), row => row.cells[0].textContent).join('')"
     opened.page.click("th:nth-child(2) button")
@@ -247,10 +265,10 @@ ZOOMED = """async () => {
 def test_a_timeline_of_ten_thousand_spans_draws_what_can_be_seen(browser: Any, tmp_path: Path) -> None:
     """A picture costs at most a rectangle for each pixel of a row, and fewer the nearer one looks."""
     lanes = [
-        Lane(f"lane {row}", [(row * 1e-5 + place * 1e-4, 0.9e-4, (row + place) % 20) for place in range(10_000)])
+        TimelineLane(f"lane {row}", [(row * 1e-5 + place * 1e-4, 0.9e-4, (row + place) % 20) for place in range(10_000)])
         for row in range(3)
     ]
-    spans = Spans("timeline", lanes, [f"op {number}" for number in range(20)], 1.1)
+    spans = TimelineSection("timeline", lanes, [f"op {number}" for number in range(20)], 1.1)
     opened = Opened(browser, saved(page_of(spans), tmp_path / "page.html"), before=COUNTED)
     opened.page.wait_for_function("window.drawn > 0")
     assert opened.page.evaluate("window.drawn") <= 2 * 3 * 1000

@@ -27,10 +27,10 @@ from hwsim.results.usage import usage
 from hwsim.spec import Warning
 from hwsim.views import FIGURES, VIEWS, view
 from hwsim.views.gantt import draw as gantt
+from hwsim.views.kit.file_output import write
 from hwsim.views.kit.lanes import lanes
-from hwsim.views.kit.lines import titled
-from hwsim.views.kit.writing import write
-from hwsim.views.report import of_run
+from hwsim.views.kit.lines import labelled_lines
+from hwsim.views.report import run_page
 from hwsim.views.summary import document as as_json
 from hwsim.views.summary import html
 from hwsim.views.summary import say as summary
@@ -72,7 +72,7 @@ def events(given: Result) -> list[dict[str, Any]]:
 WRITTEN: dict[str, Callable[[Result], Iterable[bytes]]] = {
     "gantt": lambda given: FIGURES["gantt"](given, ".svg"),
     "memory": lambda given: FIGURES["memory"](given, ".svg"),
-    "page": of_run.render,
+    "page": run_page.render,
     "trace": lambda given: trace.render(given, ".gz"),
 }
 
@@ -379,6 +379,6 @@ def test_what_is_counted_is_not_called_bytes() -> None:
 
 @given(st.integers(1, 60))
 def test_a_number_and_its_per_cent_sign_stand_on_one_line(words: int) -> None:
-    lines = titled("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
+    lines = labelled_lines("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
     assert not any(line.lstrip().startswith("%") for line in lines)
     assert max(map(len, lines)) <= 100

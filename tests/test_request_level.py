@@ -17,9 +17,9 @@ from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.devices.dram import D2L, Dram
 from hwsim.engine import simulate
 from hwsim.families.requests import SIMULATIONS
-from hwsim.families.requests.dram import DramSimulation, address, addresses, places
-from hwsim.families.requests.play import Players
-from hwsim.families.requests.requests import Play, Served, columns, poisson, requests_of, serve, statistics
+from hwsim.families.requests.dram import DramSimulation, address, addresses, map_lines
+from hwsim.families.requests.requests import RequestColumns, RequestDevice, columns, poisson, requests_of, serve, statistics
+from hwsim.families.requests.simulation import RequestSimulations
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Ints
 from hwsim.spec import SpecError
@@ -33,7 +33,7 @@ class Server:
 
     def __init__(self, times: list[float]) -> None:
         self.times = deque(times)
-        self.events: list[tuple[float, int, Served]] = []
+        self.events: list[tuple[float, int, RequestColumns]] = []
         self.free = 0.0
         self.served = 0
 
@@ -44,7 +44,7 @@ class Server:
     def units(self, address: Ints) -> tuple[Ints, str]:
         return np.zeros_like(address), "server"
 
-    def offer(self, served: Served) -> None:
+    def offer(self, served: RequestColumns) -> None:
         for i, at in enumerate(served.at):
             self.events.append((at, i, served))
         self.events.sort(key=lambda event: event[0])
@@ -98,7 +98,7 @@ def test_one_server_with_exponential_times_is_an_mm1_queue(load: float) -> None:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Served:
+def streams(draw: st.DrawFn) -> RequestColumns:
     count = draw(st.integers(1, 60))
     at = sorted(draw(st.lists(st.floats(0, 1e-6), min_size=count, max_size=count)))
     where = draw(st.lists(st.integers(0, 1 << 22), min_size=count, max_size=count))
@@ -106,7 +106,7 @@ def streams(draw: st.DrawFn) -> Served:
     return columns(where, draw(st.sampled_from([1, 64, 200])), at=at, write=write, depth=draw(st.sampled_from([None, 1, 4])))
 
 
-def again(served: Served) -> Served:
+def again(served: RequestColumns) -> RequestColumns:
     return replace(served)
 
 
@@ -119,7 +119,7 @@ TWO = Dram(
 
 @given(streams(), st.lists(st.floats(1e-10, 1e-6), max_size=20))
 @settings(max_examples=60)
-def test_steps_of_any_length_end_the_same(served: Served, steps: list[float]) -> None:
+def test_steps_of_any_length_end_the_same(served: RequestColumns, steps: list[float]) -> None:
     whole, stepped = again(served), again(served)
     serve(DramSimulation(TWO), whole)
     simulation, now = DramSimulation(TWO), 0.0
@@ -133,7 +133,7 @@ def test_steps_of_any_length_end_the_same(served: Served, steps: list[float]) ->
 
 @given(streams())
 @settings(max_examples=60)
-def test_every_request_ends_no_earlier_than_it_can(served: Served) -> None:
+def test_every_request_ends_no_earlier_than_it_can(served: RequestColumns) -> None:
     simulation = DramSimulation(TWO)
     serve(simulation, served)
     assert served.left == 0
@@ -152,7 +152,7 @@ def test_every_request_ends_no_earlier_than_it_can(served: Served) -> None:
 
 @given(streams(), streams())
 @settings(max_examples=40)
-def test_who_comes_later_changes_nothing_before(first: Served, second: Served) -> None:
+def test_who_comes_later_changes_nothing_before(first: RequestColumns, second: RequestColumns) -> None:
     late = 5e-7
     second.at = [at + late for at in second.at]
     alone, beside = again(first), again(first)
@@ -184,7 +184,7 @@ def test_the_simulation_and_the_closed_form_agree_on_banks(banks: int, regular: 
 def test_an_address_is_the_place_it_was_made_for(channel: int, bank: int, row: int, column: int) -> None:
     dram = replace(TWO, channels=8, pseudo_channels=2, row=1024.0)
     line = address(dram, channel, bank, row, column) // 64
-    assert tuple(int(place[0]) for place in places(dram, np.array([line]))) == (channel, bank, row)
+    assert tuple(int(place[0]) for place in map_lines(dram, np.array([line]))) == (channel, bank, row)
 
 
 def test_a_stream_of_a_real_channel_is_read_as_fast_as_the_closed_form_says() -> None:
@@ -231,7 +231,7 @@ def op_graph(*ops: tuple[str, int, float], beside: float = 0.0, one_queue: bool 
 
 
 def played(graph: Any, each: float = 1.0) -> Any:
-    players = Players(graph, {"d": Play(Fixed(each), 1e6, requests_of)})
+    players = RequestSimulations(graph, {"d": RequestDevice(Fixed(each), 1e6, requests_of)})
     timeline = simulate(players.graph, server=players.server)
     return timeline, players.statistics(timeline)
 
@@ -288,7 +288,7 @@ def test_the_order_of_equal_things_is_no_matter_and_a_server_is_never_idle(ops: 
 
 
 def test_nobody_serves_is_a_mistake_of_the_caller() -> None:
-    players = Players(op_graph(("a", 1, 0.0)), {"d": Play(Fixed(1.0), 1e6, requests_of)})
+    players = RequestSimulations(op_graph(("a", 1, 0.0)), {"d": RequestDevice(Fixed(1.0), 1e6, requests_of)})
     with pytest.raises(ValueError, match="need a server"):
         simulate(players.graph)
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.devices.cache import Caches, Level, Tlb
+from hwsim.devices.cache import CacheLevel, Caches, Tlb
 from hwsim.devices.cores import Coherence
 from hwsim.families.requests.caches import CacheSimulation
-from hwsim.families.requests.requests import Served, columns, poisson, serve
+from hwsim.families.requests.requests import RequestColumns, columns, poisson, serve
 
-L1 = Level(size=32 * 1024.0, latency=1e-9, ways=8)
-L2 = Level(size=256 * 1024.0, latency=4e-9, ways=4)
-L3 = Level(size=8.0 * 2**20, latency=12e-9, ways=16, shared_by=4)
+L1 = CacheLevel(size=32 * 1024.0, latency=1e-9, ways=8)
+L2 = CacheLevel(size=256 * 1024.0, latency=4e-9, ways=4)
+L3 = CacheLevel(size=8.0 * 2**20, latency=12e-9, ways=16, shared_by=4)
 THREE = Caches(levels={"L1": L1, "L2": L2, "L3": L3})
 LINES = st.lists(st.integers(0, 40), min_size=1, max_size=300)
 
@@ -41,14 +41,14 @@ def play(
     core: Sequence[int] | int = 0,
     depth: int = 1,
     size: int = 8,
-) -> Served:
+) -> RequestColumns:
     return serve(simulation, columns(addresses, size, write=write, core=core, depth=depth))
 
 
 @settings(max_examples=60, deadline=None)
 @given(LINES, st.integers(1, 16))
 def test_hits_of_a_fully_associative_cache_are_those_of_stack_distances(lines: list[int], ways: int) -> None:
-    simulation = CacheSimulation(Caches(levels={"L1": Level(size=64.0 * ways, latency=1e-9)}), prefetch="none")
+    simulation = CacheSimulation(Caches(levels={"L1": CacheLevel(size=64.0 * ways, latency=1e-9)}), prefetch="none")
     play(simulation, [line * 64 for line in lines])
     assert simulation.counters["L1_hits"] == hits_of_stack_distances(lines, ways)
 
@@ -56,7 +56,9 @@ def test_hits_of_a_fully_associative_cache_are_those_of_stack_distances(lines: l
 @settings(max_examples=60, deadline=None)
 @given(LINES, st.integers(1, 4), st.sampled_from([1, 2, 4, 8]))
 def test_hits_of_a_set_associative_cache_are_those_of_stack_distances_in_its_sets(lines: list[int], ways: int, sets: int) -> None:
-    simulation = CacheSimulation(Caches(levels={"L1": Level(size=64.0 * ways * sets, latency=1e-9, ways=ways)}), prefetch="none")
+    simulation = CacheSimulation(
+        Caches(levels={"L1": CacheLevel(size=64.0 * ways * sets, latency=1e-9, ways=ways)}), prefetch="none"
+    )
     play(simulation, [line * 64 for line in lines])
     assert simulation.counters["L1_hits"] == hits_of_stack_distances(lines, ways, sets)
 
@@ -131,15 +133,15 @@ def test_a_core_sees_what_another_wrote_by_fetching_it_from_there() -> None:
 
 
 def test_lines_written_leave_for_the_memory_once() -> None:
-    simulation = CacheSimulation(Caches(levels={"L1": Level(size=64.0 * 8, latency=1e-9)}), prefetch="none")
+    simulation = CacheSimulation(Caches(levels={"L1": CacheLevel(size=64.0 * 8, latency=1e-9)}), prefetch="none")
     play(simulation, [index * 64 for index in range(100)], write=True)
     assert simulation.counters["write_backs"] == 100 - 8
 
 
 def test_a_victim_level_adds_its_size() -> None:
-    small = Level(size=64.0 * 8, latency=1e-9)
-    behind = Caches(levels={"L1": small, "L2": Level(size=64.0 * 8, latency=4e-9, victim=True)})
-    copying = Caches(levels={"L1": small, "L2": Level(size=64.0 * 8, latency=4e-9)})
+    small = CacheLevel(size=64.0 * 8, latency=1e-9)
+    behind = Caches(levels={"L1": small, "L2": CacheLevel(size=64.0 * 8, latency=4e-9, victim=True)})
+    copying = Caches(levels={"L1": small, "L2": CacheLevel(size=64.0 * 8, latency=4e-9)})
     circle = [line * 64 for line in range(12)] * 10
     simulations = [CacheSimulation(caches, prefetch="none") for caches in (behind, copying)]
     for simulation in simulations:

@@ -15,7 +15,7 @@ from hwsim.devices.arm import Seek
 from hwsim.devices.hdd import Hdd
 from hwsim.families.requests.hdd import HddSimulation, Policy, hdd_play
 from hwsim.families.requests.load import steady_rate
-from hwsim.families.requests.requests import CannotPlay, Served, columns, poisson, serve
+from hwsim.families.requests.requests import NoRequestSimulation, RequestColumns, columns, poisson, serve
 
 DISK = Hdd(
     rpm=7200,
@@ -33,7 +33,7 @@ def at_random(count: int, size: float = 4e12, seed: int = 1) -> list[int]:
     return [int(draw() * (size / 4096 - 1)) * 4096 for _ in range(count)]
 
 
-def latencies(served: Served) -> list[float]:
+def latencies(served: RequestColumns) -> list[float]:
     return [end - begin for begin, end in zip(served.issued, served.finish, strict=True)]
 
 
@@ -139,5 +139,5 @@ def test_the_same_requests_have_the_same_outcome_however_time_is_cut() -> None:
 
 
 def test_a_drive_without_a_size_is_refused() -> None:
-    with pytest.raises(CannotPlay, match="no size"):
+    with pytest.raises(NoRequestSimulation, match="no size"):
         hdd_play(replace(DISK, size=None))

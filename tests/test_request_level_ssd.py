@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
-from hwsim.families.requests.flash_map import PlaneMap, used
+from hwsim.families.requests.flash_map import PlaneMap, worn_planes
 from hwsim.families.requests.load import steady_rate
-from hwsim.families.requests.requests import CannotPlay, Served, columns, poisson, serve
+from hwsim.families.requests.requests import NoRequestSimulation, RequestColumns, columns, poisson, serve
 from hwsim.families.requests.ssd import SsdSimulation, ssd_play
 
 FLASH = Flash(
@@ -39,7 +39,7 @@ def at_random(count: int, size: int = 4096, span: int = 1 << 28, seed: int = 1) 
     return [int(draw() * (span // 8192)) * 8192 for _ in range(count)]
 
 
-def latencies(served: Served) -> list[float]:
+def latencies(served: RequestColumns) -> list[float]:
     return [end - begin for begin, end in zip(served.issued, served.finish, strict=True)]
 
 
@@ -108,7 +108,7 @@ def test_one_chip_with_random_arrivals_is_the_queue_with_constant_service() -> N
 def test_write_amplification_is_at_least_one_and_falls_with_over_provisioning() -> None:
     found = []
     for spare in (0.12, 0.2, 0.3, 0.5):
-        simulation = SsdSimulation(FLASH, planes=used(64, 64, spare, 0.05))
+        simulation = SsdSimulation(FLASH, planes=worn_planes(64, 64, spare, 0.05))
         serve(simulation, columns(at_random(8000, span=8 * 8192 * int(64 * 64 * (1 - spare))), 8192, write=True, depth=16))
         found.append(simulation.counters["write_amplification"])
     assert found == sorted(found, reverse=True)
@@ -141,7 +141,7 @@ def test_a_page_map_without_room_is_refused() -> None:
 
 
 def test_a_collection_is_spread_over_the_writes_to_the_block_that_it_freed() -> None:
-    simulation = SsdSimulation(FLASH, planes=used(64, 64, 0.2, 0.05))
+    simulation = SsdSimulation(FLASH, planes=worn_planes(64, 64, 0.2, 0.05))
     waits = latencies(serve(simulation, columns(at_random(6000, span=8 * 8192 * 3200), 8192, write=True, depth=1)))
     assert max(waits) < 10 * min(waits)  # all at once it is 50 pages moved
 
@@ -156,7 +156,7 @@ def test_reads_behind_writes_wait_longer() -> None:
 
 
 def test_a_drive_known_by_its_data_sheet_alone_is_refused() -> None:
-    with pytest.raises(CannotPlay, match="scratch has no `flash`") as error:
+    with pytest.raises(NoRequestSimulation, match="scratch has no `flash`") as error:
         ssd_play(Ssd(read=3e9, latency=80e-6), "scratch")
     assert "mqsim-default" in (error.value.hint or "")
 

@@ -16,7 +16,7 @@ from hwsim.spec import names
 from hwsim.views.kit.figure import push_apart
 from hwsim.views.kit.view import Unshowable
 from hwsim.views.roofline import draw, say
-from hwsim.views.roofline.find import Roofline
+from hwsim.views.roofline.find import DeviceRoofline
 from hwsim.views.roofline.find import find as rooflines
 from tests.command import hwsim
 
@@ -45,7 +45,7 @@ def layer(tmp_path: Path) -> Path:
     return path
 
 
-def under(machine: str, workload: str) -> tuple[Roofline, ...]:
+def under(machine: str, workload: str) -> tuple[DeviceRoofline, ...]:
     lowered = api.prepare(machine, workload)
     return rooflines(lowered.machine, lowered.graph)
 

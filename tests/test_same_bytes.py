@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hwsim.sensitivities.terms import joined, terms_of
 from hwsim.spec import SpecError
 from hwsim.spec.library import find, names
-from hwsim.spec.reading import read
 from hwsim.spec.tree import Tree
+from hwsim.spec.yaml_parser import read
 
 RUN = """
 import hashlib, sys

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted([*(ROOT / "hwsim").rglob("*.py"), *(ROOT / "calibrate" / "hwsim_calibrate").rglob("*.py")])
 REACH = {"socket", "ssl", "urllib", "http", "requests", "httpx", "ftplib", "smtplib", "subprocess", "webbrowser", "distributed"}
 REACHING = {  # a server and a browser on this computer; a C compiler, to measure
-    "hwsim/explorer/server.py": {"socket"}, "hwsim/explorer/opening.py": {"socket", "webbrowser"},
+    "hwsim/explorer/server.py": {"socket"}, "hwsim/explorer/launcher.py": {"socket", "webbrowser"},
     "hwsim/cli/explore.py": {"webbrowser"},
     "calibrate/hwsim_calibrate/native.py": {"subprocess"},
 }  # fmt: skip

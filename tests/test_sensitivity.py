@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from hwsim.sensitivities.analysis import sensitivity
 from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
-from hwsim.sensitivities.terms import Term, terms_of
+from hwsim.sensitivities.terms import UncertainInput, terms_of
 from hwsim.sensitivities.tornado import End, tornado
 from hwsim.spec import SpecError, read_text, tree_of
-from hwsim.views.explain.numbers import Number
+from hwsim.views.explain.numbers import FileNumber
 from tests.command import hwsim
 
 
-def terms(*names: str) -> list[Term]:
-    numbers = [Number(name.partition(".")[0], name.partition(".")[2], f"machine.{name}", 1.0, "s", "1 s") for name in names]
-    return [Term(name, number, 0.1, "guess") for name, number in zip(names, numbers, strict=True)]
+def terms(*names: str) -> list[UncertainInput]:
+    numbers = [FileNumber(name.partition(".")[0], name.partition(".")[2], f"machine.{name}", 1.0, "s", "1 s") for name in names]
+    return [UncertainInput(name, number, 0.1, "guess") for name, number in zip(names, numbers, strict=True)]
 
 
 # ---- tornado ----
@@ -31,7 +31,7 @@ def terms(*names: str) -> list[Term]:
 
 @given(st.dictionaries(st.sampled_from(["a.x", "a.y", "a.z", "b.x", "b.y"]), st.floats(-3, 3), min_size=1))
 def test_every_bar_holds_the_answer_and_numbers_without_effect_have_none(weights: dict[str, float]) -> None:
-    def evaluate(group: Sequence[Term], end: End) -> float:
+    def evaluate(group: Sequence[UncertainInput], end: End) -> float:
         sign = {"low": -1, "high": 1}[end]
         return 10.0 + sum(weights[term.name] * sign for term in group if weights[term.name])
 
@@ -47,7 +47,7 @@ def test_every_bar_holds_the_answer_and_numbers_without_effect_have_none(weights
 def test_a_part_that_moves_nothing_costs_two_runs() -> None:
     called: list[int] = []
 
-    def evaluate(group: Sequence[Term], end: End) -> float:
+    def evaluate(group: Sequence[UncertainInput], end: End) -> float:
         called.append(len(group))
         return 1.0
 
@@ -124,7 +124,7 @@ def test_numbers_have_the_range_of_their_source_and_counts_have_none() -> None:
 
 
 def test_a_share_stays_below_all_of_it() -> None:
-    term = Term("x", Number("cpu", "x", "machine.cpu.x", 0.97, "1", "97 %"), 0.2, "guess")
+    term = UncertainInput("x", FileNumber("cpu", "x", "machine.cpu.x", 0.97, "1", "97 %"), 0.2, "guess")
     assert term.range == "69.8–100 %"
 
 

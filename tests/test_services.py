@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim.spec import SpecError
 from hwsim.workload.load.arrivals import ArrivalKeys, instants
-from hwsim.workload.load.draws import Draws, Exponential
+from hwsim.workload.load.draws import Exponential, RandomDraws
 from hwsim.workload.load.numbers import stream
 from tests.service_cases import FIFO, MACHINE, Pool, busy, played, run, twin, workload
 
@@ -103,7 +103,7 @@ def test_as_many_workers_as_cores_is_first_come_first_served() -> None:
 
 
 def drawn(name: str, statement: str, mean: float, count: int) -> list[int]:
-    draws = Draws(stream(0, name, statement), Exponential(mean))
+    draws = RandomDraws(stream(0, name, statement), Exponential(mean))
     return [round(round(mean * 1e15) * max(draws.at(number) / mean, 0.0)) for number in range(count)]
 
 

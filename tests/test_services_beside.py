@@ -10,7 +10,7 @@ import pytest
 import hwsim
 from hwsim.engine import Driver
 from hwsim.engine.fluid import _merged
-from hwsim.families.services.actors.running import played
+from hwsim.families.services.actors.actor import simulate_services
 from hwsim.prepare import prepare
 from hwsim.results.timeline import PaceChange, Timeline
 from hwsim.views.interval.say import TITLE
@@ -38,7 +38,7 @@ def simulated(requests: int) -> hwsim.Run:
 
 def test_what_is_not_kept_has_the_same_answers_as_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     found = simulated(1500)
-    monkeypatch.setattr("hwsim.families.services.actors.running._is_lighter_together", lambda _: True)
+    monkeypatch.setattr("hwsim.families.services.actors.actor._is_lighter_together", lambda _: True)
     kept = simulated(1500)
     assert len(found.timeline) == 5  # the job's, and the service's from its first request to its last answer
     assert len(kept.timeline) > 3000
@@ -124,7 +124,7 @@ FEEDBACK: dict[str, Any] = {
 
 def test_a_request_that_comes_again_draws_anew() -> None:
     program = program_of(prepare(MACHINE, workload(FEEDBACK, requests=4000)))
-    play = played(program, choice="never")
+    play = simulate_services(program, choice="never")
     web, first, second = play.notes
     for notes in play.notes:
         notes.flush()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.families.services.workload.popularity import SINGLE, filling
+from hwsim.families.services.workload.popularity import SINGLE, hit_rate_curve
 from tests.service_cases import MACHINE, busy, run, workload
 
 CASES = [(500, 10_000, 0.8), (100, 10_000, 1.0), (4000, 20_000, 0.4), (10, 50, 1.6), (300, 1000, 0.0)]
@@ -38,7 +38,7 @@ def found(entries: int, asked: list[int]) -> np.ndarray[Any, np.dtype[np.bool_]]
 
 @pytest.mark.parametrize(("entries", "of", "zipf"), CASES)
 def test_a_full_cache_finds_what_a_brute_force_one_finds(entries: int, of: int, zipf: float) -> None:
-    expected = filling(entries, of, zipf)
+    expected = hit_rate_curve(entries, of, zipf)
     hits = found(entries, asked_for(of, zipf, round(expected.full) + 100_000, 1))
     sampling = 4 * (0.25 / 100_000) ** 0.5
     assert hits[-100_000:].mean() == pytest.approx(expected.hit, abs=0.002 + sampling)
@@ -47,7 +47,7 @@ def test_a_full_cache_finds_what_a_brute_force_one_finds(entries: int, of: int, 
 @pytest.mark.parametrize(("entries", "of", "zipf"), CASES[1:4])
 def test_a_cache_fills_as_a_brute_force_one(entries: int, of: int, zipf: float) -> None:
     """Mean of 40 caches, in four stretches until it is full and one behind it."""
-    expected = filling(entries, of, zipf)
+    expected = hit_rate_curve(entries, of, zipf)
     many = max(20, int(expected.full))
     hits = np.mean([found(entries, asked_for(of, zipf, 2 * many, seed)) for seed in range(40)], axis=0)
     for first, last in (
@@ -64,17 +64,17 @@ def test_a_cache_fills_as_a_brute_force_one(entries: int, of: int, zipf: float) 
 
 def test_groups_of_ranks_are_as_ranks_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for entries, of, zipf in ((2000, 20_000, 0.7), (9000, 20_000, 1.2)):
-        grouped = filling(entries, of, zipf)
+        grouped = hit_rate_curve(entries, of, zipf)
         with monkeypatch.context() as changed:
             changed.setattr("hwsim.families.services.workload.popularity.SINGLE", of)
-            single = filling(entries, of, zipf)
+            single = hit_rate_curve(entries, of, zipf)
         assert grouped.hit == pytest.approx(single.hit, rel=1e-5)
         assert grouped.full == pytest.approx(single.full, rel=1e-5)
     assert SINGLE < 20_000
 
 
 def test_a_cache_as_large_as_all_there_is_finds_everything_in_the_end() -> None:
-    whole = filling(200, 100, 0.5)
+    whole = hit_rate_curve(200, 100, 0.5)
     assert whole.hit == 1.0
     assert whole.at(0) == pytest.approx(0.0, abs=1e-12)
     assert whole.at(round(whole.full) + 1) == 1.0
@@ -92,14 +92,14 @@ def missed(cache: dict[str, Any], **keys: Any) -> tuple[int, int]:
 
 def test_requests_miss_as_often_as_the_cache_says() -> None:
     came, asked = missed(CACHED, requests=20_000)
-    assert asked / came == pytest.approx(1 - filling(100, 10_000, 1.0).hit, abs=0.014)
+    assert asked / came == pytest.approx(1 - hit_rate_curve(100, 10_000, 1.0).hit, abs=0.014)
 
 
 def test_an_emptied_cache_fills_again() -> None:
     """0.1 s of 100 lookups after each of 20 flushes, and nothing else."""
     flushed = {**CACHED, "empty_at": [f"{index * 100} ms" for index in range(20)]}
     came, asked = missed(flushed, requests=2000)
-    expected = filling(100, 10_000, 1.0)
+    expected = hit_rate_curve(100, 10_000, 1.0)
     misses = 20 * sum(1 - expected.at(at) for at in range(100))
     assert came == 2000
     assert asked == pytest.approx(misses, abs=4 * (2000 * 0.25) ** 0.5)
@@ -112,7 +112,7 @@ def test_a_cache_that_is_written_once_is_one_cache() -> None:
         {"repeat": {"times": 3, "do": [{"cache": {**CACHED, "entries": 10_000, "zipf": 0.0, "empty_at": "0 s"}}]}},
     ]}  # fmt: skip
     answers = run({"front": front, "store": {"device": "cpu", "request": [busy("1 us")]}}, requests=1500)
-    expected = filling(10_000, 10_000, 0.0)
+    expected = hit_rate_curve(10_000, 10_000, 0.0)
     assert answers["store"].came == pytest.approx(sum(1 - expected.at(index) for index in range(4500)), abs=4 * 4500**0.5 / 2)
 
 
@@ -121,7 +121,7 @@ def test_what_a_cache_holds_is_told() -> None:
     told = hwsim.simulate(MACHINE, workload({"front": front}))
     (held,) = told.services.caches
     assert held[:5] == ("front", 100, 10_000, 1.0, pytest.approx(0.39, abs=0.005))
-    assert held.full == pytest.approx(filling(100, 10_000, 1.0).full)
+    assert held.full == pytest.approx(hit_rate_curve(100, 10_000, 1.0).full)
 
 
 @pytest.mark.parametrize(("cache", "message"), [

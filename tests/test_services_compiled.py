@@ -12,10 +12,20 @@ from hypothesis import strategies as st
 
 from hwsim.engine import core
 from hwsim.families.services.actors import compiled
-from hwsim.families.services.actors.compiled import CompiledPlay
-from hwsim.families.services.actors.play import Play
+from hwsim.families.services.actors.compiled import CompiledSimulation
+from hwsim.families.services.actors.simulation import ServiceSimulation
 from hwsim.families.services.actors.stations import NEVER
-from hwsim.families.services.workload.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station, Step
+from hwsim.families.services.workload.program import (
+    ArrivalLoad,
+    Ask,
+    End,
+    Serve,
+    ServiceProgram,
+    ServicesProgram,
+    Station,
+    Step,
+    StepNumber,
+)
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Exponential
 from tests.service_programs import CORES, DISK, MS, WORKS, one_service, programs, served
@@ -29,7 +39,7 @@ CASES = settings(
 )
 
 
-def noted(play: Play | CompiledPlay) -> list[object]:
+def noted(play: ServiceSimulation | CompiledSimulation) -> list[object]:
     """All that a run has noted."""
     found: list[object] = [play.now]
     for notes in play.notes:
@@ -45,8 +55,8 @@ def noted(play: Play | CompiledPlay) -> list[object]:
 
 @CASES
 @given(programs())
-def test_every_note_is_the_same(program: Program) -> None:
-    plain, compiled = Play(program), CompiledPlay(program)
+def test_every_note_is_the_same(program: ServicesProgram) -> None:
+    plain, compiled = ServiceSimulation(program), CompiledSimulation(program)
     plain.until(NEVER)
     compiled.until(NEVER)
     assert noted(compiled) == noted(plain)
@@ -54,8 +64,8 @@ def test_every_note_is_the_same(program: Program) -> None:
 
 @CASES
 @given(programs(), st.lists(st.integers(0, 10**14), max_size=4))
-def test_a_run_may_be_played_in_pieces(program: Program, limits: list[int]) -> None:
-    whole, pieces = CompiledPlay(program, slower=1.3), CompiledPlay(program, slower=1.3)
+def test_a_run_may_be_played_in_pieces(program: ServicesProgram, limits: list[int]) -> None:
+    whole, pieces = CompiledSimulation(program, slower=1.3), CompiledSimulation(program, slower=1.3)
     whole.until(NEVER)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(core, "PATIENCE", 0)
@@ -68,12 +78,12 @@ def test_a_run_may_be_played_in_pieces(program: Program, limits: list[int]) -> N
 
 @CASES
 @given(programs(), st.lists(st.integers(0, 10**14), max_size=2), st.sampled_from([10**12, 10**13, 3 * 10**13]))
-def test_a_clock_that_begins_anew_tells_the_same(program: Program, limits: list[int], span: int) -> None:
-    plain = Play(program)
+def test_a_clock_that_begins_anew_tells_the_same(program: ServicesProgram, limits: list[int], span: int) -> None:
+    plain = ServiceSimulation(program)
     plain.until(NEVER)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "REBASE", span)
-        anew = CompiledPlay(program)
+        anew = CompiledSimulation(program)
         for limit in sorted(limits):
             anew.until(limit)
             assert anew.next() >= limit
@@ -86,7 +96,7 @@ def test_a_clock_that_begins_anew_tells_the_same(program: Program, limits: list[
 def test_days_are_played_as_python_does(arrivals: ArrivalKeys, kind: Literal["shared", "fifo"]) -> None:
     stations = (Station(kind, (CORES,), (WORKS["compute"][0],)),)
     program = one_service((Serve(0),), stations, (served("compute", 0),), (), arrivals=arrivals, requests=3000)
-    plain, compiled = Play(program), CompiledPlay(program)
+    plain, compiled = ServiceSimulation(program), CompiledSimulation(program)
     plain.until(NEVER)
     compiled.until(NEVER)
     assert plain.now > 2**66
@@ -104,8 +114,8 @@ def test_whom_another_asks_may_ask_a_third() -> None:
     services = [ServiceProgram(f"s{at}", each, arrivals=key) for at, (each, key) in enumerate(zip(steps, keys, strict=True))]
     costs = (served("compute", 0),)
     stations = (Station("shared", (CORES,), (WORKS["compute"][0],)),)
-    program = Program(tuple(services), costs, stations, (), (), (Load((0,), 100),), resources=("cpu.cores",))
-    for play in (Play(program), CompiledPlay(program)):
+    program = ServicesProgram(tuple(services), costs, stations, (), (), (ArrivalLoad((0,), 100),), resources=("cpu.cores",))
+    for play in (ServiceSimulation(program), CompiledSimulation(program)):
         play.until(NEVER)
         for notes in play.notes:
             notes.flush()
@@ -117,7 +127,7 @@ def test_memory_does_not_grow_with_requests() -> None:
     peaks = []
     for requests in (40_000, 120_000):
         program = one_service(
-            [Serve(0, Number(draw=0))],
+            [Serve(0, StepNumber(draw=0))],
             [Station("fifo", (DISK,), (WORKS["seek"][0],))],
             [served("seek", 0)],
             [Exponential(1.0)],
@@ -125,7 +135,7 @@ def test_memory_does_not_grow_with_requests() -> None:
             requests=requests,
         )
         tracemalloc.start()
-        CompiledPlay(program).until(NEVER)
+        CompiledSimulation(program).until(NEVER)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.families.services.results.answers import Answers, Services
-from hwsim.families.services.told import Answered
+from hwsim.families.services.results.responses import ServiceResponses, Services
+from hwsim.families.services.told import ServicesOutcome
 from hwsim.results.checks import breaches
 from tests.service_cases import MACHINE, busy, run, workload
 
@@ -92,9 +92,9 @@ def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
     [found] = services.answers
     assert found.latency is not None
 
-    def told(answers: Answers) -> str:
+    def told(answers: ServiceResponses) -> str:
         changed: Services = replace(services, answers=(answers,))
-        return "; ".join(breaches(replace(simulated, families={"services": Answered(changed)})))
+        return "; ".join(breaches(replace(simulated, families={"services": ServicesOutcome(changed)})))
 
     assert "are in flight" in told(replace(found, left=1))
     assert "integral of requests" in told(replace(found, there_mean=2 * found.there_mean))

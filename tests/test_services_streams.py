@@ -12,15 +12,15 @@ import pytest
 
 import hwsim
 from benchmarks.queues import pollaczek
-from hwsim.devices.arm import Curve, Distances, Reach
+from hwsim.devices.arm import HeadPositioning, RandomSeeks, SeekCurve
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd, WriteCache
-from hwsim.devices.storage import Asked, Direction
+from hwsim.devices.storage import Direction, StorageAccesses
 from hwsim.devices.volume import Volume
 from hwsim.families.requests.hdd import HddSimulation
 from hwsim.families.requests.requests import columns
-from hwsim.families.services.results.answers import Answers, Services
+from hwsim.families.services.results.responses import ServiceResponses, Services
 from hwsim.prepare import prepare
 from hwsim.workload.load.numbers import stream, uniform
 from tests.service_cases import MACHINE, program_of
@@ -36,7 +36,7 @@ ARM: dict[str, Any] = {
 }  # fmt: skip
 
 
-def ran(statement: dict[str, Any], arrivals: dict[str, Any], requests: int = 640) -> tuple[Services, Answers]:
+def ran(statement: dict[str, Any], arrivals: dict[str, Any], requests: int = 640) -> tuple[Services, ServiceResponses]:
     service = {"device": "cpu", "arrivals": arrivals, "request": [statement]}
     run = hwsim.simulate(ARM, {"hwsim": "workload/1", "services": {"s": service}, "requests": requests})
     assert run.services is not None
@@ -95,12 +95,12 @@ def test_more_streams_than_an_arm_holds_have_no_steady_state() -> None:
     assert ran(read, {"poisson": "20 1/s"}, 2000)[1].latency is not None
 
 
-def devices() -> dict[str, tuple[Any, Direction, Asked, float]]:
+def devices() -> dict[str, tuple[Any, Direction, StorageAccesses, float]]:
     """Devices with a stock, what is asked, and the seconds of a request once it is used up."""
     arm = Hdd(
         **{key: getattr(HDD, key) for key in ("rpm", "seek", "outer", "inner", "size", "overhead")}, cache=64e6, write_cache=True
     )
-    page = Asked(size=4096, access="random")
+    page = StorageAccesses(size=4096, access="random")
     cells = Ssd(
         read=3e9, write=1e9, latency=90e-6, iops=300e3, write_iops=50e3, cache=WriteCache(size=1e9, write=2e9, iops=200e3)
     )
@@ -109,7 +109,7 @@ def devices() -> dict[str, tuple[Any, Direction, Asked, float]]:
     return {
         "arm": (arm, "write", page, behind),
         "cells": (cells, "write", page, 1 / 50e3),
-        "cells in sequence": (cells, "write", Asked(size=1e6), 1e6 / 1e9),
+        "cells in sequence": (cells, "write", StorageAccesses(size=1e6), 1e6 / 1e9),
         "credits": (bought, "read", page, 1 / 100),
     }
 
@@ -117,7 +117,7 @@ def devices() -> dict[str, tuple[Any, Direction, Asked, float]]:
 @pytest.mark.parametrize("name", devices())
 def test_a_stock_is_used_up_by_those_who_come_for_ever(name: str) -> None:
     device, direction, asked, behind = devices()[name]
-    of_service = Asked(size=asked.size, access=asked.access, of_service=True)
+    of_service = StorageAccesses(size=asked.size, access=asked.access, of_service=True)
     drawn = dict(device.serve("d", direction, of_service).demand.amounts)["d.media"]
     assert drawn == pytest.approx(behind, rel=1e-6)
     assert dict(device.serve("d", direction, asked).demand.amounts)["d.media"] < behind * 0.6
@@ -133,31 +133,33 @@ def test_a_plain_disk_serves_as_many_as_its_queue_takes(queue: int, rate: float)
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 2000})
     assert run.services is not None
     assert run.services.answers[0].per_s == pytest.approx(rate, rel=5e-3)
-    assert Disk(read_bandwidth=1e9, latency=0.01, queue=queue).serve("d", "read", Asked(size=2e6)).demand.latency == 0.01
+    assert (
+        Disk(read_bandwidth=1e9, latency=0.01, queue=queue).serve("d", "read", StorageAccesses(size=2e6)).demand.latency == 0.01
+    )
 
 
 READ: dict[str, Any] = {"from": "disk", "bytes": "16 KiB", "access": "random"}
 ALONE = HDD.overhead + HDD.ways().mean + 16384 / HDD.stretch(1.0)
 
 
-def asked(arrivals: dict[str, Any], set: dict[str, Any] | None = None, requests: int = 40_000, **keys: Any) -> Answers:  # noqa: A002
+def asked(arrivals: dict[str, Any], set: dict[str, Any] | None = None, requests: int = 40_000, **keys: Any) -> ServiceResponses:  # noqa: A002
     """The answers of a service that reads."""
     service = {"device": "cpu", "arrivals": arrivals, "request": [{"read": {**READ, **keys}}]}
     found = hwsim.simulate(ARM, {"hwsim": "workload/1", "services": {"s": service}, "requests": requests}, set=set).services
     return found.answers[0]
 
 
-def moments(ways: Reach, parts: int = 200_000) -> tuple[float, float]:
+def moments(ways: HeadPositioning, parts: int = 200_000) -> tuple[float, float]:
     """Mean and variance of ways, by the distances and the turn."""
     seeks = np.vectorize(ways.seeks.at)((np.arange(parts) + 0.5) / parts)
     return float(seeks.mean()) + ways.turn / 2 + ways.settle, float(seeks.var()) + ways.turn**2 / 12
 
 
 @pytest.mark.parametrize(
-    "seeks", [HDD.seek.within(1.0), HDD.seek.within(0.02), Distances(Curve(1e-3, 1e-4, 5e-3, 1e-7, 400.0), 9e4)]
+    "seeks", [HDD.seek.within(1.0), HDD.seek.within(0.02), RandomSeeks(SeekCurve(1e-3, 1e-4, 5e-3, 1e-7, 400.0), 9e4)]
 )
-def test_ways_that_are_drawn_have_the_mean_of_the_closed_form(seeks: Distances) -> None:
-    ways = Reach(seeks, 8e-3, 0.8e-3)
+def test_ways_that_are_drawn_have_the_mean_of_the_closed_form(seeks: RandomSeeks) -> None:
+    ways = HeadPositioning(seeks, 8e-3, 0.8e-3)
     assert moments(ways, 20_000)[0] == pytest.approx(ways.mean, rel=1e-4)
     assert ways.at(0.5, 0.25) == ways.seeks.at(0.5) + 2e-3 + 0.8e-3
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.queues import CASES, COMPARED, MS, by_ciw, erlang, finite, held, mva, pollaczek, repairman, simulated
 from hwsim.engine.core import is_there
-from hwsim.families.services.workload.program import Number
+from hwsim.families.services.workload.program import StepNumber
 from tests.service_cases import FIFO, run
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "services.md"
@@ -80,5 +80,5 @@ def test_clients_begin_within_the_time_that_they_think() -> None:
 
 
 def test_a_number_goes_on_as_its_last_measured_line() -> None:
-    measured = Number(slot=0, lines=((2.0, 0.0, 10.0), (4.0, 10.0, 5.0)))
+    measured = StepNumber(slot=0, lines=((2.0, 0.0, 10.0), (4.0, 10.0, 5.0)))
     assert [measured.of(drawn) for drawn in (1.0, 2.0, 3.0, 4.0, 6.0)] == [10.0, 20.0, 25.0, 30.0, 40.0]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.families.services.actors import play
+from hwsim.families.services.actors import simulation
 from tests import command
 from tests.service_cases import MACHINE, busy, workload
 
@@ -63,7 +63,7 @@ def test_long_chains_and_rings_by_chance_end() -> None:
 
 
 def test_more_requests_than_a_computer_holds_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "AT_ONCE", 50)
+    monkeypatch.setattr(simulation, "AT_ONCE", 50)
     files = {"a": {"device": "cpu", **EVERY, "request": [{"ask": "b"}]}, "b": {**RING, "request": [busy("1 s")]}}
     with pytest.raises(hwsim.Deadlock, match="50 requests of b are in flight"):
         hwsim.simulate(MACHINE, workload(files, requests=100))

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 import hwsim
-from hwsim.families.services.results.answers import Answers
+from hwsim.families.services.results.responses import ServiceResponses
 from tests.random_services import File, random_machine, random_services
 from tests.service_cases import busy
 
@@ -27,7 +27,7 @@ def told(machine: File, workload: File, **keys: Any) -> Told | str:
     return {answer.name: tuple(of_answers(answer)) for answer in found.answers}
 
 
-def of_answers(each: Answers) -> Iterator[Any]:
+def of_answers(each: ServiceResponses) -> Iterator[Any]:
     yield each.came, each.outside, each.served, each.refused, each.failed, each.wasted, each.dropped, each.timeouts, each.good
     yield each.there_most, each.waiting_most
     for number in (each.span_s, each.stay_s, each.there_mean, each.waiting_mean):

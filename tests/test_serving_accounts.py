@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.families.serving.actors.run import Run, Sequence
-from hwsim.families.serving.results.accounting import PARTS, Meters, Refusal, Stay
-from hwsim.families.serving.results.piles import Pile
+from hwsim.families.serving.actors.run import IterationRun, Sequence
+from hwsim.families.serving.results.accounting import PARTS, Meters, Refusal, RequestAccount
+from hwsim.families.serving.results.histograms import LatencyHistogram
 
 
 @given(
@@ -21,7 +21,7 @@ from hwsim.families.serving.results.piles import Pile
 )
 def test_the_requests_around_a_percentile_take_about_as_long_as_it(values: list[int], late: list[int], share: float) -> None:
     """Half a per cent of requests that wait a hundred times as long say nothing of those at p99."""
-    times, pile = np.array([*values * 5, *late]), Pile()
+    times, pile = np.array([*values * 5, *late]), LatencyHistogram()
     pile.add_all(times.astype(np.float64), [times, *[np.zeros_like(times)] * (len(PARTS) - 1)])
     value = pile.at(share)
     requests, shared_by, sums = pile.around(share - 0.005, share + 0.005, value)
@@ -31,7 +31,7 @@ def test_the_requests_around_a_percentile_take_about_as_long_as_it(values: list[
 
 @given(
     run=st.builds(
-        lambda host, kernels, network, slope, count: Run(
+        lambda host, kernels, network, slope, count: IterationRun(
             0,
             1000,
             1000,
@@ -55,11 +55,11 @@ def test_the_requests_around_a_percentile_take_about_as_long_as_it(values: list[
     refusal=st.sampled_from(["", "seats", "room"]),
 )
 def test_a_request_that_comes_in_a_run_waits_as_if_its_iterations_were_counted_one_by_one(
-    run: Run, seen: list[float], refusal: Refusal
+    run: IterationRun, seen: list[float], refusal: Refusal
 ) -> None:
     at_once, one_by_one = (Meters(end=900, spent=(5, 6, 7, 8, 9), refusal=refusal) for _ in range(2))
     come = [900 + round(each * (run.end - 900)) for each in seen]
-    stays = [[Stay(number, at, 0, 10, 10, at) for number, at in enumerate(come)] for _ in range(2)]
+    stays = [[RequestAccount(number, at, 0, 10, 10, at) for number, at in enumerate(come)] for _ in range(2)]
     for meters, every in zip((at_once, one_by_one), stays, strict=True):
         for stay in every:
             meters.came(stay)

@@ -9,7 +9,7 @@ import pytest
 import hwsim
 from hwsim.families.serving.workload.adapters import Adapters
 from hwsim.spec import SpecError
-from hwsim.workload.load.draws import Draws, Uniform
+from hwsim.workload.load.draws import RandomDraws, Uniform
 from hwsim.workload.load.numbers import stream
 from tests.served import served
 
@@ -56,7 +56,7 @@ def test_no_more_adapters_are_in_use_than_there_are_places_for() -> None:
     assert 3 < use.loads < 60
     assert 20 < use.waited < 60
     assert found.where[0].parts[0][0] == "adapter"
-    drawn = Adapters(40, 16, 1.0, (), 2.0, 3, 0, Draws(stream(0, "adapters"), Uniform(0.0, 1.0)))
+    drawn = Adapters(40, 16, 1.0, (), 2.0, 3, 0, RandomDraws(stream(0, "adapters"), Uniform(0.0, 1.0)))
     for row in found.rows:
         at_once = {drawn.of(at) for at, other in enumerate(found.rows) if other.begin_s <= row.begin_s < other.end_s}
         assert len(at_once) <= 3

@@ -8,7 +8,7 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.families.serving.actors.lanes import passed
+from hwsim.families.serving.actors.kv_transfers import transfer_cost
 from hwsim.families.serving.results.accounting import NETWORK
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
@@ -53,7 +53,7 @@ def test_one_request_takes_its_prompt_the_links_and_its_answer() -> None:
     keys: dict[str, Any] = {"model": "llama-3-8b", "requests": 1, "prompt": 4096, "output": 64, "arrivals": {"every": "1 s"}}
     [one], [two] = served(**keys).rows, apart(**keys, server={"first": "prompts"}).rows
     machine = load_machine("dgx-h100")
-    demand = passed(machine, ("gpu0",), ("gpu1",), 4096 * 131_072).demand
+    demand = transfer_cost(machine, ("gpu0",), ("gpu1",), 4096 * 131_072).demand
     link = demand.latency + demand.body(machine.rates())
     assert two.first_token_s - one.first_token_s == pytest.approx(link, rel=1e-6)
     assert two.end_s - two.first_token_s == pytest.approx(one.end_s - one.first_token_s, rel=1e-6)

@@ -10,7 +10,7 @@ import pytest
 import hwsim
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.prices import load_prices
-from hwsim.families.serving.results.scaling import Copies, Scaling, most_gpus
+from hwsim.families.serving.results.autoscaling import AutoscalingStatistics, ReplicaCounts, most_gpus
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.spec import SpecError
 from tests.test_infer import SMALL
@@ -54,11 +54,11 @@ def apart(keys: dict[str, Any]) -> hwsim.Run:
     return served("auto", **{**BURSTS, **rest, "split": split})
 
 
-def lives_of(scaling: Scaling, copy: int) -> list[Any]:
+def lives_of(scaling: AutoscalingStatistics, copy: int) -> list[Any]:
     return [life for life in scaling.lives if life.copy == copy]
 
 
-def told(found: ServiceStatistics) -> tuple[Scaling, Scaling]:
+def told(found: ServiceStatistics) -> tuple[AutoscalingStatistics, AutoscalingStatistics]:
     assert found.prompt_scaling is not None
     assert found.scaling is not None
     return found.prompt_scaling, found.scaling
@@ -167,9 +167,9 @@ def test_a_split_is_not_scaled_as_a_whole() -> None:
 def test_the_most_gpus_of_two_parts_are_those_at_one_instant() -> None:
     """4 and 2 GPUs a copy: 4 + 2 at first, then 8 + 2, then 4 + 6, both at the second second."""
 
-    def part(gpus: int, *on: tuple[float, int]) -> Scaling:
-        changes = tuple(Copies(at, many, many) for at, many in on)
-        return Scaling(1, 3, gpus, 10.0, changes, 0, 0, 10.0, 0.0, (), 0, 0.0, 0.0)
+    def part(gpus: int, *on: tuple[float, int]) -> AutoscalingStatistics:
+        changes = tuple(ReplicaCounts(at, many, many) for at, many in on)
+        return AutoscalingStatistics(1, 3, gpus, 10.0, changes, 0, 0, 10.0, 0.0, (), 0, 0.0, 0.0)
 
     assert most_gpus((part(4, (0.0, 1), (1.0, 2), (2.0, 1)), part(2, (0.0, 1), (2.0, 3)))) == 10
     assert most_gpus((part(4, (0.0, 1), (1.0, 2)), part(2, (0.0, 1), (1.0, 3)))) == 14

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hwsim.families.serving.actors.alone import Alone
-from hwsim.families.serving.actors.blocks import Windowed
-from hwsim.families.serving.actors.copy import Copy
-from hwsim.families.serving.actors.gathering import Groups
-from hwsim.families.serving.actors.run import Run, Sequence
-from hwsim.families.serving.actors.static import Static
+from hwsim.families.serving.actors.balanced_prefill import Groups
+from hwsim.families.serving.actors.blocks import WindowedGrowth
+from hwsim.families.serving.actors.continuous import ContinuousReplica
+from hwsim.families.serving.actors.run import IterationRun, Sequence
+from hwsim.families.serving.actors.static import StaticReplica
+from hwsim.families.serving.actors.unclocked import UnclockedService
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.workload.requests import Request
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.source import Source
-from hwsim.models.architectures.layer_parts import parts_held
+from hwsim.families.serving.workload.source import RequestSource
+from hwsim.models.architectures.layer_parts import equivalent_cached_tokens
 
 
 class Linear:
@@ -31,7 +31,7 @@ class Linear:
         self.skip = skip
         self.iterations = 0
 
-    def set(self, run: Run) -> None:
+    def set(self, run: IterationRun) -> None:
         """Give a run its time."""
         context = run.context // max(1, run.answers)
         run.kernels = 4_000_000 + 10_007 * run.rows + 13 * run.answers * context
@@ -43,12 +43,12 @@ class Linear:
         run.count = run.most = min(run.most, alike) if self.skip and not run.parts else 1
 
 
-class Watched(Copy):
+class Watched(ContinuousReplica):
     """A copy whose books are checked at every decision."""
 
     __slots__ = ()
 
-    def next(self, now: int) -> Run | None:
+    def next(self, now: int) -> IterationRun | None:
         run = super().next(now)
         busy = {id(each): each for each in (*self.partial, *(row[3] for row in self._ends if row[2] == row[3].put_off))}
         answering = [each for each in busy.values() if each not in self.partial]
@@ -75,7 +75,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, copies: int, *,
     log = Log(copies)
     made = [Watched(number, found, blocks, log) for number in range(copies)]
     pace: list[Any] = [Linear(skip=skip)] * copies
-    end = Alone(made, pace, found, Source(rows), log).play()
+    end = UnclockedService(made, pace, found, RequestSource(rows), log).play()
     assert all(copy.pool.free == blocks and not copy.requests for copy in made)
     columns = log.finish()
     rows_of = {name: columns[name].tolist() for name in ("number", "copy", "begin", "first", "end", "cached")}
@@ -160,9 +160,9 @@ def test_what_was_used_longest_ago_is_forgotten_first() -> None:
     assert [bool(each) for each in found["cached"]] == [False, False, False, True, True, False, True, True, False]
 
 
-def decisions(lengths: tuple[int, ...], told: Callable[[Run], Any], **keys: Any) -> list[Any]:
+def decisions(lengths: tuple[int, ...], told: Callable[[IterationRun], Any], **keys: Any) -> list[Any]:
     """What is told of each run of requests that are there at once."""
-    copy = Copy(0, Settings(budget=64, **keys), 1000, Log(1))
+    copy = ContinuousReplica(0, Settings(budget=64, **keys), 1000, Log(1))
     for number, prompt in enumerate(lengths):
         copy.log.came(0, number, 0, prompt, 5)
         copy.add(Sequence.of(number, Request(0, prompt, 5), 0))
@@ -191,7 +191,7 @@ def test_sglang_reads_all_prompts_before_answers_go_on() -> None:
 def test_a_static_batch_keeps_its_places_to_the_end_of_its_longest() -> None:
     for skip in (False, True):
         log = Log(1)
-        line = Static(0, Settings(prompts="alone", padded=True, sequences=2), None, log)
+        line = StaticReplica(0, Settings(prompts="alone", padded=True, sequences=2), None, log)
         for number, output in enumerate((1, 4, 2)):
             log.came(0, number, 0, 10 + number, output)
             line.add(Sequence.of(number, Request(0, 10 + number, output), 0))
@@ -209,9 +209,9 @@ def test_a_static_batch_answers_everybody_and_gives_every_block_back() -> None:
     rows = [Request(0, 10 + 37 * n % 90, 1 + 53 * n % 70) for n in range(40)]
     for blocks in (11, 17, 40, None):
         found, log = Settings(prompts="alone", padded=True, sequences=8), Log(1)
-        line = Static(0, found, blocks, log)
+        line = StaticReplica(0, found, blocks, log)
         pace: Any = Linear(skip=True)
-        Alone([line], [pace], found, Source(rows), log).play()
+        UnclockedService([line], [pace], found, RequestSource(rows), log).play()
         assert Counter(log.finish()["number"].tolist()) == Counter(range(40))
         assert line.used == 0
 
@@ -238,9 +238,9 @@ def test_prompts_of_groups_wait_for_each_other() -> None:
 )
 @pytest.mark.parametrize("block", [1, 16, 64])
 def test_blocks_of_layers_with_windows_are_those_of_their_parts(held: tuple[tuple[float, int], ...], block: int) -> None:
-    growth = Windowed(block, held)
+    growth = WindowedGrowth(block, held)
     assert [growth.need(tokens) for tokens in range(9000)] == [
-        math.ceil(parts_held(tokens, held) / block) for tokens in range(9000)
+        math.ceil(equivalent_cached_tokens(tokens, held) / block) for tokens in range(9000)
     ]
 
 

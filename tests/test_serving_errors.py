@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import hwsim
-from hwsim.families.serving.results.errors import sure_of
+from hwsim.families.serving.results.errors import serving_intervals
 from hwsim.results.errors import table
 from published import coverage, residual, serving_kept
 from published.intervals import columns, weights
@@ -18,7 +18,7 @@ from tests.test_serving_ways import only, served
 
 def test_a_served_answer_says_first_tokens_and_the_others_apart() -> None:
     run = served("auto", device="gpu0")
-    by = sure_of(only(run))
+    by = serving_intervals(only(run))
     assert set(by) == {"ttft", "tpot", "latency"}  # arrivals set its tokens a second
     assert by["ttft"].half > by["tpot"].half > 0
     said = run.to_json()["serving"][0]["interval"]
@@ -27,14 +27,16 @@ def test_a_served_answer_says_first_tokens_and_the_others_apart() -> None:
 
 def test_a_closed_loop_says_its_tokens_and_an_encoder_says_nothing() -> None:
     loop = served("auto", device="gpu0", arrivals={"clients": 4}, requests=12)
-    assert "tokens_per_s" in sure_of(only(served("auto", device="gpu0", arrivals="all at once")))
-    assert "tokens_per_s" in sure_of(only(loop))
-    assert not sure_of(replace(only(loop), kind=""))
+    assert "tokens_per_s" in serving_intervals(only(served("auto", device="gpu0", arrivals="all at once")))
+    assert "tokens_per_s" in serving_intervals(only(loop))
+    assert not serving_intervals(replace(only(loop), kind=""))
 
 
 def test_what_is_known_less_well_is_less_sure() -> None:
     service = only(served("auto", device="gpu0", requests=5))
-    halves = [sure_of(replace(service, case=case))["tpot"].half for case in ("known", "device", "generation", "outside")]
+    halves = [
+        serving_intervals(replace(service, case=case))["tpot"].half for case in ("known", "device", "generation", "outside")
+    ]
     assert halves == sorted(halves)
     assert halves[0] < halves[2] < halves[3]
 
@@ -76,6 +78,6 @@ def test_the_estimate_of_a_token_is_as_sure_as_the_token_that_is_served(machine:
              "requests": 1, "prompt": 512, "output": 64}  # fmt: skip
     service = only(hwsim.simulate(machine, {"hwsim": "workload/1", "infer": infer}))
     assert service.case == ("known" if machine == "dgx-h100" else "generation")  # no kernel of attention was measured on a V100
-    half = sure_of(service)["tpot"].half
+    half = serving_intervals(service)["tpot"].half
     assert service.kind == kind
     assert math.log(said["high_s"] / said["low_s"]) / 2 == pytest.approx(half, rel=0.25)

@@ -15,7 +15,7 @@ from hwsim.costs.amount import Amount
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.prices import load_prices
 from hwsim.costs.site import Site
-from hwsim.families.serving.results.scaling import Scaling
+from hwsim.families.serving.results.autoscaling import AutoscalingStatistics
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.results.activities import bounds_of
 from hwsim.spec import SpecError
@@ -56,7 +56,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @functools.cache
-def scaled(kind: str, way: str = "auto") -> tuple[ServiceStatistics, Scaling]:
+def scaled(kind: str, way: str = "auto") -> tuple[ServiceStatistics, AutoscalingStatistics]:
     found = only(served(way, **{**BURSTS, **KINDS[kind]}))
     assert found.scaling is not None
     return found, found.scaling

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hwsim.families.serving.actors.alone import Alone
-from hwsim.families.serving.actors.run import Run
-from hwsim.families.serving.actors.speculating import Speculating
+from hwsim.families.serving.actors.run import IterationRun
+from hwsim.families.serving.actors.speculation import SpeculativeReplica
+from hwsim.families.serving.actors.unclocked import UnclockedService
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.workload.requests import Request
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.source import Source
-from hwsim.families.serving.workload.speculating import Speculation
+from hwsim.families.serving.workload.source import RequestSource
+from hwsim.families.serving.workload.speculation import Speculation
 from tests.served import served
 from tests.test_serving_copy import drawn, requests, servers
 
@@ -26,7 +26,7 @@ class Pieces:
     def __init__(self, guesses: Speculation, *, skip: bool) -> None:
         self.skip, self.mean = skip, guesses.mean
 
-    def set(self, run: Run) -> None:
+    def set(self, run: IterationRun) -> None:
         """Give a run its time."""
         run.kernels = 4_000_000 + 10_007 * run.rows + 13 * (run.context * self.mean.denominator + run.part)
         run.slope = 0 if run.parts else 13 * run.answers * self.mean.numerator
@@ -37,9 +37,9 @@ class Pieces:
 def play(rows: list[Request], keys: dict[str, Any], blocks: int, guesses: Speculation, *, skip: bool) -> tuple[Any, ...]:
     found = Settings(**keys, verified=1 + guesses.tokens)
     log = Log(1)
-    copy = Speculating(0, found, blocks, log, guesses=guesses)
+    copy = SpeculativeReplica(0, found, blocks, log, guesses=guesses)
     pace: Any = Pieces(guesses, skip=skip)
-    end = Alone([copy], [pace], found, Source(rows), log).play()
+    end = UnclockedService([copy], [pace], found, RequestSource(rows), log).play()
     assert copy.pool.free == blocks
     assert copy.requests == copy.context == copy.part == 0
     columns = log.finish()

@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from hwsim.families.serving.actors.alone import Alone
-from hwsim.families.serving.actors.run import Run
-from hwsim.families.serving.actors.tiers import Tier, Tiers
+from hwsim.families.serving.actors.run import IterationRun
+from hwsim.families.serving.actors.tiers import OffloadTier, OffloadTiers
+from hwsim.families.serving.actors.unclocked import UnclockedService
 from hwsim.families.serving.results.accounting import PARTS
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.workload.requests import Request
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.source import Source
+from hwsim.families.serving.workload.source import RequestSource
 from tests.test_serving_copy import Linear, Watched, drawn, requests, servers
 
 
@@ -33,9 +33,9 @@ class Kept(Watched):
 
     __slots__ = ()
 
-    def next(self, now: int) -> Run | None:
+    def next(self, now: int) -> IterationRun | None:
         run = super().next(now)
-        assert isinstance(self.lower, Tiers)
+        assert isinstance(self.lower, OffloadTiers)
         for tier in self.lower.tiers:
             assert tier.used == sum(tier.held.values()) <= tier.most <= tier.blocks
             assert tier.stored >= tier.used
@@ -44,11 +44,11 @@ class Kept(Watched):
 
 def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[int, ...], copies: int, *, skip: bool) -> Any:
     found, log = Settings(**keys), Log(copies)
-    tiers = [Tiers(tuple(Tier(f"tier{at}", size) for at, size in enumerate(sizes))) for _ in range(copies)]
+    tiers = [OffloadTiers(tuple(OffloadTier(f"tier{at}", size) for at, size in enumerate(sizes))) for _ in range(copies)]
     made = [Kept(number, found, blocks, log, lower=tiers[number]) for number in range(copies)]
     pace: list[Any] = [Linear(skip=skip)] * copies
     lanes: list[Any] = [Slow() for _ in made]
-    end = Alone(made, pace, found, Source(rows), log, lanes=lanes).play()
+    end = UnclockedService(made, pace, found, RequestSource(rows), log, lanes=lanes).play()
     assert all(copy.pool.free == blocks and not copy.requests and not copy.loading for copy in made)
     columns = log.finish()
     names = ("number", "copy", "begin", "first", "end", "cached", "arrival", *PARTS)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.families.serving.actors import alone, costs
+from hwsim.families.serving.actors import costs
+from hwsim.families.serving.actors import unclocked as alone
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.results.critical import limited_by
 from hwsim.views.summary.document import document

@@ -11,23 +11,23 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.communication.choosing import _hardware
 from hwsim.communication.flows import Task
-from hwsim.communication.plan import Group
-from hwsim.communication.timing import sent
+from hwsim.communication.plan import RankGroup
+from hwsim.communication.selection import _hardware
+from hwsim.communication.timing import collective_sends
 from hwsim.communication.tuning import PCIE, Hardware, candidates
 from hwsim.devices import Gpu
-from hwsim.devices.arm import Curve, Seek
-from hwsim.devices.convolving import units_of
+from hwsim.devices.arm import Seek, SeekCurve
+from hwsim.devices.convolution_speeds import units_of
 from hwsim.devices.cores import Numa
-from hwsim.devices.kernels import Corrections, Kernels, ProductTime
+from hwsim.devices.kernels import Corrections, MatmulTime, MeasuredFunctions
 from hwsim.devices.roofline import CannotCompute, LocalMemory
-from hwsim.devices.storage import Asked
-from hwsim.devices.work import Call, Product
+from hwsim.devices.storage import StorageAccesses
+from hwsim.devices.work import LibraryCall, MatmulShape
 from hwsim.models import ParallelPlan, Transformer, load_framework
 from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.library import read_model
-from hwsim.models.plan import Sharding, lay
+from hwsim.models.plan import Sharding, derive_plan
 from hwsim.models.stages import adding_of
 from hwsim.spec import SpecError, read_text
 from hwsim.workload.events import Event, _spans
@@ -43,11 +43,11 @@ def test_writes_take_more_of_one_core_than_reads_where_the_domain_says_so() -> N
 
 def test_a_region_without_a_byte_is_refused() -> None:
     with pytest.raises(CannotCompute, match="region"):
-        Asked(size=4096, region=0.0)
+        StorageAccesses(size=4096, region=0.0)
 
 
-@pytest.mark.parametrize(("pair", "there"), [(Group(2), True), (Group(8), True), (Group(2, (1, 1)), False)])
-def test_the_switch_adds_for_two_gpus_of_a_node_but_not_for_one_of_each(pair: Group, there: bool) -> None:
+@pytest.mark.parametrize(("pair", "there"), [(RankGroup(2), True), (RankGroup(8), True), (RankGroup(2, (1, 1)), False)])
+def test_the_switch_adds_for_two_gpus_of_a_node_but_not_for_one_of_each(pair: RankGroup, there: bool) -> None:
     machine = load_machine("dgx-h100")
     assert _hardware(machine, "gpu0", pair).nvls is there
 
@@ -56,7 +56,7 @@ def test_amd_hosts_take_twice_as_long_to_post_a_step_between_nodes() -> None:
     found = {}
     for cpu in ("intel", "amd"):
         hardware = Hardware("ampere", 12 * 20.0, nics=8, nic=25.0, cpu=cpu)
-        rings = candidates(hardware, "reduce-scatter", Group(16, (8, 8)), 1024.0)
+        rings = candidates(hardware, "reduce-scatter", RankGroup(16, (8, 8)), 1024.0)
         found[cpu] = next(ring for ring in rings if (ring.method, ring.protocol) == ("ring", "simple")).latency
     inside = 15 - 1  # steps of the ring that stay in a node
     assert found["amd"] - found["intel"] == pytest.approx(inside * (6.0 - 3.4) * 1e-6)
@@ -72,7 +72,7 @@ def test_the_nearest_measured_sizes_count_most() -> None:
 
 
 def test_a_disk_of_three_cylinders_seeks_in_a_straight_line() -> None:
-    assert Seek(cylinders=3, track=1e-3, average=2e-3, full=4e-3).curve() == Curve(1e-3, 0.0, 1e-3, 1e-3, 1.0)
+    assert Seek(cylinders=3, track=1e-3, average=2e-3, full=4e-3).curve() == SeekCurve(1e-3, 0.0, 1e-3, 1e-3, 1.0)
 
 
 def test_a_layer_of_products_does_two_flop_a_multiplication_and_moves_its_matrices_once() -> None:
@@ -88,7 +88,7 @@ def test_half_precision_three_times_as_fast_is_of_matrix_units(ratio: float, uni
 @pytest.mark.parametrize(("sharding", "part"), [("zero-1", 1.0), ("zero-2", 0.25)])
 def test_gradients_are_added_up_in_the_shards_that_are_kept(sharding: Sharding, part: float) -> None:
     plan = ParallelPlan(global_batch=16, sharding=sharding)
-    laid = lay(Transformer(layers=2, hidden=128, heads=1, vocab=1), plan, 4)
+    laid = derive_plan(Transformer(layers=2, hidden=128, heads=1, vocab=1), plan, 4)
     [kernel] = adding_of(laid, replace(load_framework("megatron-core"), accumulate=10.0), 1e6)
     assert (kernel.work.reads, kernel.work.writes) == pytest.approx((6e6 * part, 4e6 * part))
 
@@ -97,11 +97,11 @@ def test_a_jitter_takes_its_mean_more() -> None:
     spans = list(_spans(Event(at=0.0, part=("gpu0",), lasting=10.0, jitter=0.2, every=1e-3), "gpu0"))
     assert len(spans) == pytest.approx(10_000, rel=0.02)
     assert [each.end for each in spans] == [*(each.begin for each in spans[1:]), 10**16]
-    work = [((span.end or 0) - span.begin) * span.left for span in spans]
+    work = [((span.end or 0) - span.begin) * span.speed for span in spans]
     assert work[:-1] == pytest.approx([1e12 / 1.2] * (len(spans) - 1), rel=1e-9)
     assert 0.0 < work[-1] <= 1e12 / 1.2
-    assert math.fsum(1.0 / each.left - 1.0 for each in spans) / len(spans) == pytest.approx(0.2, rel=0.05)
-    assert min(1.0 / each.left for each in spans) >= 1.0
+    assert math.fsum(1.0 / each.speed - 1.0 for each in spans) / len(spans) == pytest.approx(0.2, rel=0.05)
+    assert min(1.0 / each.speed for each in spans) >= 1.0
 
 
 def test_what_the_last_chunk_left_is_not_called_unchanged() -> None:
@@ -124,7 +124,7 @@ def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands(tmp_path: Pa
 
 def test_only_the_first_send_of_a_collective_says_what_was_chosen() -> None:
     machine = load_machine("dgx-h100")
-    costs = [each.cost for each in sent(Task(machine, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6), None)]
+    costs = [each.cost for each in collective_sends(Task(machine, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6), None)]
     assert costs[0].choice is not None
     assert all(cost.choice is None for cost in costs[1:])
 
@@ -136,10 +136,10 @@ def test_sizes_far_apart_weigh_by_the_square_of_the_width() -> None:
 
 
 def test_a_measured_product_takes_its_arithmetic_and_its_operands() -> None:
-    kernels = Kernels(
-        products={"fp64": ProductTime(flop=1e9, left=1e-9, right=2e-9, result=4e-9, edge=8e-9, depth=16e-9)},
+    kernels = MeasuredFunctions(
+        products={"fp64": MatmulTime(flop=1e9, left=1e-9, right=2e-9, result=4e-9, edge=8e-9, depth=16e-9)},
     )
-    call = Call(function="matmul", dtype="fp64", product=Product(1, 2, 3, element=8))
+    call = LibraryCall(function="matmul", dtype="fp64", product=MatmulShape(1, 2, 3, element=8))
     one = 2 * 6 / 1e9 + 1 * 3 * 1e-9 + 3 * 2 * 2e-9 + 1 * 2 * 4e-9 + (1 + 2) * 8e-9 + 3 * 16e-9
     assert kernels._computing(call)[1] == pytest.approx(one)
 
@@ -181,4 +181,4 @@ def test_a_gpu_with_two_slots_is_as_fast_as_the_wider_one() -> None:
       - {name: wide, between: [cpu, gpu], kind: pcie, bandwidth: 15.75 GB/s}
       - {name: narrow, between: [gpu, far], kind: pcie, bandwidth: 4 GB/s}
     """
-    assert _hardware(load_machine(text), "gpu", Group(2)).inside == pytest.approx(PCIE)
+    assert _hardware(load_machine(text), "gpu", RankGroup(2)).inside == pytest.approx(PCIE)

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.spec import Mistake, SpecError, read, read_bytes, read_text, reading
-from hwsim.spec.writing import flow
+from hwsim.spec import Mistake, SpecError, read, read_bytes, read_text, yaml_parser
+from hwsim.spec.yaml_writer import flow
 
 
 def mistakes_of(text: str | bytes) -> tuple[Mistake, ...]:
@@ -174,8 +174,8 @@ def test_aliases_cannot_nest_beyond_the_limit() -> None:
 
 
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert reading.MAX_NODES == 1_000_000
-    monkeypatch.setattr(reading, "MAX_NODES", 1000)
+    assert yaml_parser.MAX_NODES == 1_000_000
+    monkeypatch.setattr(yaml_parser, "MAX_NODES", 1000)
     assert only("[" + "1," * 1_001 + "]")[1].startswith("more than 1,000 values")
     assert read_text("[" + "1," * 990 + "]").plain() == [1] * 990
 
@@ -205,7 +205,7 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_pure_python_parser_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwsim.spec.reading._LOADER", yaml.SafeLoader)
+    monkeypatch.setattr("hwsim.spec.yaml_parser._LOADER", yaml.SafeLoader)
     assert read_text("a: [1, {b: 'x'}]\nc: &d 1e3\ne: *d\n").plain() == {"a": [1, {"b": "x"}], "c": 1000.0, "e": 1000.0}
     assert only("a: 1\na: 2\n")[0] == "f.yaml:2:1"
     assert "nested more than 100" in only("[" * 300)[1]

@@ -21,7 +21,7 @@ from hwsim.spec import (
     resolve,
     sources,
     tree_of,
-    used,
+    used_file,
 )
 from hwsim.spec.paths import apply_set
 from hwsim.units import parse
@@ -344,6 +344,6 @@ def test_values_that_are_none_are_mistakes(library: Path, value: str) -> None:
 
 
 def test_used_gives_the_file_as_it_is_written(library: Path) -> None:
-    found = used(read_text("{use: node-a}"), "machine")
+    found = used_file(read_text("{use: node-a}"), "machine")
     assert found.plain()["let"] == {"gpus": 4}
-    assert used(read_text("{a: 1}"), "machine") is None
+    assert used_file(read_text("{a: 1}"), "machine") is None

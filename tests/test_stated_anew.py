@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim.costs.energy import Energy, energy_of
 from hwsim.spec import names, tree_of
-from hwsim.views.explain.numbers import Number, Parts
+from hwsim.views.explain.numbers import FileNumber, FileNumbers
 
 Op = dict[str, dict[str, Any]]
 OPS: dict[str, dict[str, Op]] = {
@@ -60,9 +60,9 @@ def alone(kind: str, name: str) -> dict[str, Any]:
     return {"hwsim": "machine/1", "parts": {"a": end, "b": end}, "links": [link]}
 
 
-def numbers_of(kind: str, name: str) -> list[Number]:
+def numbers_of(kind: str, name: str) -> list[FileNumber]:
     """Those that are better when larger, or smaller, whatever else there is: the sides of a platter are not."""
-    numbers = Parts(tree_of(alone(kind, name))).everything()
+    numbers = FileNumbers(tree_of(alone(kind, name))).everything()
     mine = [number for number in numbers if number.path.startswith(("machine.it.", "machine.links.it."))]
     return [number for number in mine if number.better and not number.key.startswith("platter")]
 
@@ -77,11 +77,11 @@ def energy(machine: str, **set: object) -> Energy:  # noqa: A002
     return drawn
 
 
-def better(number: Number, factor: float) -> str:
+def better(number: FileNumber, factor: float) -> str:
     return number.times(1 / factor if number.better == "halved" else factor)
 
 
-def seconds(kind: str, name: str, op: Op, number: Number, factor: float) -> float | None:
+def seconds(kind: str, name: str, op: Op, number: FileNumber, factor: float) -> float | None:
     """Seconds of an op with one number better; None where the part refuses it."""
     try:
         return run(alone(kind, name), op, **{number.path: better(number, factor)}).makespan_s
@@ -181,7 +181,7 @@ def test_exchanges_over_other_cards_are_no_longer_fitted() -> None:
     assert case(usual) != "generation" == case(other)
 
 
-def _holds(kind: str, name: str, label: str, number: Number) -> None:
+def _holds(kind: str, name: str, label: str, number: FileNumber) -> None:
     op = OPS[kind][label]
     try:
         usual = run(alone(kind, name), op)

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from hwsim.devices import Storage
 from hwsim.devices.arm import Seek
-from hwsim.devices.crowding import rate_at
+from hwsim.devices.contention import rate_at
 from hwsim.devices.disk import Disk
 from hwsim.devices.filesystem import Filesystem
 from hwsim.devices.flash import Endurance, Flash, amplification
 from hwsim.devices.hdd import Hdd
-from hwsim.devices.raid import Level, Raid
+from hwsim.devices.raid import Raid, RaidLevel
 from hwsim.devices.ssd import Ssd, WriteCache
-from hwsim.devices.storage import Access, Asked, Direction, drained, mixed
+from hwsim.devices.storage import Access, Direction, StorageAccesses, drain_time, mixed_cost
 from hwsim.devices.volume import Volume
 from tests.test_devices import NAME, alone, check
 
@@ -137,7 +137,7 @@ disks = st.builds(Disk, read_bandwidth=rates, latency=waits, iops=st.one_of(st.n
 
 @st.composite
 def raids(draw: st.DrawFn) -> Raid:
-    levels: list[Level] = [0, 1, 5, 6, 10]
+    levels: list[RaidLevel] = [0, 1, 5, 6, 10]
     level = draw(st.sampled_from(levels))
     members = 2 * draw(st.integers(2, 12))
     member: dict[str, Any] = draw(
@@ -154,7 +154,7 @@ storage: st.SearchStrategy[Storage] = st.one_of(hdds(), ssds(), volumes, filesys
 access: st.SearchStrategy[Access] = st.sampled_from(["sequential", "random"])
 directions: st.SearchStrategy[Direction] = st.sampled_from(["read", "write"])
 questions = st.builds(
-    Asked,
+    StorageAccesses,
     size=st.floats(1.0, 1e9),
     times=st.integers(1, 100_000),
     access=access,
@@ -163,12 +163,12 @@ questions = st.builds(
 )
 
 
-def seconds(device: Storage, direction: Direction, asked: Asked) -> float:
+def seconds(device: Storage, direction: Direction, asked: StorageAccesses) -> float:
     return alone(device, device.serve(NAME, direction, asked))
 
 
 @given(storage, directions, questions)
-def test_costs_are_finite_and_their_derivation_adds_up(device: Storage, direction: Direction, asked: Asked) -> None:
+def test_costs_are_finite_and_their_derivation_adds_up(device: Storage, direction: Direction, asked: StorageAccesses) -> None:
     for question in (asked, replace(asked, times=0), replace(asked, size=0.0)):
         cost = device.serve(NAME, direction, question)
         check(cost, device.capacities(NAME))
@@ -176,8 +176,10 @@ def test_costs_are_finite_and_their_derivation_adds_up(device: Storage, directio
 
 
 @given(storage, questions, st.floats(0.01, 0.99))
-def test_a_mix_of_reads_and_writes_adds_up_and_takes_its_parts_at_least(device: Storage, asked: Asked, share: float) -> None:
-    cost = mixed(device, NAME, replace(asked, written=share))
+def test_a_mix_of_reads_and_writes_adds_up_and_takes_its_parts_at_least(
+    device: Storage, asked: StorageAccesses, share: float
+) -> None:
+    cost = mixed_cost(device, NAME, replace(asked, written=share))
     check(cost, device.capacities(NAME))
     for direction, part in (("read", 1 - share), ("write", share)):
         some = seconds(device, direction, replace(asked, times=asked.times * part))  # type: ignore[arg-type]
@@ -186,7 +188,7 @@ def test_a_mix_of_reads_and_writes_adds_up_and_takes_its_parts_at_least(device: 
 
 @given(storage, directions, questions, st.integers(1, 1000), st.floats(1, 3))
 def test_more_or_larger_accesses_are_never_faster(
-    device: Storage, direction: Direction, asked: Asked, more: int, larger: float
+    device: Storage, direction: Direction, asked: StorageAccesses, more: int, larger: float
 ) -> None:
     some = seconds(device, direction, asked) * (1 - 1e-9)
     assert seconds(device, direction, replace(asked, times=asked.times + more)) >= some
@@ -194,24 +196,24 @@ def test_more_or_larger_accesses_are_never_faster(
 
 
 @given(storage, directions, questions, st.integers(1, 1000))
-def test_more_under_way_is_never_slower(device: Storage, direction: Direction, asked: Asked, more: int) -> None:
+def test_more_under_way_is_never_slower(device: Storage, direction: Direction, asked: StorageAccesses, more: int) -> None:
     some = seconds(device, direction, asked) * (1 + 1e-9)
     assert seconds(device, direction, replace(asked, depth=asked.depth + more)) <= some
 
 
 @given(storage, questions)
-def test_a_write_that_must_be_on_the_medium_is_never_faster(device: Storage, asked: Asked) -> None:
+def test_a_write_that_must_be_on_the_medium_is_never_faster(device: Storage, asked: StorageAccesses) -> None:
     assert seconds(device, "write", replace(asked, sync=True)) >= seconds(device, "write", replace(asked, sync=False)) * (
         1 - 1e-9
     )
 
 
-def never_slower(device: Storage, better: Storage, direction: Direction, asked: Asked) -> None:
+def never_slower(device: Storage, better: Storage, direction: Direction, asked: StorageAccesses) -> None:
     assert seconds(better, direction, asked) <= seconds(device, direction, asked) * (1 + 1e-9)
 
 
 @given(hdds(), directions, questions, st.floats(1, 4))
-def test_a_better_hard_disk_is_never_slower(disk: Hdd, direction: Direction, asked: Asked, factor: float) -> None:
+def test_a_better_hard_disk_is_never_slower(disk: Hdd, direction: Direction, asked: StorageAccesses, factor: float) -> None:
     track, average, full = ((each or 0.0) / factor for each in (disk.seek.track, disk.seek.average, disk.seek.full))
     quicker = Seek(disk.seek.cylinders, track=track, average=average, full=full)
     never_slower(disk, replace(disk, rpm=disk.rpm * factor), direction, asked)
@@ -224,7 +226,7 @@ def test_a_better_hard_disk_is_never_slower(disk: Hdd, direction: Direction, ask
 
 
 @given(ssds(), directions, questions, st.floats(1, 4))
-def test_a_better_ssd_is_never_slower(drive: Ssd, direction: Direction, asked: Asked, factor: float) -> None:
+def test_a_better_ssd_is_never_slower(drive: Ssd, direction: Direction, asked: StorageAccesses, factor: float) -> None:
     for key in ("read", "write", "iops", "write_iops", "interface"):
         if (value := getattr(drive, key)) is not None and (drive.cache is None or key not in ("write", "interface")):
             never_slower(drive, replace(drive, **{key: value * factor}), direction, asked)
@@ -236,10 +238,10 @@ def test_a_better_ssd_is_never_slower(drive: Ssd, direction: Direction, asked: A
 @given(ssds(), directions, questions, st.floats(0.01, 1))
 @example(
     Ssd(read=7e9, latency=1e-5, write_iops=1e5, unit=512.0, size=1e12),
-    "write", Asked(size=512, times=100_000, access="random", depth=512), 1.0,
+    "write", StorageAccesses(size=512, times=100_000, access="random", depth=512), 1.0,
 )  # fmt: skip
 def test_no_ssd_is_faster_than_its_interface_and_its_accesses_a_second(
-    drive: Ssd, direction: Direction, asked: Asked, part: float
+    drive: Ssd, direction: Direction, asked: StorageAccesses, part: float
 ) -> None:
     took, most = seconds(drive, direction, asked), drive.iops if direction == "read" else drive.write_iops
     cached = direction == "write" and drive.cache is not None
@@ -253,7 +255,9 @@ def test_no_ssd_is_faster_than_its_interface_and_its_accesses_a_second(
 
 
 @given(ssds(), directions, questions, flashes, st.integers(2, 4))
-def test_better_flash_is_never_slower(drive: Ssd, direction: Direction, asked: Asked, flash: Flash, factor: int) -> None:
+def test_better_flash_is_never_slower(
+    drive: Ssd, direction: Direction, asked: StorageAccesses, flash: Flash, factor: int
+) -> None:
     drive = replace(
         drive, flash=flash, read=None, write=None, latency=None, write_latency=None, iops=None, write_iops=None, cache=None
     )
@@ -266,21 +270,23 @@ def test_better_flash_is_never_slower(drive: Ssd, direction: Direction, asked: A
 
 
 @given(volumes, directions, questions, st.floats(1, 4))
-def test_a_better_volume_is_never_slower(volume: Volume, direction: Direction, asked: Asked, factor: float) -> None:
+def test_a_better_volume_is_never_slower(volume: Volume, direction: Direction, asked: StorageAccesses, factor: float) -> None:
     for key in ("iops", "bandwidth", "credits", "byte_credits", "burst_iops", "burst_bandwidth"):
         if (value := getattr(volume, key)) is not None:
             never_slower(volume, replace(volume, **{key: value * factor}), direction, asked)
 
 
 @given(filesystems, directions, questions, st.integers(1, 4))
-def test_a_better_file_system_is_never_slower(system: Filesystem, direction: Direction, asked: Asked, factor: int) -> None:
+def test_a_better_file_system_is_never_slower(
+    system: Filesystem, direction: Direction, asked: StorageAccesses, factor: int
+) -> None:
     for key in ("bandwidth", "client", "stream", "stripes", "requests"):
         if (value := getattr(system, key)) is not None:
             never_slower(system, replace(system, **{key: value * factor}), direction, asked)
 
 
 @given(raids(), directions, questions, st.integers(1, 4))
-def test_more_members_are_never_slower(array: Raid, direction: Direction, asked: Asked, more: int) -> None:
+def test_more_members_are_never_slower(array: Raid, direction: Direction, asked: StorageAccesses, more: int) -> None:
     # Of fewer, a small write reads the rest of the stripe, which is less.
     least = {5: 4, 6: 6}.get(array.level, 1) if direction == "write" else 1
     if (array.level != 1 or direction == "read") and array.members >= least:  # every copy has to be written
@@ -290,7 +296,9 @@ def test_more_members_are_never_slower(array: Raid, direction: Direction, asked:
 
 
 @given(hdds(), directions, questions, st.floats(0.01, 1.0), st.floats(0.1, 1.0))
-def test_a_smaller_region_is_never_slower(disk: Hdd, direction: Direction, asked: Asked, part: float, less: float) -> None:
+def test_a_smaller_region_is_never_slower(
+    disk: Hdd, direction: Direction, asked: StorageAccesses, part: float, less: float
+) -> None:
     disk = replace(disk, size=1e12)
     wide, narrow = (replace(asked, access="random", region=each * 1e12) for each in (part, part * less))
     assert seconds(disk, direction, narrow) <= seconds(disk, direction, wide) * (1 + 1e-9)
@@ -316,7 +324,7 @@ def test_the_token_bucket_is_exact(amount: int, fast: int, steady: int, stock: i
         go = min(fast * step, tokens + steady * step, left) if fast > steady else min(fast * step, left)
         tokens = min(float(stock), tokens + steady * step - go) if fast > steady else tokens
         left, now = left - go, now + step
-    assert drained(amount, fast, steady, stock) == pytest.approx(now, abs=3 * step)
+    assert drain_time(amount, fast, steady, stock) == pytest.approx(now, abs=3 * step)
 
 
 @given(st.floats(0.0, 0.95), st.floats(0.0, 0.04))

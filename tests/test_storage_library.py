@@ -15,7 +15,7 @@ from hwsim.devices.arm import Seek
 from hwsim.devices.flash import Endurance
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.raid import Raid
-from hwsim.devices.storage import Asked, Direction
+from hwsim.devices.storage import Direction, StorageAccesses
 from hwsim.devices.volume import Volume
 from hwsim.spec import names
 from tests.test_devices import NAME
@@ -29,7 +29,7 @@ def library(name: str) -> tuple[Storage, Any]:
 
 def took(name: str, direction: Direction = "read", **asked: Any) -> float:
     model, machine = library(name)
-    cost: Cost = model.serve("it", direction, Asked(**asked))
+    cost: Cost = model.serve("it", direction, StorageAccesses(**asked))
     return cost.demand.alone(machine.rates())
 
 
@@ -68,13 +68,13 @@ def test_a_gp2_volume_bursts_for_half_an_hour() -> None:
     assert hour == pytest.approx(3600)
     assert took("ebs-gp2", size=16384, times=3000 * 3600 + 1500, access="random", depth=256) == pytest.approx(hour + 1)
     empty = Volume(iops=100, burst_iops=3000, credits=5.4e6, bandwidth=1e9)
-    cost = empty.serve("it", "read", Asked(size=4096, times=3000 * 5.4e6 / 2900, access="random", depth=256))
+    cost = empty.serve("it", "read", StorageAccesses(size=4096, times=3000 * 5.4e6 / 2900, access="random", depth=256))
     assert cost.demand.alone({"it.media": 1.0}) == pytest.approx(5.4e6 / 2900)
 
 
 def test_raid_writes_cost_one_access_a_copy_and_four_and_six_with_parities() -> None:
     hdd = Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=200e6, gain=0.0)
-    asked = Asked(size=4096, times=8000, access="random", depth=1024)
+    asked = StorageAccesses(size=4096, times=8000, access="random", depth=1024)
     one = seconds(hdd, "write", replace(asked, times=1000))
     for level, accesses in ((0, 1), (1, 8), (10, 2), (5, 4), (6, 6)):
         assert seconds(Raid(level=level, members=8, hdd=hdd), "write", asked) == pytest.approx(accesses * one)  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def test_s3_reaches_its_bandwidth_with_many_requests_only() -> None:
 
 def test_how_long_a_drive_lasts_is_said_with_every_write() -> None:
     model, _ = library("nvme-980pro")
-    cost = model.serve("it", "write", Asked(size=1e6, times=1000))
+    cost = model.serve("it", "write", StorageAccesses(size=1e6, times=1000))
     wear = next(term for term in cost.why if term.label == "wear")
     assert wear.inputs[0][1] == "33.3 h"  # 600 TB at 5 GB/s
     assert wear.seconds == 0
@@ -109,7 +109,7 @@ def test_an_op_says_which_part_of_the_disk_it_uses_and_how_much_of_it_writes() -
     reads, both = (api.simulate(machine, ops % share).makespan_s for share in ("0 %", "50 %"))
     assert both > 1.8 * reads
     with pytest.raises(CannotCompute, match="requires the size"):
-        Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=1e8).serve(NAME, "read", Asked(size=1, region=1e6))
+        Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=1e8).serve(NAME, "read", StorageAccesses(size=1, region=1e6))
 
 
 @pytest.mark.parametrize("name", [name.partition("/")[2] for name in names("part") if name.startswith("disk/")])

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.spec import SpecError
-from hwsim.studies import pool, running
-from hwsim.studies.grid import MOST_POINTS, grid, parse_values, parse_vary, written
+from hwsim.studies import pool, study_run
+from hwsim.studies.grid import MAX_STUDY_POINTS, grid, parse_values, parse_vary, value_text
 from hwsim.studies.point import Outcome, run_point
-from hwsim.studies.running import Interrupted
-from hwsim.studies.sweeping import sweep
+from hwsim.studies.study_run import Interrupted
+from hwsim.studies.sweeps import sweep
 from hwsim.studies.table import Sweep
 
 MACHINE = {"hwsim": "machine/1", "class": "ideal", "name": "one core", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
@@ -61,15 +61,16 @@ VALUES = st.lists(st.one_of(st.integers(), st.booleans(), st.sampled_from(["ring
 def test_a_grid_is_every_combination_in_the_order_given(vary: dict[str, list[object]]) -> None:
     points = grid(vary)
     different = [
-        [each for at, each in enumerate(values) if written(each) not in map(written, values[:at])] for values in vary.values()
+        [each for at, each in enumerate(values) if value_text(each) not in map(value_text, values[:at])]
+        for values in vary.values()
     ]
     assert points.paths == tuple(vary)
-    assert [list(map(written, point)) for point in points] == [list(map(written, point)) for point in product(*different)]
-    assert len(points) == math.prod(map(len, different)) == len({tuple(map(written, point)) for point in points})
+    assert [list(map(value_text, point)) for point in points] == [list(map(value_text, point)) for point in product(*different)]
+    assert len(points) == math.prod(map(len, different)) == len({tuple(map(value_text, point)) for point in points})
 
 
 def test_a_grid_of_too_many_points_is_refused_before_it_is_made() -> None:
-    assert len(grid({"a": "1..100", "b": "1..100"})) == MOST_POINTS
+    assert len(grid({"a": "1..100", "b": "1..100"})) == MAX_STUDY_POINTS
     with pytest.raises(SpecError, match="101 x 100 = 10100 points exceed the limit of 10000"):
         grid({"a": "1..101", "b": "1..100"})
     with pytest.raises(SpecError, match="exceed the limit"):
@@ -279,7 +280,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         ran.append(dict(point))
         return run_point(machine, workload, point, wanted, study)
 
-    monkeypatch.setattr(running, "run_point", counting)
+    monkeypatch.setattr(study_run, "run_point", counting)
     return ran
 
 

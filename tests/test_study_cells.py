@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.studies.cells import column
-from hwsim.studies.sweeping import sweep
+from hwsim.studies.sweeps import sweep
 from hwsim.studies.table import Sweep
 from hwsim.units import parse
 

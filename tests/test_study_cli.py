@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hwsim.studies import running
-from hwsim.studies.sweeping import sweep
+from hwsim.studies import study_run as running
+from hwsim.studies.sweeps import sweep
 from hwsim.studies.table import Sweep
 from tests.command import hwsim
 
@@ -87,7 +87,7 @@ def test_an_interrupted_sweep_prints_and_writes_what_it_has(monkeypatch: pytest.
         return sweep(*arguments, progress=stop, **more)
 
     file = tmp_path / "a.csv"
-    monkeypatch.setattr("hwsim.studies.sweeping.sweep", interrupted)
+    monkeypatch.setattr("hwsim.studies.sweeps.sweep", interrupted)
     found = hwsim("sweep", *LOOP, "--vary", "n=1..5", "-o", file, code=130)
     assert "3 of 5 points were not run" in found.stdout
     assert "interrupted: 2 of 5 points are done; the same command goes on" in found.stderr

@@ -7,7 +7,7 @@ import pytest
 from hwsim.studies.curves import curves, numbers
 from hwsim.studies.point import Outcome
 from hwsim.studies.table import Sweep
-from hwsim.views.sweep.curves import Curve, Curves
+from hwsim.views.sweep.curves import Curves, StudyCurve
 from hwsim.views.sweep.draw import render
 
 
@@ -27,7 +27,7 @@ def test_the_first_path_that_takes_numbers_is_across() -> None:
     shown = curves(found({"kind": ["a", "b"], "speed": ["1 GB/s", "2 GB/s"], "n": [1, 2]}, [1, 2, 3, 4, 5, None, 7, 8]))
     assert (shown.across, shown.unit, shown.numbers, shown.legend) == ("speed", "B/s", (1e9, 2e9), "kind, n")
     assert shown.lines == (
-        Curve("a, 1", (1, 3)), Curve("a, 2", (2, 4)), Curve("b, 1", (5, 7)), Curve("b, 2", (None, 8))
+        StudyCurve("a, 1", (1, 3)), StudyCurve("a, 2", (2, 4)), StudyCurve("b, 1", (5, 7)), StudyCurve("b, 2", (None, 8))
     )  # fmt: skip
 
 

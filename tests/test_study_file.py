@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.spec import Mistakes, SpecError, read, tree_of
-from hwsim.studies.drawing import distribution, drawn
+from hwsim.studies.distributions import distribution, draw_points
 from hwsim.studies.file import load_study, read_points
 from hwsim.studies.grid import Points
 from hwsim.studies.point import Outcome
 from hwsim.studies.pool import run_all
-from hwsim.studies.sweeping import study
+from hwsim.studies.sweeps import study
 from tests.command import hwsim
 
 HEAD = "hwsim: study/1\nmachine: d2l-laptop\nworkload: d2l/async-loop\n"
@@ -88,7 +88,7 @@ def test_distributions_keep_to_their_ends(part: float) -> None:
 
 
 def test_quantiles_are_drawn_evenly() -> None:
-    half = sum(values[0] == 1 for values in drawn([round], 2000, 1, latin=False)) / 2000  # integers
+    half = sum(values[0] == 1 for values in draw_points([round], 2000, 1, latin=False)) / 2000  # integers
     assert 0.45 < half < 0.55
 
 

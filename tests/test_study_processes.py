@@ -16,7 +16,7 @@ import pytest
 
 from hwsim.studies import pool
 from hwsim.studies.point import Outcome
-from hwsim.studies.sweeping import sweep
+from hwsim.studies.sweeps import sweep
 
 POINTS = [*range(1, 40), -1]  # the last is a mistake
 

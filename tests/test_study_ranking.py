@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.results.interval import Interval
-from hwsim.results.work import Work
+from hwsim.results.work import WorkAmount
 from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
 from hwsim.studies.point import Outcome, read_source, run_point
-from hwsim.studies.ranking import differing
-from hwsim.studies.sweeping import sweep
+from hwsim.studies.ranking import differing_counts
+from hwsim.studies.sweeps import sweep
 from hwsim.studies.table import Sweep
 from tests.command import hwsim
 
@@ -125,8 +125,8 @@ amounts = st.floats(1e-3, 1e15)
 @given(st.lists(st.tuples(amounts, amounts), min_size=1, max_size=5), st.floats(1e-3, 1e3))
 def test_the_speed_up_does_not_depend_on_how_work_is_cut(pairs: list[tuple[float, float]], factor: float) -> None:
     """A row that does `factor` times the work in `factor` times the time is as fast."""
-    rows = [Outcome(time, "x", 1.0, work=(Work("FLOP", work, work / time),)) for work, time in pairs]
-    more = [Outcome(time * factor, "x", 1.0, work=(Work("FLOP", work * factor, work / time),)) for work, time in pairs]
+    rows = [Outcome(time, "x", 1.0, work=(WorkAmount("FLOP", work, work / time),)) for work, time in pairs]
+    more = [Outcome(time * factor, "x", 1.0, work=(WorkAmount("FLOP", work * factor, work / time),)) for work, time in pairs]
 
     def study(outcomes: list[Outcome]) -> Sweep:
         values = tuple(range(len(outcomes)))
@@ -141,9 +141,9 @@ def test_the_speed_up_does_not_depend_on_how_work_is_cut(pairs: list[tuple[float
 
 @given(st.lists(amounts, min_size=1, max_size=5))
 def test_work_differs_if_and_only_if_an_amount_does(found: list[float]) -> None:
-    works = [(Work("samples", each, 1.0),) for each in found]
-    assert bool(differing(works)) == (max(found) > 1.01 * min(found))
-    assert not differing([*works, ()]), "a row that counts nothing cannot be compared by it"
+    works = [(WorkAmount("samples", each, 1.0),) for each in found]
+    assert bool(differing_counts(works)) == (max(found) > 1.01 * min(found))
+    assert not differing_counts([*works, ()]), "a row that counts nothing cannot be compared by it"
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from hwsim.api import simulate
 from hwsim.engine import Deadlock
-from hwsim.graph.same import is_same
+from hwsim.graph.equality import is_same
 from hwsim.origins import Origin
 from hwsim.spec import SpecError
-from hwsim.spec.shelf import same, shared, shared_by
+from hwsim.spec.memo import memo_table, same, shared
 from hwsim.spec.tree import tree_of
 from hwsim.studies import point
 from hwsim.studies.point import Content, read_source, run_point
@@ -143,10 +143,10 @@ def test_what_a_change_leaves_alone_is_not_done_again() -> None:
 
 def test_nothing_is_shared_outside_of_a_study() -> None:
     def shows() -> None:
-        assert shared_by("files") is None
+        assert memo_table("files") is None
         with shared({}):
-            assert shared_by("files") == {}
-        assert shared_by("files") is None
+            assert memo_table("files") == {}
+        assert memo_table("files") is None
 
     Context().run(shows)  # without the texts of the library that tests share
 
@@ -195,4 +195,4 @@ def test_runs_made_again_for_an_explanation_are_what_they_are_alone(name: str) -
     run = simulate(*PAIRS[name][:2], expect=False)
     alone: Any = explain.__wrapped__  # type: ignore[attr-defined]
     assert as_dict(explain(run), path=True) == as_dict(alone(run), path=True)
-    assert shared_by("timelines") is None  # nothing is left
+    assert memo_table("timelines") is None  # nothing is left

@@ -14,7 +14,7 @@ from hwsim.api import load_machine, load_workload
 from hwsim.origins import CASES
 from hwsim.planning import plan
 from hwsim.results.errors import table
-from hwsim.workload.narrow import wider_formats
+from hwsim.workload.number_formats import wider_formats
 
 TRAIN = {"model": "gpt2-medium", "sequence": 1024, "microbatch": 1, "global_batch": 32, "dtype": "fp16", "recompute": "full"}
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hwsim import api as hwsim
 from hwsim.machine import Machine
 from hwsim.machine.topologies.clos import FatTree, LeafSpine
-from hwsim.machine.topologies.direct import Torus
+from hwsim.machine.topologies.direct import TorusTopology
 from hwsim.machine.topologies.dragonfly import Dragonfly
-from hwsim.machine.topologies.tree import Tree
+from hwsim.machine.topologies.tree import TreeTopology
 from hwsim.spec import SpecError
 
 NODE = "{kind: machine, count: %d, parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}, "
@@ -35,10 +35,13 @@ def test_a_torus_links_every_member_to_its_neighbours_in_every_dimension(size: l
     for each in size:
         count *= each
     members = [f"m{index}" for index in range(count)]
-    degrees = Counter(end for edge in Torus(tuple(size), wrap).edges(members) for end in (edge.a, edge.b))
+    degrees = Counter(end for edge in TorusTopology(tuple(size), wrap).edges(members) for end in (edge.a, edge.b))
     if wrap:
         assert set(degrees.values()) <= {sum(2 if each > 2 else 1 if each == 2 else 0 for each in size)}
-    assert len({frozenset((edge.a, edge.b)) for edge in Torus(tuple(size), wrap).edges(members)}) == sum(degrees.values()) // 2
+    assert (
+        len({frozenset((edge.a, edge.b)) for edge in TorusTopology(tuple(size), wrap).edges(members)})
+        == sum(degrees.values()) // 2
+    )
 
 
 def test_members_of_one_leaf_do_not_leave_it() -> None:
@@ -129,11 +132,11 @@ def test_a_tree_hangs_members_below_switches_below_a_root() -> None:
     assert crossed(machine, "gpu0", "gpu3") == ["tree-switch0", "cpu0", "tree-switch1", "gpu3"]
     assert crossed(machine, "gpu0", "gpu7") == ["tree-switch0", "cpu0", "cpu1", "tree-switch3", "gpu7"]
     assert machine.device("tree-switch3").kind == "switch"
-    assert Tree(("cpu",), (4,)).edges("ab") == Tree(("cpu",), (2,)).edges("ab")
-    deep = Tree(("cpu",), (2, 2, 2))
+    assert TreeTopology(("cpu",), (4,)).edges("ab") == TreeTopology(("cpu",), (2,)).edges("ab")
+    deep = TreeTopology(("cpu",), (2, 2, 2))
     assert {edge.a for edge in deep.edges("abcdefgh")} == {
         "cpu",
         *(f"@switch{n}-{index}" for n in (1, 2) for index in range(2 * n)),
     }
     with pytest.raises(ValueError, match="a tree of 2 x 2 supports 1 to 4 members, got 5"):
-        Tree(("cpu",), (2, 2)).edges("abcde")
+        TreeTopology(("cpu",), (2, 2)).edges("abcde")

@@ -9,7 +9,7 @@ import pytest
 import hwsim
 from hwsim.api import load_machine
 from hwsim.engine import simulate
-from hwsim.families.training.results import Training
+from hwsim.families.training.results import TrainingResult
 from hwsim.families.training.workload.schedule import in_order, passes, successor
 from hwsim.machine import Machine
 from hwsim.models.plan import Schedule
@@ -38,9 +38,9 @@ def run(machine: str | Machine, **keys: Any) -> Any:
     return hwsim.simulate(machine, {"hwsim": "workload/1", "train": keys}, fold=fold)
 
 
-def trained(machine: str | Machine, **keys: Any) -> Training:
+def trained(machine: str | Machine, **keys: Any) -> TrainingResult:
     [found] = run(machine, **keys).trainings
-    assert isinstance(found, Training)
+    assert isinstance(found, TrainingResult)
     return found
 
 

@@ -11,8 +11,8 @@ import yaml
 
 from hwsim import api
 from hwsim.failures import renewal
-from hwsim.families.training.results import Training
-from hwsim.results.failing import Checkpoints
+from hwsim.families.training.results import TrainingResult
+from hwsim.results.training_failures import Checkpoints
 from hwsim.spec import SpecError
 from hwsim.views import FIGURES
 
@@ -48,7 +48,7 @@ def machine(**store: Any) -> dict[str, Any]:
     return made
 
 
-def trained(saved: dict[str, Any] | None, on: dict[str, Any] | None = None, **keys: Any) -> Training:
+def trained(saved: dict[str, Any] | None, on: dict[str, Any] | None = None, **keys: Any) -> TrainingResult:
     train: dict[str, Any] = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], **keys}
     if saved is not None:
         train["checkpoint"] = saved

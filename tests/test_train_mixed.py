@@ -11,7 +11,7 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.families.training.results import Training
+from hwsim.families.training.results import TrainingResult
 from hwsim.machine import Machine
 from hwsim.models import ParallelPlan, Transformer, cluster_of, estimate, load_framework
 from hwsim.spec import SpecError
@@ -45,11 +45,11 @@ def run(machine: Machine, fold: Any = "auto", **keys: Any) -> hwsim.Run:
     return hwsim.simulate(machine, {"hwsim": "workload/1", "train": train}, fold=fold)
 
 
-def trained(machine: Machine, **keys: Any) -> Training:
+def trained(machine: Machine, **keys: Any) -> TrainingResult:
     return run(machine, **keys).trainings[0]
 
 
-def told(found: Training) -> list[float]:
+def told(found: TrainingResult) -> list[float]:
     """All numbers that must not depend on the order of the devices."""
     kinds = [value for kind in found.kinds for value in (len(kind.devices), kind.computing_s)]
     return [found.step_s, found.first_s, found.mfu, found.computing, found.exposed, found.bubble, *kinds]

@@ -10,7 +10,7 @@ import pytest
 import hwsim
 from hwsim.api import Run
 from hwsim.families.training.workload import lowering
-from hwsim.models.step import left_of_buckets
+from hwsim.models.step import exposed_bucket_seconds
 from hwsim.spec import SpecError
 
 FLOP = 1e12
@@ -68,7 +68,7 @@ def test_sums_hide_behind_the_backward_pass_up_to_its_length(bandwidth: float) -
     run = seconds(server(2, f"{bandwidth / 1e9} GB/s"), synchronise={"bucket": "1 B", "algorithm": "ring"})
     forward, backward = 8 * layer(32), 15 * layer(32)
     marks = [((index + 1) * 2 * layer(32), 4.0 * WEIGHTS) for index in range(7)] + [(backward, 4.0 * WEIGHTS)]
-    left = left_of_buckets(marks, lambda size: size / bandwidth, bucket=1.0)
+    left = exposed_bucket_seconds(marks, lambda size: size / bandwidth, bucket=1.0)
     assert run == pytest.approx(forward + backward + left, rel=1e-5)
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.communication.renaming import Look, Looks
+from hwsim.communication.equivalence import RingLook, RingLooks
 from hwsim.communication.timing import timed
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import RINGS
-from hwsim.models.exchanges import Exchanges
-from hwsim.models.sends import Sends
+from hwsim.models.exchanges import CollectiveCosts
+from hwsim.models.sends import SendCosts
 from hwsim.prepare import load_machine
 
 MIXED: Mapping[str, object] = {
@@ -57,7 +57,7 @@ def test_each_send_draws_and_takes_what_it_does_by_itself(name: str, data: st.Da
     built = machine(name)
     gpus = st.sampled_from(built.devices_of("gpu"))
     pair = st.tuples(gpus, gpus).filter(lambda ends: ends[0] != ends[1])
-    sends = Sends(built)
+    sends = SendCosts(built)
     for pairs in data.draw(st.lists(st.lists(pair, min_size=1, max_size=6), min_size=1, max_size=3)):
         for size in data.draw(st.lists(st.sampled_from([0.0, 1e3, 25e6]), min_size=1, max_size=2)):
             for ends, costs in zip(pairs, sends.of(pairs, size), strict=True):
@@ -86,8 +86,8 @@ def by_rail(nodes: list[int]) -> list[tuple[str, ...]]:
 
 def like_first(machine: Machine, groups: Sequence[tuple[str, ...]]) -> list[bool]:
     """By group whether it is the same as the first one but for names."""
-    first, *others = Looks(machine).of(groups)
-    return [isinstance(other, Look) and first is not None and other.key == first.key for other in others]
+    first, *others = RingLooks(machine).of(groups)
+    return [isinstance(other, RingLook) and first is not None and other.key == first.key for other in others]
 
 
 ONE_A_NODE = [[0, 1], [0, 1, 2, 5, 6], list(range(40))]
@@ -98,9 +98,9 @@ ONE_A_NODE = [[0, 1], [0, 1, 2, 5, 6], list(range(40))]
 def test_costed_once_is_costed_one_by_one(nodes: list[int], operation: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, groups = rails(40), by_rail(nodes)
     assert like_first(machine, groups)[0]
-    together = Exchanges(machine).cost(groups, operation, 3e8)
-    monkeypatch.setattr(Looks, "of", lambda _, groups: [None] * len(groups))
-    assert Exchanges(machine).cost(groups, operation, 3e8) == together
+    together = CollectiveCosts(machine).cost(groups, operation, 3e8)
+    monkeypatch.setattr(RingLooks, "of", lambda _, groups: [None] * len(groups))
+    assert CollectiveCosts(machine).cost(groups, operation, 3e8) == together
 
 
 ALIKE = {
@@ -118,9 +118,9 @@ def test_one_elsewhere_is_what_it_is_by_itself(pattern: str, first: Any, second:
     machine = rails(40)
     ones, others = (tuple([name for node in some for name in machine.select(pattern.format(node))]) for some in (first, second))
     assert like_first(machine, [ones, others]) == [True]
-    exchanging = Exchanges(machine)
+    exchanging = CollectiveCosts(machine)
     exchanging.cost([ones], operation, 3e8)
-    found, alone = exchanging.cost([others], operation, 3e8), Exchanges(machine).cost([others], operation, 3e8)
+    found, alone = exchanging.cost([others], operation, 3e8), CollectiveCosts(machine).cost([others], operation, 3e8)
     assert found == alone
     assert found.why == alone.why
     assert found != exchanging.cost([ones], operation, 3e8)
@@ -130,7 +130,7 @@ def test_what_differs_is_costed_by_itself() -> None:
     machine = rails(40)
     groups = by_rail([0, 1, 2, 5, 6])
     assert like_first(machine, groups) == [True, False]
-    rail, other, _ = Looks(machine).of(groups)
+    rail, other, _ = RingLooks(machine).of(groups)
     assert other is not None
     here, there = (np.array([machine.capacity_number(f"node5.gpu{gpu}.memory")]) for gpu in range(2))
     assert rail.to(other, here) == there
@@ -139,4 +139,4 @@ def test_what_differs_is_costed_by_itself() -> None:
     unlike = [("fast0.gpu0", "fast1.gpu0"), ("slow0.gpu0", "slow1.gpu0"), ("fast0.gpu1", "slow1.gpu1")]
     assert like_first(mixed, unlike) == [False] * 2
     assert like_first(mixed, [("fast0.gpu0", "fast0.gpu1"), ("slow0.gpu0", "slow0.gpu1")]) == [False]
-    assert Looks(machine).of([("node0.gpu0", "node1.gpu0", "node0.gpu1")]) == [None]  # nodes in turns
+    assert RingLooks(machine).of([("node0.gpu0", "node1.gpu0", "node0.gpu1")]) == [None]  # nodes in turns

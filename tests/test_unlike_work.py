@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.comparing import of_document, of_run, of_sides
-from hwsim.comparing.alike import UNLIKE
-from hwsim.comparing.simulating import compare
+from hwsim.comparing.class_defaults import UNLIKE
+from hwsim.comparing.run_comparison import compare
 from hwsim.costs.amount import Amount
 from hwsim.costs.bill import Paying
 from hwsim.costs.prices import load_prices
-from hwsim.devices.offers import Way
+from hwsim.devices.offers import PaymentOption
 from hwsim.planning import plan, read_question
-from hwsim.planning.choosing import against
-from hwsim.planning.options import Option
-from hwsim.planning.variants import Point
+from hwsim.planning.options import PlanOption
+from hwsim.planning.ordering import compare_options
+from hwsim.planning.variants import PlanPoint
 from hwsim.results.work import UNCOUNTED
 from hwsim.sensitivities.analysis import sensitivity
 from hwsim.spec import SpecError, names
-from hwsim.studies.ranking import differing
+from hwsim.studies.ranking import differing_counts
 
 MACHINE = "dgx-h100"
 TRAIN = {"model": "d2l-resnet-18", "gpus": 2, "global_batch": "$batch", "steps": "$steps", "dtype": "fp32"}
@@ -127,13 +127,14 @@ def test_numbers_of_two_runs_are_told_apart_by_more_than_both_miss(measure: str,
         {"machine": MACHINE, "workload": "d2l/async-loop", "minimise" if measure[0] != "s" else "maximise": measure}
     )
     one, other = (
-        Option(Point(at, "", ()), "simulation", {measure: Amount.within(value, 0.2)}) for at, value in enumerate((1.0, apart))
+        PlanOption(PlanPoint(at, "", ()), "simulation", {measure: Amount.within(value, 0.2)})
+        for at, value in enumerate((1.0, apart))
     )
-    assert against(question, other, one).is_told == told
+    assert compare_options(question, other, one).is_told == told
 
 
 @pytest.mark.parametrize(("other", "way"), [("dgx-h200", "reserved"), ("mi300x-8", "purchase"), ("dgx-a100", "purchase")])
-def test_a_plan_and_a_comparison_have_one_judgement_of_prices_of_other_kinds(other: str, way: Way) -> None:
+def test_a_plan_and_a_comparison_have_one_judgement_of_prices_of_other_kinds(other: str, way: PaymentOption) -> None:
     """A price of a whole machine tells nothing beside a sum of parts, nor a term of a day beside one of a year."""
     train: dict[str, Any] = {"hwsim": "workload/1"}
     train |= {"train": {"model": "llama-3-8b", "sequence": 2048, "global_batch": 64, "parallel": {"tp": 8}, "tokens": 1e10}}
@@ -180,7 +181,7 @@ def test_written_runs_compare_as_the_runs_and_tell_nothing_of_unlike_work(first:
     assert [side.work for side in written] == [side.work for side in sides]
     both = of_sides(written[0], written[1])
     assert (both.measure, both.unit) == ((live := of_sides(sides[0], sides[1])).measure, live.unit)
-    if differing([run.work for run in sides]) in UNCOUNTED:
+    if differing_counts([run.work for run in sides]) in UNCOUNTED:
         assert not [claim for claim in CLAIMS if claim in str(both)]
     with pytest.raises(SpecError, match="missing key 'work'"):
         of_document({key: each for key, each in documents[0].items() if key != "work"}, "old")

@@ -12,10 +12,10 @@ from hwsim import api
 from hwsim.costs.amount import Amount
 from hwsim.costs.cost import cost_of
 from hwsim.costs.energy import energy_at
+from hwsim.costs.machine_price import price_of
 from hwsim.costs.power import power_of
 from hwsim.costs.prices import load_prices
-from hwsim.costs.pricing import price_of
-from hwsim.devices.offers import WAYS, Way
+from hwsim.devices.offers import PAYMENT_OPTIONS, PaymentOption
 from hwsim.planning import plan
 from hwsim.spec import SpecError
 from hwsim.units import MONTH
@@ -34,7 +34,7 @@ parts:
 """
 
 
-def rent_of(machine: str, way: Way = "on_demand") -> float:
+def rent_of(machine: str, way: PaymentOption = "on_demand") -> float:
     """USD a month of the volumes of a machine."""
     priced = price_of(api.load_machine(machine), load_prices())
     return sum(volume.amount.value for volume in priced[way].volumes) * MONTH
@@ -49,7 +49,7 @@ def rent_of(machine: str, way: Way = "on_demand") -> float:
 ])  # fmt: skip
 def test_a_volume_costs_by_size_accesses_and_bytes(key: str, value: str, more: float) -> None:
     machine = DISKS.replace(key + ",", value + ",")
-    for way in WAYS:
+    for way in PAYMENT_OPTIONS:
         assert rent_of(machine, way) == pytest.approx(40.0 + more)
 
 
@@ -60,7 +60,7 @@ def test_a_volume_is_paid_along_with_each_way_to_pay() -> None:
     assert (priced["purchase"].amount, priced["on_demand"].amount) == (Amount.exact(4000.0), Amount.exact(1.0 / 3600.0))
     volume = 40.0 / MONTH * seconds
     energy = energy_at(machine, seconds, {})
-    for way in WAYS[1:]:  # a reserved day is paid in whole at half the price; the volume is not
+    for way in PAYMENT_OPTIONS[1:]:  # a reserved day is paid in whole at half the price; the volume is not
         cost = cost_of(priced[way], seconds, None, prices)
         assert cost.total.value == pytest.approx(12.0 + volume)
     bought = cost_of(priced["purchase"], seconds, energy, prices)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hwsim.demand import Choice
 from hwsim.formats import format_change, format_share
 from hwsim.spec import did_you_mean
-from hwsim.studies.sweeping import sweep
+from hwsim.studies.sweeps import sweep
 from tests.command import hwsim
 
 

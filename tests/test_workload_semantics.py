@@ -16,7 +16,7 @@ from hwsim.graph.opgraph import PAIRED, OpGraph
 from hwsim.machine import Machine
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError, Tree, read_text, tree_of
-from hwsim.workload.statements import Issue, PlacedOp, Repeat, Wait
+from hwsim.workload.statements import Issue, PlacedOp, Repeat, WaitStatement
 from tests.workload_oracle import Statements, interpret, names
 
 US = 10**9  # fs
@@ -340,5 +340,5 @@ parts:
 def test_a_repeat_is_looked_back_on_by_waits_for_an_op_of_its_own_among_others() -> None:
     outer, inner = (Issue((PlacedOp(name=name, label=0, dispatch=0, insert=0, back=0, queue=0),)) for name in "ab")
     for waited, reach in ((("a",), 2), (("b",), 0), (("b", "a"), 2), (("a", "b"), 2), ((), 0)):
-        repeat = Repeat(9, (outer, Repeat(2, (inner, Wait(waited, 2, (0,))))))
+        repeat = Repeat(9, (outer, Repeat(2, (inner, WaitStatement(waited, 2, (0,))))))
         assert repeat.reach == reach

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.devices.work import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
+from hwsim.devices.work import Into, LibraryCall, elementwise_call, lookup_call, product_call, reduce_call
 from hwsim.units import BYTES
 from hwsim_calibrate.store import Amounts, Param, Row
 
@@ -70,7 +70,7 @@ IN_MEMORY: Final[Mapping[tuple[str, str], Any]] = {
 }
 
 
-def call_of(row: Row) -> Call | None:
+def call_of(row: Row) -> LibraryCall | None:
     """The call that a row timed; None if it is no single call of numpy on one thread."""
     params = row.params
     if row.clock != "cpu" or _int(params.get("threads", 1)) != 1:
@@ -85,14 +85,14 @@ def call_of(row: Row) -> Call | None:
     return call_from(row.op, params)
 
 
-def call_from(op: str, params: Mapping[str, Param]) -> Call | None:
+def call_from(op: str, params: Mapping[str, Param]) -> LibraryCall | None:
     """The call of an op in the words of the suites."""
     size = params.get("shape", (params["n"],) if "n" in params else ())
     shape = tuple(_int(each) for each in size) if isinstance(size, tuple | list) else ()
     count, dtype, into = float(math.prod(shape)), str(params.get("dtype", "fp64")), _into(params)
     rows = float(math.prod(shape[:-1]))
     if op in VIEWS:
-        return Call(function=op, count=0.0, into="out")
+        return LibraryCall(function=op, count=0.0, into="out")
     if not shape:
         return None
     if op == "matmul":
@@ -135,12 +135,12 @@ def call_from(op: str, params: Mapping[str, Param]) -> Call | None:
     )  # fmt: skip
 
 
-def amounts_of(call: Call) -> Amounts:
+def amounts_of(call: LibraryCall) -> Amounts:
     """What a call does, as a row says it."""
     return Amounts(call.count, sum(operand.bytes for operand in call.operands if operand.role == "read"), call.written)
 
 
-def measured_as(call: Call) -> tuple[str, dict[str, Param]] | None:
+def measured_as(call: LibraryCall) -> tuple[str, dict[str, Param]] | None:
     """The op and params of the row that measures a call, in the words of the suites; None if no suite can."""
     function, form, rows = call.function, call.form, max(int(call.rows), 1)
     length = max(int(call.count / rows), 1)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from hwsim.demand import Cost
-from hwsim.devices import Accesses, Call, Cpu, Gpu, Sockets, Work
+from hwsim.devices import Accesses, Cpu, Gpu, LibraryCall, Sockets, Work
 from hwsim.devices.roofline import CannotCompute, LocalMemory
 from hwsim.machine import Machine, build
 from hwsim.ops import OPS, CannotPlace, Scope
@@ -67,7 +67,7 @@ def _case(kind: str, inner: Tree) -> Case:
     return kernel_case(*kernel, suite=SUITE)
 
 
-def call_of_op(kind: str, inner: Tree) -> Call | None:
+def call_of_op(kind: str, inner: Tree) -> LibraryCall | None:
     """The call that an op on a CPU makes; None if it names no function of a library.
 
     Raises:
@@ -78,12 +78,12 @@ def call_of_op(kind: str, inner: Tree) -> Call | None:
     mistakes.raise_if_any()
     if kind not in _CALLED:
         raise CannotMeasure(f"{kind} is no single call of a library")
-    heard: list[Call] = []
+    heard: list[LibraryCall] = []
     op.lower(_Hearing(_machine(), host="cpu", heard=heard))
     return heard[0] if heard else None
 
 
-def _like(call: Call, case: Case) -> Case:
+def _like(call: LibraryCall, case: Case) -> Case:
     """The case, if it makes such a call.
 
     Raises:
@@ -100,7 +100,7 @@ def _like(call: Call, case: Case) -> Case:
 class _Listener(Cpu):
     """A CPU that records the calls it is asked for."""
 
-    heard: list[Call] = field(default_factory=list)
+    heard: list[LibraryCall] = field(default_factory=list)
 
     def compute(self, name: str, work: Work) -> Cost:
         return self._keep(name, work.call)
@@ -108,7 +108,7 @@ class _Listener(Cpu):
     def access(self, name: str, accesses: Accesses) -> Cost:
         return self._keep(name, accesses.call)
 
-    def _keep(self, name: str, call: Call | None) -> Cost:
+    def _keep(self, name: str, call: LibraryCall | None) -> Cost:
         self.heard.extend([call] if call else [])
         return self.busy(name, 1.0)
 
@@ -117,7 +117,7 @@ class _Listener(Cpu):
 class _Hearing(Scope):
     """A place where every device is that CPU."""
 
-    heard: list[Call] = field(default_factory=list)
+    heard: list[LibraryCall] = field(default_factory=list)
 
     def one(self, name: str) -> str:  # noqa: ARG002 (whatever it is called)
         return "cpu"

@@ -36,7 +36,7 @@ def record(
         ScriptFailed, NothingRecorded: it ended in an error, or called nothing of these libraries; nothing is written.
         FileExistsError: one of the two files is there already.
     """
-    from hwsim.views.kit.writing import write
+    from hwsim.views.kit.file_output import write
     from hwsim_calibrate.recording import writing
     from hwsim_calibrate.recording.script import record_script
 
@@ -81,7 +81,7 @@ def calibrate(
         SpecError: there is no suite or workload of that name, or measurements that are there are of another machine.
         FileExistsError: the machine file is there already.
     """
-    from hwsim.views.kit.writing import write
+    from hwsim.views.kit.file_output import write
     from hwsim_calibrate.demanded import cases_for
     from hwsim_calibrate.fit import fit
     from hwsim_calibrate.session import RUN_BUDGET, Plan, measure

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.work import Call as Modelled
-from hwsim.devices.work import Operand, Product, Role
+from hwsim.devices.work import LibraryCall as Modelled
+from hwsim.devices.work import MatmulShape, Operand, Role
 from hwsim_calibrate.calls import amounts_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
@@ -75,7 +75,7 @@ def call_of_params(params: Mapping[str, Param]) -> Modelled:
         function=given["function"], form=given["form"], dtype=given["format"], count=float(given["steps"]),
         rows=float(given["rows"]), into=given["to"],
         operands=(*reads, Operand(float(given["writes"]), role)) if given["writes"] else reads,
-        product=Product(*given["product"]) if "product" in given else None,
+        product=MatmulShape(*given["product"]) if "product" in given else None,
         lookups=float(given.get("lookups", 0.0)), span=float(given.get("span", 0.0)),
     )  # fmt: skip
 

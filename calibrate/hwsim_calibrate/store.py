@@ -125,7 +125,7 @@ class Measurements:
         Raises:
             OSError: the folder does not exist, is full, or may not be written to.
         """
-        from hwsim.views.kit.writing import write
+        from hwsim.views.kit.file_output import write
 
         data = json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         raw = data.replace('{"suite"', '\n{"suite"').encode() + b"\n"

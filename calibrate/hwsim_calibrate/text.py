@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity, percent
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.table import Column, align_columns
 from hwsim_calibrate.doctor import Finding
 from hwsim_calibrate.flags import FLAGS
 from hwsim_calibrate.store import Measurements, Row
@@ -24,7 +24,7 @@ def measured(measurements: Measurements, *, every: bool = False) -> str:
     rows = measurements.rows
     lines = [_machine(measurements), ""]
     if every:
-        lines += aligned([
+        lines += align_columns([
             Column("suite", [row.suite for row in rows], right=False),
             Column("case", [row.case for row in rows], right=False),
             Column("time", [format_quantity(row.quiet, "s") for row in rows]),
@@ -32,7 +32,7 @@ def measured(measurements: Measurements, *, every: bool = False) -> str:
         ], indent=0)  # fmt: skip
     else:
         suites = [(name, [*measurements.of(name)]) for name in dict.fromkeys(row.suite for row in rows)]
-        lines += aligned([
+        lines += align_columns([
             Column("suite", [name for name, _ in suites], right=False),
             Column("cases", [str(len(cases)) for _, cases in suites]),
             Column("rounds", [f"{median(len(row.seconds) for row in cases):g}" for _, cases in suites]),
@@ -80,13 +80,13 @@ def validated(report: Report) -> str:
         bounds.append(("the measured calls themselves", percent(report.itself.median), "", ""))
     bounds += [(f"GPU, {name}", percent(each.median), "", "") for name, each in report.gpu.items()]
     names, values, limits, verdicts = zip(*bounds, strict=True) if bounds else ((), (), (), ())
-    lines = [*aligned([
+    lines = [*align_columns([
         Column("error of", names, right=False), Column("error", values), Column("bound", limits),
         Column("", verdicts, right=False),
     ], indent=0)]  # fmt: skip
     worst = sorted(report.programs, key=lambda each: -abs(each.time.error))[:WORST]
     if worst:
-        lines += ["", *aligned([
+        lines += ["", *align_columns([
             Column("furthest off", [each.program.name for each in worst], right=False),
             Column("measured", [format_quantity(each.time.measured, "s") for each in worst]),
             Column("predicted", [format_quantity(each.time.predicted, "s") for each in worst]),

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.work import Call
+from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.composites import PROGRAMS, TEXT, Program
 from hwsim_calibrate.fit import Fitted
@@ -155,7 +155,7 @@ def predict(program: Program, machine: Any, measured: float) -> ProgramError:
     result = hwsim.simulate(machine, workload_of(program.name, calls))
     share = coverage(result.timeline)
     time = Predicted(program.name, measured, result.makespan_s)
-    recorded = sum(call for call in calls if not isinstance(call, Call)) / max(result.makespan_s, 1e-12)
+    recorded = sum(call for call in calls if not isinstance(call, LibraryCall)) / max(result.makespan_s, 1e-12)
     uncalibrated = (share.uncalibrated if share else 1.0) * (1.0 - recorded)
     return ProgramError(program, time, len(calls), uncalibrated, share.related if share else 0.0, recorded)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from hwsim.results.invariants import printed
+from hwsim.results.invariants import checked_text
 from published import PAGES, TOPICS, accounts, errors, intervals_page, left_out, parts, scores_of, summary, topics_of
 from published.report import line, page
 from published.score import Score
@@ -85,7 +85,7 @@ def write(pages: Sequence[str], found: Scores, data: Path) -> None:
             text = accounts.page(data, read)
         else:
             text = page(name, {topic: found[topic] for topic in topics_of(name)})
-        (FOLDER / f"{name}.md").write_text(printed(text), encoding="utf-8")
+        (FOLDER / f"{name}.md").write_text(checked_text(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

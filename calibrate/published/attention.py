@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices import Attended, Gpu
-from hwsim.devices.gpu_attention import Attention, Blocks, Rates
+from hwsim.devices import AttentionCall, Gpu
+from hwsim.devices.gpu_attention import AttentionKernels, KernelRates, PrefillKernel
 from hwsim.origins import Case
 from published.kernels import (
     GENERATION,
@@ -109,13 +109,13 @@ def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
     return {**size, "head": 160.0, "kv_width": 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0}
 
 
-def call_of(columns: Mapping[str, Array]) -> Attended:
+def call_of(columns: Mapping[str, Array]) -> AttentionCall:
     """The calls of a group with these columns."""
     numbers: dict[str, Any] = dict(columns)
-    return Attended(cached=0.0 * numbers["queries"], warm=1.0, **numbers)
+    return AttentionCall(cached=0.0 * numbers["queries"], warm=1.0, **numbers)
 
 
-def rates_of(group: Group, gpu: Gpu | None = None) -> Rates:
+def rates_of(group: Group, gpu: Gpu | None = None) -> KernelRates:
     """What its GPU has, in the format of its kernel."""
     gpu = gpu or gpu_of(group.system)
     assert gpu is not None
@@ -135,14 +135,14 @@ def computes(group: Group) -> str:
     return "fp8" if eight and " latent" not in group.key else ""
 
 
-def kernel_of(rows: int, packed: bool, found: Mapping[str, float], shares: Mapping[float, float] | None = None) -> Blocks:
+def kernel_of(rows: int, packed: bool, found: Mapping[str, float], shares: Mapping[float, float] | None = None) -> PrefillKernel:
     """A kernel with these constants."""
     known: dict[str, Any] = {name: value for name, value in found.items() if not name.startswith("share")}
     table = {f"{head:g}": share for head, share in (shares or {}).items()}
-    return Blocks(rows=rows, packed=packed, share=table, **known)
+    return PrefillKernel(rows=rows, packed=packed, share=table, **known)
 
 
-def predict(group: Group, kernel: Blocks) -> Array:
+def predict(group: Group, kernel: PrefillKernel) -> Array:
     """Seconds of its rows."""
     call, rates = call_of(group.columns), rates_of(group)
     heads = group.columns["head"]
@@ -154,11 +154,11 @@ def predict(group: Group, kernel: Blocks) -> Array:
 
 def fit_pooled(
     parts: Sequence[Group],
-    known: Blocks | None = None,
+    known: PrefillKernel | None = None,
     names: Iterable[str] | None = None,
     rounds: int = 3,
     each: int = 60,
-) -> Blocks:
+) -> PrefillKernel:
     """One kernel for several GPUs, by the law of head sizes.  known, names: with these constants, but for those."""
     columns, rates = together(parts, rates_of)
     call = call_of(columns)
@@ -176,18 +176,18 @@ def fit_pooled(
     return kernel_of(*cut, {**start, **found})
 
 
-def shipped(group: Group) -> Blocks | None:
+def shipped(group: Group) -> PrefillKernel | None:
     """The kernel as the library has it."""
     gpu = gpu_of(group.system)
     kernels = gpu.attention if gpu is not None else None
-    return kernels.prefill.get(group.key) if isinstance(kernels, Attention) and gpu is not None else None
+    return kernels.prefill.get(group.key) if isinstance(kernels, AttentionKernels) and gpu is not None else None
 
 
 # ---- left out ----
 
 
 def left_out(
-    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], Blocks] | None = None
+    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], PrefillKernel] | None = None
 ) -> list[tuple[Group, Array]]:
     """(rows, what a fit without their device, or generation, says of them).
 
@@ -197,14 +197,14 @@ def left_out(
     nothing is said.
     """
 
-    def fit(parts: Sequence[Group], known: Blocks | None) -> Blocks:
+    def fit(parts: Sequence[Group], known: PrefillKernel | None) -> PrefillKernel:
         return fit_pooled(parts, known, None if known is None else OWN, rounds=2, each=40)
 
     groups_of = [group for key in LEFT for group in found if group.key == key]
     return left_out_of(groups_of, case, fit, by_law, fed_alike, own=own, fits=fits)
 
 
-def by_law(group: Group, kernel: Blocks) -> Array:
+def by_law(group: Group, kernel: PrefillKernel) -> Array:
     """Seconds of rows by a kernel of several GPUs: its share of the peak follows the law of head sizes."""
     call, rates = call_of(group.columns), rates_of(group)
     share: Any = kernel.law(call.head, rates)
@@ -221,7 +221,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     plain = [(group, said) for group, said in known if not group.key.endswith(("latent", "encoder"))]
     others = [(group, said) for group, said in known if group.key.endswith(("latent", "encoder"))]
     long = [(group.of(group.columns["queries"] >= LONG), said[group.columns["queries"] >= LONG]) for group, said in plain]
-    fits: dict[tuple[str, str], Blocks] = {}
+    fits: dict[tuple[str, str], PrefillKernel] = {}
     return (
         score("prefill by kernel, from 2,048 tokens", [each for each in long if len(each[0])], 0.06),
         score("prefill by kernel", plain, 0.09),

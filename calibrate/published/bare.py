@@ -18,7 +18,7 @@ from hwsim import api
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_access import latency
 from hwsim.machine import Machine
-from hwsim.machine.classes import class_of, completed
+from hwsim.machine.classes import class_of, with_class_defaults
 from hwsim.origins import Case
 from hwsim.spec import Mistakes, Tree, decode_all, find, read, tree_of
 from published import classes, gemm, gpu_bandwidth, hostdev, products
@@ -67,7 +67,7 @@ def gpu(name: str, case: Case) -> Gpu:
     if case == "generation":
         alike = [each for each, other in classes.parts("gpu").items() if class_of(other, "gpu").path == path]
         folder = root(frozenset({*left, *alike}), path)
-    bare: Gpu = decode_all(completed(tree(name), "gpu", root=folder), Gpu, Mistakes(), sourced=True)
+    bare: Gpu = decode_all(with_class_defaults(tree(name), "gpu", root=folder), Gpu, Mistakes(), sourced=True)
     return bare
 
 
@@ -148,7 +148,7 @@ def copies(data: Path) -> list[Miss]:
 
 @functools.cache
 def _host(name: str, generation: int) -> Machine:
-    link = completed(tree_of({"gen": 0, "lanes": 16}), "pcie").put("gen", tree_of(generation))
+    link = with_class_defaults(tree_of({"gen": 0, "lanes": 16}), "pcie").put("gen", tree_of(generation))
     slot = {key: each.value for key, each in link.items()}
     return api.load_machine({
         "hwsim": "machine/1",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu, Work
-from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
+from hwsim.models import Cluster, Framework, KernelTimes, MicrobatchSlice, Transformer, load_framework, load_transformer, one_pass
 from published.parts import declared, part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, held_out, scored, tails
@@ -34,7 +34,7 @@ class Row:
     framework: str
     part: str
     model: Transformer
-    slice: Slice
+    slice: MicrobatchSlice
     seconds: float
     said: str
 
@@ -75,7 +75,7 @@ def _row(said: Mapping[str, str]) -> Row | None:
     model = load_transformer("bert-base")
     batch, length, tp = (round(float(said[key] or 1)) for key in ("batch", "input_len", "tp"))
     whole, products = ("fp16", "int8") if dtype == "int8" else (dtype, "")
-    part_of = Slice(batch, length, length, tp, dtype=whole, products=products, attention="plain")
+    part_of = MicrobatchSlice(batch, length, length, tp, dtype=whole, products=products, attention="plain")
     source = f"FasterTransformer, {said['hardware']}"
     text = f"{framework} {said['precision']}, batch {batch} of {length}, tp {tp}"
     return Row(said["id"], source, framework, PARTS[said["hardware"]], model, part_of, float(said["value"]), text)

@@ -13,7 +13,7 @@ from hwsim import api
 from hwsim.communication import ALGORITHMS
 from hwsim.communication.timing import timed
 from hwsim.machine import Machine
-from hwsim.models.architectures import Network
+from hwsim.models.architectures import FeedForwardNetwork
 from hwsim.models.library import load_network
 from published.parts import declared, table
 
@@ -157,6 +157,6 @@ def exchange_of(name: str, gpu: str, gpus: int, way: str) -> Callable[[float], f
 
 
 @cache
-def network_of(name: str) -> Network:
+def network_of(name: str) -> FeedForwardNetwork:
     """The network of the library called that."""
     return load_network(name)

@@ -1,6 +1,7 @@
 """Training of networks of convolutions: tf_cnn_benchmarks of 2017, Gavel's cluster, NVIDIA's examples.
 
-What libraries reach of a product (`hwsim.devices.convolving`) and what frameworks add (`hwsim.models.framework`) is fitted on
+What libraries reach of a product (`hwsim.devices.convolution_speeds`) and what frameworks add (`hwsim.models.framework`) is
+fitted on
 the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored. Rows that are summed
 over several workers are left out.
 """
@@ -16,33 +17,33 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from hwsim.devices import Gpu, Work
-from hwsim.devices.convolving import CONVOLVING, Convolving, Units, units_of
-from hwsim.models.architectures import Network
+from hwsim.devices.convolution_speeds import CONVOLUTION_SPEEDS, ConvolutionSpeeds, Units, units_of
+from hwsim.models.architectures import FeedForwardNetwork
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.plan import Dtype, ParallelPlan, lay
-from hwsim.models.step import Step, step
+from hwsim.models.plan import Dtype, ParallelPlan, derive_plan
+from hwsim.models.step import TrainingStep, step
 from hwsim.origins import Case
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, held_out, scored, tails
 
-Constants = tuple[Mapping[Units, Convolving], Mapping[str, Software]]
+Constants = tuple[Mapping[Units, ConvolutionSpeeds], Mapping[str, Software]]
 Kernels = tuple[KernelTimes, Software]
-ALL: Final[Constants] = (CONVOLVING, SOFTWARE)
+ALL: Final[Constants] = (CONVOLUTION_SPEEDS, SOFTWARE)
 
 
 def data_parallel_step(
-    network: Network,
+    network: FeedForwardNetwork,
     batch: int,
     dtype: Dtype,
     times: KernelTimes,
     software: Software,
     gpus: int = 1,
     exchange: Callable[[float], float] | None = None,
-) -> Step:
+) -> TrainingStep:
     """A step of a network on equal GPUs, whatever links them.
 
     Args:
@@ -52,7 +53,7 @@ def data_parallel_step(
     plan = ParallelPlan(dp=gpus, global_batch=gpus * batch, microbatch=batch, dtype=dtype, optimizer="sgd")
     cluster = Cluster(times.gpu, gpus, gpus, {}, math.inf, math.inf)
     given = None if exchange is None else lambda item: exchange(item.size)
-    return step(lay(network, plan, gpus), cluster, software, times, given)
+    return step(derive_plan(network, plan, gpus), cluster, software, times, given)
 
 
 def predicted(row: Row, kernels: Kernels | None = None) -> float:
@@ -110,7 +111,10 @@ def residuals(data: Path) -> list[Residual]:
         others = sorted(set(used.values()) - {unit, "kepler"})
         near = [other for other in others if unit in MATRIX and other in MATRIX] or others
         constants = (
-            {**CONVOLVING, unit: _middle(CONVOLVING[unit], [CONVOLVING[each] for each in near], "part transformed direct")},
+            {
+                **CONVOLUTION_SPEEDS,
+                unit: _middle(CONVOLUTION_SPEEDS[unit], [CONVOLUTION_SPEEDS[each] for each in near], "part transformed direct"),
+            },
             SOFTWARE,
         )
         case: Case = "outside" if unit == "kepler" else "generation"
@@ -121,7 +125,9 @@ def residuals(data: Path) -> list[Residual]:
             SOFTWARE[name], [SOFTWARE[each] for each in names if each != name], "moved dispatch casting step array number"
         )
         kept += [
-            _residual(row, "source", name, (CONVOLVING, {**SOFTWARE, name: middle})) for row in found if row.software == name
+            _residual(row, "source", name, (CONVOLUTION_SPEEDS, {**SOFTWARE, name: middle}))
+            for row in found
+            if row.software == name
         ]
     return kept
 

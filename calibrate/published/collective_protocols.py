@@ -15,10 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.communication import choosing
+from hwsim.communication import selection
 from hwsim.communication.flows import Task
-from hwsim.communication.plan import Group
-from hwsim.machine.libraries.nccl import Bus, Nccl, Sends, Speeds
+from hwsim.communication.plan import RankGroup
+from hwsim.machine.libraries.nccl import Nccl, NcclSendCosts, ProtocolCosts, RingBandwidth
 from published.collectives import Row, bus_of, devices_of, machine_of, operation_of
 from published.parts import declared
 from published.search import Floats, least_squares
@@ -41,8 +41,8 @@ class Prepared:
     """A row with what does not change while numbers are sought."""
 
     row: Row
-    group: Group
-    bus: Bus
+    group: RankGroup
+    bus: RingBandwidth
     taken: tuple[str, str] | None  # algorithm and protocol by NCCL's tables; None: there is no choice
 
 
@@ -56,10 +56,10 @@ def _prepare(row: Row) -> Prepared:
     operation = operation_of(row)
     machine, devices = machine_of(row.machine), devices_of(row.machine, row.ranks, row.nodes)
     each = row.ranks // row.nodes
-    group = Group(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
+    group = RankGroup(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
     carried = bus_of(row.machine, row.ranks, row.nodes, operation)
     some = nccl(dict(GUESS) | dict(OWN) | dict(SHARED), GENERATIONS.get(row.machine, "nvlink4"))
-    found = choosing.estimates(Task(machine, operation, devices, row.size), some, group)
+    found = selection.estimates(Task(machine, operation, devices, row.size), some, group)
     return Prepared(row, group, carried, (found[0].method, found[0].protocol) if len(found) > 1 else None)
 
 
@@ -70,10 +70,10 @@ def nccl(said: Mapping[str, float], generation: str) -> Nccl:
     rate = min(1.0, said["rate"])
     return Nccl(
         start=said["start"],
-        ll=Speeds(said["ll.step"], rate=0.5, wide=said["ll.wide"], kept=flags),
-        ll128=Speeds(said["ll128.step"], rate=said["ll128.rate"], kept=flags),
-        simple=Speeds(said["simple.step"], start=said["simple.start"], kept=chunks),
-        sends=Sends(
+        ll=ProtocolCosts(said["ll.step"], rate=0.5, wide=said["ll.wide"], kept=flags),
+        ll128=ProtocolCosts(said["ll128.step"], rate=said["ll128.rate"], kept=flags),
+        simple=ProtocolCosts(said["simple.step"], start=said["simple.start"], kept=chunks),
+        sends=NcclSendCosts(
             said["sends.start"], said["sends.ll"], said["sends.step"], said["sends.peer"], rate=said["sends.rate"], kept=chunks
         ),
         choice="tables",

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.communication import Operation, timing
-from hwsim.communication.choosing import bus, estimates
 from hwsim.communication.flows import Task
 from hwsim.communication.measured import generation, measured, size_regime
-from hwsim.communication.plan import Group
+from hwsim.communication.plan import RankGroup
+from hwsim.communication.selection import bus, estimates
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
-from hwsim.machine.libraries.nccl import Bus, Nccl
+from hwsim.machine.libraries.nccl import Nccl, RingBandwidth
 from hwsim.machine.libraries.operations import OPERATIONS as ALL
 from hwsim.origins import Case
 from hwsim.spec import Mistakes, read_text
@@ -83,7 +83,7 @@ def devices_of(name: str, ranks: int, nodes: int) -> tuple[str, ...]:
 
 
 @cache
-def bus_of(name: str, ranks: int, nodes: int, operation: Operation) -> Bus:
+def bus_of(name: str, ranks: int, nodes: int, operation: Operation) -> RingBandwidth:
     """What the machine's links carry for these ranks."""
     return bus(machine_of(name), devices_of(name, ranks, nodes), operation)
 
@@ -204,7 +204,7 @@ def by_generation(row: Row) -> float:
     machine, devices = machine_of(row.machine), devices_of(row.machine, row.ranks, row.nodes)
     library: Nccl = measured(Nccl, generation(machine, devices[0]) or "pcie")
     each = row.ranks // row.nodes
-    group = Group(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
+    group = RankGroup(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
     return estimates(Task(machine, operation_of(row), devices, row.size), library, group)[0].seconds
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from hwsim.communication import ALGORITHMS, timing
-from hwsim.machine.libraries.own import Kernels
+from hwsim.machine.libraries.custom_allreduce import AllReduceKernels
 from hwsim.origins import Case
 from published.collective_protocols import GENERATIONS
 from published.collectives import Row, bus_of, devices_of, halved, machine_of
@@ -62,17 +62,17 @@ def covered(row: Row, link: str) -> bool:
     return two_steps or not reads or (row.ranks - 1) * row.size <= reads
 
 
-def kernels(values: Sequence[float], framework: str, link: str) -> Kernels:
+def kernels(values: Sequence[float], framework: str, link: str) -> AllReduceKernels:
     """The kernels of some numbers."""
     start, peer, one, sync, two = values
     reads, largest, ranks = LIMITS[framework, link]
-    return Kernels(
+    return AllReduceKernels(
         start=start, peer=peer, one=min(one, 1.0), sync=sync, two=min(two, 1.0) if largest else 0.0, reads=reads, largest=largest,
         ranks=ranks, two_from=TWO_FROM.get((framework, link), 2),
     )  # fmt: skip
 
 
-def seconds(row: Row, mine: Kernels) -> float:
+def seconds(row: Row, mine: AllReduceKernels) -> float:
     """What the kernels take."""
     way = mine.time(row.ranks, row.size, bus_of(row.machine, row.ranks, 1, "all-reduce").inside)
     return math.inf if way is None else way.latency + way.body

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from hwsim.formats import format_quantity, percent
-from hwsim.results.invariants import printed
+from hwsim.results.invariants import checked_text
 from hwsim_calibrate import text
 from hwsim_calibrate.composites import PROGRAMS
 from hwsim_calibrate.fit import fit
@@ -128,7 +128,7 @@ def main() -> int:
     else:
         found = measure(Plan(suites=SUITES, more=[case_of(program) for program in PROGRAMS], budget=said.budget), said.keep)
     report = scored(found)
-    PAGE.write_text(printed(page(report)), encoding="utf-8")
+    PAGE.write_text(checked_text(page(report)), encoding="utf-8")
     print(text.validated(report), end="")
     print(f"wrote {PAGE.name}")
     return 1 if said.check and not all(met for *_, met in report.bounds()) else 0

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices import Attended
-from hwsim.devices.gpu_attention import WIDE, Attention, Strips
+from hwsim.devices import AttentionCall
+from hwsim.devices.gpu_attention import WIDE, AttentionKernels, DecodeKernel
 from hwsim.origins import Case
 from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
 from published.kernels import (
@@ -110,10 +110,10 @@ def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
     return {**size, "kv_heads": 1.0, "head": LATENT, "kv_width": width, "latent": OPERATIONS}
 
 
-def call_of(columns: Mapping[str, Array]) -> Attended:
+def call_of(columns: Mapping[str, Array]) -> AttentionCall:
     """The calls of a group with these columns."""
     numbers: dict[str, Any] = dict(columns)
-    return Attended(queries=1.0, warm=1.0, **numbers)
+    return AttentionCall(queries=1.0, warm=1.0, **numbers)
 
 
 def possible(group: Group) -> Any:
@@ -136,19 +136,19 @@ def cuts(group: Group) -> tuple[Cut, ...]:
     return tuple((heads, None, True) for heads in (8, 16, 32, 64))
 
 
-def kernel_of(cut: Cut, found: Mapping[str, float]) -> Strips:
+def kernel_of(cut: Cut, found: Mapping[str, float]) -> DecodeKernel:
     """A kernel with these constants."""
     heads, widest, lone = cut
     known: dict[str, Any] = dict(found)
-    return Strips(heads=heads, widest=widest, lone=lone, **known)
+    return DecodeKernel(heads=heads, widest=widest, lone=lone, **known)
 
 
-def predict(group: Group, kernel: Strips) -> Array:
+def predict(group: Group, kernel: DecodeKernel) -> Array:
     """Seconds of its rows."""
     return np.asarray(kernel.parts(call_of(group.columns), rates_of(group)).seconds)
 
 
-def by_law(group: Group, kernel: Strips) -> Array:
+def by_law(group: Group, kernel: DecodeKernel) -> Array:
     """Seconds of its rows by a kernel of other generations."""
     return predict(group, on(kernel, *unit(group)))
 
@@ -162,7 +162,7 @@ def unit(group: Group) -> tuple[float, float, float]:
     return gpu.flop["bf16"] / gpu.sms / SPEED, gpu.clock / CLOCK, gpu.memory.bandwidth / gpu.sms
 
 
-def on(kernel: Strips, speed: Any, clock: Any, memory: Any) -> Strips:
+def on(kernel: DecodeKernel, speed: Any, clock: Any, memory: Any) -> DecodeKernel:
     """A kernel of several generations on a GPU with such multiprocessors; numbers or arrays."""
     rate: Any = np.maximum(kernel.rate * speed, FAST * memory)
     return replace(kernel, rate=rate, cached=kernel.cached * speed, start=kernel.start / clock)
@@ -170,13 +170,13 @@ def on(kernel: Strips, speed: Any, clock: Any, memory: Any) -> Strips:
 
 def fit_kernel(
     parts: Sequence[Group],
-    known: Strips | None = None,
+    known: DecodeKernel | None = None,
     names: Iterable[str] | None = None,
     rounds: int = 3,
     each: int = 60,
     *,
     law: bool = False,
-) -> Strips:
+) -> DecodeKernel:
     """One kernel for some groups.  known, names: with these constants, but for those; law: of several generations."""
     columns, rates = together(parts, rates_of)
     units = [unit(part) if law else (1.0, 1.0, 0.0) for part in parts]
@@ -194,15 +194,15 @@ def fit_kernel(
     return kernel_of(cut, {**start, **found})
 
 
-def shipped(group: Group) -> Strips | None:
+def shipped(group: Group) -> DecodeKernel | None:
     """The kernel as the library has it."""
     gpu = gpu_of(group.system)
     kernels = gpu.attention if gpu is not None else None
-    return kernels.decode.get(group.key) if isinstance(kernels, Attention) and gpu is not None else None
+    return kernels.decode.get(group.key) if isinstance(kernels, AttentionKernels) and gpu is not None else None
 
 
 def left_out(
-    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], Strips] | None = None
+    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], DecodeKernel] | None = None
 ) -> list[tuple[Group, Array]]:
     """(rows, what a fit without their device, or generation, says of them).
 
@@ -210,7 +210,7 @@ def left_out(
     """
     law = case == "generation"
 
-    def fit(parts: Sequence[Group], known: Strips | None) -> Strips:
+    def fit(parts: Sequence[Group], known: DecodeKernel | None) -> DecodeKernel:
         return fit_kernel(parts, known, None if known is None else OWN, rounds=2, each=40, law=law)
 
     groups_of = [group for key in LEFT for group in found if group.key == key]
@@ -222,7 +222,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     """Fitted: plain and latent; a generation left out, without and with three constants of its own."""
     found = rows(data)
     known = held(found, shipped, predict)
-    fits: dict[tuple[str, str], Strips] = {}
+    fits: dict[tuple[str, str], DecodeKernel] = {}
     return (
         score("decoding by kernel", [each for each in known if "latent" not in each[0].key], 0.10),
         score("decoding, latent attention", [each for each in known if "latent" in each[0].key], 0.10,

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim import api
-from hwsim.communication.choosing import hardware
-from hwsim.communication.plan import Group
+from hwsim.communication.plan import RankGroup
+from hwsim.communication.selection import hardware
 from hwsim.communication.tuning import candidates
 from published.score import Half, Miss, Score, scored
 
@@ -111,7 +111,7 @@ def alone(size: int) -> float:
 def by_tables(size: int) -> float:
     """us as NCCL's own tables have it, nothing fitted."""
     machine = api.load_machine(dict(MACHINE))
-    gpus, group = machine.select("gpu*"), Group(RANKS)
+    gpus, group = machine.select("gpu*"), RankGroup(RANKS)
     return candidates(hardware(machine, gpus, group), "all-reduce", group, size)[0].seconds(size) * 1e6
 
 

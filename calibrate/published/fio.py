@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hwsim.devices.ssd import Ssd, WriteCache
-from hwsim.devices.storage import Access, Asked, mixed
+from hwsim.devices.storage import Access, StorageAccesses, mixed_cost
 from hwsim.links.pcie import GENERATIONS
 from hwsim.origins import Case
 from published.parts import declared, part, table
@@ -93,7 +93,7 @@ def behind(drive: Filled) -> float:
 
 def _filling(drive: Filled, fast: float, cache: float, steady: float) -> float:
     model = Ssd(read=drive.fast, write=steady, latency=60e-6, cache=WriteCache(size=cache, write=fast), size=drive.size)
-    return model.serve("it", "write", Asked(size=1e6, times=drive.size / 1e6)).demand.alone({"it.media": 1.0})
+    return model.serve("it", "write", StorageAccesses(size=1e6, times=drive.size / 1e6)).demand.alone({"it.media": 1.0})
 
 
 def _from_others() -> Iterator[tuple[Filled, Miss]]:
@@ -203,8 +203,10 @@ def _miss(model: Ssd, drive: _Drive, row: dict[str, str]) -> Miss:
     size, depth = float(row["block_bytes"]), float(row["iodepth"] or _DEPTH)
     access: Access = "sequential" if row["pattern"] == "sequential" else "random"
     times = _FULL * 5e9 / size if "sustained" in row["op"] else _ACCESSES
-    asked = Asked(size=size, times=times, access=access, depth=depth, written=0.5 if "50/50" in row["op"] else 0.0)
-    cost = mixed(model, "it", asked) if asked.written else model.serve("it", "write" if "write" in row["op"] else "read", asked)
+    asked = StorageAccesses(size=size, times=times, access=access, depth=depth, written=0.5 if "50/50" in row["op"] else 0.0)
+    cost = (
+        mixed_cost(model, "it", asked) if asked.written else model.serve("it", "write" if "write" in row["op"] else "read", asked)
+    )
     rate = times / cost.demand.alone({"it.media": 1.0})
     predicted = {"bandwidth": rate * size, "iops": rate, "latency_mean": depth / rate}[row["metric"]]
     return Miss(f"{row['id']} {row['op']} {row['block_bytes']} B", predicted, float(row["value"]), drive.name)

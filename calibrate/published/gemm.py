@@ -14,9 +14,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.devices import Gpu, Product
+from hwsim.devices import Gpu, MatmulShape
 from hwsim.devices.gpu_matmul import Tiling
-from hwsim.devices.gpu_memory import Launch, Sustained
+from hwsim.devices.gpu_memory import Launch, SustainedBandwidth
 from hwsim.origins import Case
 from hwsim.units import BYTES
 from published.parts import declared, part, table
@@ -62,7 +62,7 @@ def llmcompass(data: Path) -> Score:
     for each in table(data / "oracles" / "llmcompass_measured_matmul_A100.csv"):
         m, n, k = int(each["M"]), int(each["N"]), int(each["K"])
         loop = LOOP["PrincetonUniversity/LLMCompass"]
-        row = Row("", "LLMCompass", "A100", "", "fp16", Product(m, n, k), 2, 2, float(each["ms"]) * 1e-3, "host", loop)
+        row = Row("", "LLMCompass", "A100", "", "fp16", MatmulShape(m, n, k), 2, 2, float(each["ms"]) * 1e-3, "host", loop)
         found.append(Miss(f"LLMCompass: {m} x {n} x {k}", seconds_of(gpu, row), row.seconds, "LLMCompass"))
     return scored("LLMCompass on an A100", found, 0.06, metric="mean |error|", why=reason)
 
@@ -132,7 +132,9 @@ def from_datasheet(name: str) -> Gpu:
         host=statistics.median([each.host for each in launches if each.host is not None] or [0.0]),
     )
     measured = [other.sustained for other in others.values()]
-    sustained = Sustained(*(statistics.median([getattr(each, key.name) for each in measured]) for key in fields(Sustained)))
+    sustained = SustainedBandwidth(
+        *(statistics.median([getattr(each, key.name) for each in measured]) for key in fields(SustainedBandwidth))
+    )
     return replace(gpu, matmul=tilings, launch=launch, sustained=sustained)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu
-from hwsim.devices.gpu_memory import Stream, Sustained
+from hwsim.devices.gpu_memory import SustainedBandwidth, ThreadStream
 from hwsim.origins import Case
 from published.gpu_benches import STREAMS, Point, bandwidths, rate
 from published.parts import declared, part, table
@@ -92,7 +92,7 @@ def _babelstream(data: Path) -> list[dict[str, str]]:
 def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
     array = float(row["working_set_bytes"] or ARRAY)
     reads, writes = MIX[row["pattern"]]
-    cost = gpu.stream("it", Stream(reads=reads * array, writes=writes * array))
+    cost = gpu.stream("it", ThreadStream(reads=reads * array, writes=writes * array))
     seconds = cost.demand.alone({capacity.name: capacity.rate for capacity in gpu.capacities("it")})
     group = f"{row['source'].split(':')[0]} {row['hardware']}"
     return Miss(f"{row['id']} {row['pattern']}", (reads + writes) * array / seconds, float(row["value"]), group)
@@ -104,4 +104,4 @@ def _as_the_others(name: str, among: tuple[str, ...] = ()) -> Gpu:
     known = [generation for generation in GENERATIONS if generation != name]
     others = among or [each for each in known if GENERATIONS[each][1] == GENERATIONS[name][1]] or known
     common = statistics.median(part(Gpu, other).sustained.part(2.0, 1.0) for other in others)
-    return replace(part(Gpu, name), sustained=Sustained(common, common, common))
+    return replace(part(Gpu, name), sustained=SustainedBandwidth(common, common, common))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu
-from hwsim.devices.gpu_memory import Stream
+from hwsim.devices.gpu_memory import ThreadStream
 from hwsim.devices.work import Start
 from published.parts import declared, table
 from published.score import Miss
@@ -103,18 +103,18 @@ def latencies(data: Path) -> list[Point]:
     return split(found)
 
 
-def asked(point: Point, gpu: Gpu) -> Stream:
+def asked(point: Point, gpu: Gpu) -> ThreadStream:
     """What the program behind a point does to the memory."""
     if point.curve == "l2":
-        return Stream(reads=point.size, working_set=point.size)
+        return ThreadStream(reads=point.size, working_set=point.size)
     if point.curve == "together":
-        return Stream(reads=point.size * (gpu.sms or 1), working_set=point.size, together=True)
+        return ThreadStream(reads=point.size * (gpu.sms or 1), working_set=point.size, together=True)
     if point.curve.startswith("small"):  # the published column: blocks of 32 threads
         half = point.size / 2
         start: Start = "graph" if point.curve.endswith("graph") else "stream"
-        return Stream(reads=half, writes=half, each=REAL, working_set=point.size, blocks=half / REAL / 32, start=start)
+        return ThreadStream(reads=half, writes=half, each=REAL, working_set=point.size, blocks=half / REAL / 32, start=start)
     reads, writes = STREAMS[point.curve]
-    return Stream(
+    return ThreadStream(
         reads=reads * LONG * REAL,
         writes=writes * LONG * REAL,
         each=REAL,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu, Work
-from hwsim.devices.gpu_memory import Launch, Stream, Sustained
+from hwsim.devices.gpu_memory import Launch, SustainedBandwidth, ThreadStream
 from hwsim.devices.work import Start
 from published import gpu_caches
 from published.gpu_benches import GENERATIONS, REAL, Point, middle, small_kernels
@@ -70,7 +70,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
     starts = [known.launch for other in others if isinstance((known := part(Gpu, other)).launch, Launch)]
     launch = Launch(stream=middle(each.stream for each in starts) or 0.0, graph=middle(start.graph or 0.0 for start in starts))
     copied = [l2.sustained.copy for other in others if (l2 := part(Gpu, other).l2) is not None and l2.sustained.copy < 1]
-    return replace(gpu, launch=launch, l2=replace(gpu.l2, sustained=Sustained(copy=middle(copied) or 1.0)))
+    return replace(gpu, launch=launch, l2=replace(gpu.l2, sustained=SustainedBandwidth(copy=middle(copied) or 1.0)))
 
 
 def residuals(data: Path) -> list[Residual]:
@@ -97,7 +97,7 @@ def residuals(data: Path) -> list[Residual]:
 def _kernel(point: Point, gpu: Gpu) -> float:
     """Seconds of a kernel that copies half of its bytes, again and again."""
     half = point.size / 2
-    asked = Stream(reads=half, writes=half, each=REAL, working_set=point.size, start=STARTS[point.curve])
+    asked = ThreadStream(reads=half, writes=half, each=REAL, working_set=point.size, start=STARTS[point.curve])
     return gpu.stream("it", asked).demand.alone({capacity.name: capacity.rate for capacity in gpu.capacities("it")})
 
 

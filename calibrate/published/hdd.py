@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices.hdd import Hdd
-from hwsim.devices.storage import Asked
+from hwsim.devices.storage import StorageAccesses
 from published.parts import part, table
 from published.residual import Residual, misses, of_miss
 from published.score import Miss, Score, scored
@@ -85,5 +85,5 @@ def _rate(row: dict[str, str]) -> float:
     """Accesses a second of the part with this queue, all of whose depth is used."""
     found = part(Hdd, DRIVES[row["disk_seek_source"]])
     model = replace(found, queue=int(row["qd"]), gain=found.gain if row["policy"] == "SPTF" else 0.0)
-    asked = Asked(size=0.02e-3 * model.rate(0.5), times=1000, access="random", depth=float(row["qd"]))
+    asked = StorageAccesses(size=0.02e-3 * model.rate(0.5), times=1000, access="random", depth=float(row["qd"]))
     return 1000 / model.serve("it", "read", asked).demand.alone({"it.media": 1.0})

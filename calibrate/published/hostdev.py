@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from hwsim import api
 from hwsim.formats import percent
-from hwsim.machine import Handling, Machine
+from hwsim.machine import Machine, TransferOptions
 from hwsim.origins import Case
 from published.parts import declared, table
 from published.residual import Residual, of_miss
@@ -60,7 +60,7 @@ def seconds(row: dict[str, str]) -> float:
     size, direction = float(row["transfer_bytes"]), row["direction"]
     host = "cpu1" if "remote" in row["method"] else "cpu0"
     if direction == "h2d CPU store to BAR":  # the caller's time: its stores are posted, it does not wait for their way
-        return of.transfer(host, "gpu", size, Handling(by="cpu")).demand.body(of.rates())
+        return of.transfer(host, "gpu", size, TransferOptions(by="cpu")).demand.body(of.rates())
     ends = {"h2d": (host, "gpu"), "d2h": ("gpu", host), "d2d": ("gpu", "gpu")}[direction]
     return of.transfer(*ends, size).demand.alone(of.rates())
 
@@ -140,7 +140,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 def _loaded(size: int) -> Miss:
     of = machine("v100-sxm2-32gb", "pcie3-x16")
-    took = of.transfer("gpu", "cpu0", float(size), Handling(by="cpu")).demand.alone(of.rates())
+    took = of.transfer("gpu", "cpu0", float(size), TransferOptions(by="cpu")).demand.alone(of.rates())
     return Miss(f"{size} B", took, 1e-6 * LOADS[size], "gdrcopy | V100 SXM2")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu
-from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
+from hwsim.models import Framework, Kernel, KernelTimes, MicrobatchSlice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.slices import product
 from hwsim.models.framework import Style
 from hwsim.origins import Case
@@ -91,11 +91,11 @@ def _row(said: Mapping[str, str]) -> Row:
     what, tp, tokens = said["kernel_or_phase"], _whole(said, "tp", 1), _whole(said, "tokens", 1)
     batch = _whole(said, "batch", 1)
     if what == "attention decode":
-        slice_ = Slice(batch, 1, _whole(said, "input_len"), tp)
+        slice_ = MicrobatchSlice(batch, 1, _whole(said, "input_len"), tp)
     elif what == "attention prefill":
-        slice_ = Slice(batch, tokens, tokens + _whole(said, "input_len"), tp)
+        slice_ = MicrobatchSlice(batch, tokens, tokens + _whole(said, "input_len"), tp)
     else:
-        slice_ = Slice(1, tokens, tokens, tp)
+        slice_ = MicrobatchSlice(1, tokens, tokens, tp)
     source = said["source"]
     framework = "sarathi-serve" if "vidur" in source else "transformers" if "/v0/" in source else "vllm"
     short = re.sub(r"[:@].*", "", source) + (" v0" if framework == "transformers" else "")
@@ -108,7 +108,7 @@ def _row(said: Mapping[str, str]) -> Row:
                PARTS[said["hardware"]], _kernel(model, slice_, what), float(said["value"]), text)  # fmt: skip
 
 
-def _kernel(model: Transformer, part: Slice, what: str) -> Kernel:
+def _kernel(model: Transformer, part: MicrobatchSlice, what: str) -> Kernel:
     """The library's kernel of that name."""
     h, t, f, rows = model.hidden, part.tensor, model.of_ffn, part.rows
     shapes = {

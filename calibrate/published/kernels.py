@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.devices import Gpu
-from hwsim.devices.gpu_attention import Rates
+from hwsim.devices.gpu_attention import KernelRates
 from hwsim.origins import Case
 from hwsim.spec import SpecError
 from published.parts import declared, part, table
@@ -84,14 +84,14 @@ class Group:
         return len(self.seconds)
 
 
-def together(parts: Sequence[Group], rates: Callable[[Group], Rates]) -> tuple[Mapping[str, Array], Rates]:
+def together(parts: Sequence[Group], rates: Callable[[Group], KernelRates]) -> tuple[Mapping[str, Array], KernelRates]:
     """The columns of some groups as one, and the rates of each row: one evaluation instead of one for each GPU."""
     counts, each = [len(part) for part in parts], [rates(part) for part in parts]
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     numbers: dict[str, Any] = {
-        field.name: np.repeat([getattr(rate, field.name) for rate in each], counts) for field in fields(Rates)
+        field.name: np.repeat([getattr(rate, field.name) for rate in each], counts) for field in fields(KernelRates)
     }
-    return columns, Rates(**numbers)
+    return columns, KernelRates(**numbers)
 
 
 def groups(

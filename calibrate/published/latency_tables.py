@@ -8,7 +8,7 @@ from typing import Final
 
 from hwsim import api
 from hwsim.units import parse
-from hwsim.views.latency.find import Latencies, Row
+from hwsim.views.latency.find import LatencyNumbers, LatencyRow
 from hwsim.views.latency.find import find as latencies
 from published.parts import declared
 from published.score import Miss, Score, scored
@@ -42,6 +42,6 @@ def scores(data: Path) -> tuple[Score, ...]:
     )
 
 
-def _seconds(found: Latencies, key: str) -> float:
+def _seconds(found: LatencyNumbers, key: str) -> float:
     row = found.row(key)
-    return row.seconds if isinstance(row, Row) else 0.0
+    return row.seconds if isinstance(row, LatencyRow) else 0.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from hwsim import api
 from hwsim.formats import percent
-from hwsim.machine import Handling, Machine
+from hwsim.machine import Machine, TransferOptions
 from published.parts import table
 from published.score import Miss, Score, held_out, scored
 
@@ -48,9 +48,9 @@ def both(of: Machine, size: float = LARGE, a: str = "a", b: str = "b") -> float:
     return size / max((there.get(name, 0.0) + back.get(name, 0.0)) / rates[name] for name in {*there, *back})
 
 
-def taken(of: Machine, size: float, a: str = "a", b: str = "b", handling: Handling | None = None) -> float:
+def taken(of: Machine, size: float, a: str = "a", b: str = "b", handling: TransferOptions | None = None) -> float:
     """Seconds of one transfer."""
-    return of.transfer(a, b, size, handling or Handling()).demand.alone(of.rates())
+    return of.transfer(a, b, size, handling or TransferOptions()).demand.alone(of.rates())
 
 
 def _gpus(name: str, links: str) -> Machine:
@@ -90,7 +90,7 @@ TAUGHT: Final[dict[str, tuple[float, Callable[[], float]]]] = {
     "4 KB over 10 Gb/s Ethernet, 10 us": (10e-6, lambda: taken(network(*TEN), 4096, "node0.cpu", "node1.cpu")),
     "4 KB over a 100 Gb/s HPC fabric, 1 us": (
         1e-6,
-        lambda: taken(network(*HPC), 4096, "node0.cpu", "node1.cpu", Handling(protocol="rdma")),
+        lambda: taken(network(*HPC), 4096, "node0.cpu", "node1.cpu", TransferOptions(protocol="rdma")),
     ),
     "California to the Netherlands and back, 150 ms": (
         150e-3,
@@ -144,7 +144,7 @@ def _calls(data: Path) -> list[Miss]:
     rows = table(data / "oracles" / "gpubenches_v100_pcie3_memcpy.csv")
     half = held_out(rows, lambda row: float(row["kB"]))
     of = _slot("v100-pcie-32gb", "pcie3-x16")
-    waited = Handling(waited=True)
+    waited = TransferOptions(waited=True)
     return [
         Miss(f"{row['kB']} KiB", taken(of, 1024 * float(row["kB"]), handling=waited), float(row["ms"]) / 1e3, "calls")
         for row in half

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hwsim.models import Framework, ParallelPlan, lay, load_framework, load_transformer
+from hwsim.models import Framework, ParallelPlan, derive_plan, load_framework, load_transformer
 from hwsim.models.memory import RESERVED, SPREAD
-from hwsim.models.stages import largest
+from hwsim.models.stages import largest_stage_memory
 from published.llm_rows import rows
 from published.parts import declared
 from published.score import Miss, Score, scored
@@ -41,7 +41,7 @@ def missed() -> list[Miss]:
             sequence_parallel=tp > 1,
         )
         software: Framework = load_framework(framework)
-        need = largest(lay(load_transformer(name), plan, gpus), software).total - RESERVED
+        need = largest_stage_memory(derive_plan(load_transformer(name), plan, gpus), software).total - RESERVED
         said = f"{name}, {gpus} GPUs, tp {tp} pp {pp} cp {cp} s {sequence} v {chunks}, {framework}"
         found.append(Miss(said, need, measured * GIB, "stages" if pp > 1 else "no stages"))
     return found
@@ -53,7 +53,7 @@ def refused(data: Path) -> tuple[list[str], list[str], int]:
     over: list[str] = []
     tight: list[str] = []
     for row in found:
-        need = largest(lay(row.model, row.plan, row.gpus), load_framework(row.software))
+        need = largest_stage_memory(derive_plan(row.model, row.plan, row.gpus), load_framework(row.software))
         verdict = need.verdict(row.cluster.gpu.memory.size)
         (over if verdict.startswith("does not fit") else tight if verdict != "fits" else []).append(row.name())
     return over, tight, len(found)

@@ -16,7 +16,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step, estimate, load_framework, load_transformer
+from hwsim.models import (
+    GENERATIONS,
+    Framework,
+    KernelTimes,
+    ParallelPlan,
+    TrainingStep,
+    estimate,
+    load_framework,
+    load_transformer,
+)
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, throttle
 from hwsim.origins import Case
@@ -65,7 +74,7 @@ class Model:
                         found[name] = replace(found[name], **changed)
         return Model(dict(values), found, self.timed)
 
-    def step(self, row: Row) -> Step:
+    def step(self, row: Row) -> TrainingStep:
         """A row's step, with these constants."""
         framework, cluster = self.frameworks[row.software], row.cluster
         name = generation(cluster.gpu)

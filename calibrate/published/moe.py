@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.gpu_attention import Rates
-from hwsim.devices.gpu_experts import TILES, Grouped, blocks_of, tokens_of
-from hwsim.devices.work import Routed
+from hwsim.devices.gpu_attention import KernelRates
+from hwsim.devices.gpu_experts import TILES, ExpertKernels, blocks_of, tokens_of
+from hwsim.devices.work import ExpertsCall
 from hwsim.origins import Case
 from published.kernels import (
     FEW,
@@ -129,14 +129,14 @@ def busiest(tokens: tuple[int, ...], ranks: int) -> tuple[int, ...]:
     return tuple(int(each) for each in dealt[dealt.sum(axis=1).argmax()])
 
 
-def call_of(columns: Mapping[str, Array]) -> Routed:
+def call_of(columns: Mapping[str, Array]) -> ExpertsCall:
     """The calls of a group with these columns."""
     numbers: dict[str, Any] = {name: column for name, column in columns.items() if not name.startswith("of ")}
     blocks: Any = tuple(columns[f"of {rows}"] for rows in TILES)
-    return Routed(blocks=blocks, **numbers)
+    return ExpertsCall(blocks=blocks, **numbers)
 
 
-def rates_of(group: Group) -> Rates:
+def rates_of(group: Group) -> KernelRates:
     """What its GPU has, in the format of its kernel."""
     gpu = gpu_of(group.system)
     assert gpu is not None
@@ -144,14 +144,18 @@ def rates_of(group: Group) -> Rates:
     return gpu.attending(next(computed for called, computed, _ in FORMATS.values() if called == name))
 
 
-def predict(group: Group, kernel: Grouped) -> Array:
+def predict(group: Group, kernel: ExpertKernels) -> Array:
     """Seconds of its rows."""
     return np.asarray(kernel.seconds(call_of(group.columns), rates_of(group)))
 
 
 def fit_kernel(
-    parts: Sequence[Group], known: Grouped | None = None, names: Iterable[str] | None = None, rounds: int = 3, each: int = 50
-) -> Grouped:
+    parts: Sequence[Group],
+    known: ExpertKernels | None = None,
+    names: Iterable[str] | None = None,
+    rounds: int = 3,
+    each: int = 50,
+) -> ExpertKernels:
     """One kernel for some groups.  known, names: with these constants, but for those."""
     start: dict[str, Any] = {} if known is None else {one.name: float(getattr(known, one.name)) for one in CONSTANTS}
     free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
@@ -160,41 +164,41 @@ def fit_kernel(
     call = call_of(columns)
 
     def seconds(found: Mapping[str, float]) -> Array:
-        return np.asarray(Grouped(**{**start, **found}).seconds(call, rates))
+        return np.asarray(ExpertKernels(**{**start, **found}).seconds(call, rates))
 
     found, _ = fitted(seconds, np.concatenate([part.seconds for part in parts]), free, rounds, each)
-    return Grouped(**{**start, **found})
+    return ExpertKernels(**{**start, **found})
 
 
-def shipped(group: Group) -> Grouped | None:
+def shipped(group: Group) -> ExpertKernels | None:
     """The kernel as the library has it."""
     gpu = gpu_of(group.system)
     return None if gpu is None else gpu.experts.get(group.key)
 
 
 def left_out(
-    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], Grouped] | None = None
+    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], ExpertKernels] | None = None
 ) -> list[tuple[Group, Array]]:
     """(rows, what a fit without their device, or generation, says of them).
 
     own: then three constants of the GPU; fits: of a call before.
     """
 
-    def fit(parts: Sequence[Group], known: Grouped | None) -> Grouped:
+    def fit(parts: Sequence[Group], known: ExpertKernels | None) -> ExpertKernels:
         return fit_kernel(list(map(named, parts)), known, None if known is None else OWN, rounds=2, each=40)
 
     said = left_out_of(sorted(found, key=lambda group: group.key), case, fit, _predict, other_than, own=own, fits=fits)
     return [(named(group), seconds) for group, seconds in said]
 
 
-def _predict(group: Group, kernel: Grouped) -> Array:
+def _predict(group: Group, kernel: ExpertKernels) -> Array:
     return predict(named(group), kernel)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Fitted; a generation left out, without and with three constants of its own."""
     found, apart = rows(data), rows(data, by_source=True)
-    fits: dict[tuple[str, str], Grouped] = {}
+    fits: dict[tuple[str, str], ExpertKernels] = {}
     return (
         score("experts by kernel", held(found, shipped, predict), 0.13,
               notes="MXFP8 on Blackwell, 24 %: tokens of an expert are drawn at random there."),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from hwsim.devices import Gpu, Product, Work
+from hwsim.devices import Gpu, MatmulShape, Work
 from published.parts import declared, table
 
 NAME: Final = "it"
@@ -33,7 +33,7 @@ class Row:
     hardware: str
     part: str
     dtype: str
-    product: Product
+    product: MatmulShape
     width: float
     out: float
     seconds: float
@@ -84,7 +84,7 @@ def _row(said: Mapping[str, str]) -> Row:
             m, n, k = (8 * math.ceil(each / 8) for each in (m, n, k))
     groups = re.search(r"groups=(\d+)", said["notes"])  # m is of each group
     stored = said["trans_a"] == "T" or any(each in source for each in LINEAR)
-    product = Product(m, n, k, int(groups[1]) if groups else 1, stored)
+    product = MatmulShape(m, n, k, int(groups[1]) if groups else 1, stored)
     flop = 2.0 * m * n * k * product.batch
     seconds = float(said["value"]) if said["metric"] == "time" else flop / float(said["value"])
     start: Literal["stream", "host"] = "host" if "LLMCompass" in source else "stream"  # it waits for each product

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.devices import Gpu, Product
-from hwsim.devices.gpu_matmul import PIECES, SHORTEST, Alignment, Cast, Tiling, tiles_of
+from hwsim.devices import Gpu, MatmulShape
+from hwsim.devices.gpu_matmul import MIN_SPLIT_STEPS, PIECES, Alignment, Cast, Tiling, tiles_of
+from hwsim.devices.gpu_matmul_cost import CACHED_OPERAND_SHARE
 from hwsim.devices.gpu_memory import Launch
-from hwsim.devices.gpu_product import HELD
 from hwsim_calibrate.fit.solve import Problem, solve
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,7 @@ class Timed:
 
     gpu: Gpu
     dtype: str
-    product: Product
+    product: MatmulShape
     widths: tuple[float, float]
     out: float
     cast: float
@@ -92,13 +92,13 @@ class Batch:
         self.clock = column([row.gpu.clock or 1.9e9 for row in rows])
         first, second, out = (column(each) for each in zip(*((*row.widths, row.out) for row in rows), strict=True))
         left = m * k * first
-        room = HELD * column([row.gpu.l2.size if row.gpu.l2 else 1.0 for row in rows])
+        room = CACHED_OPERAND_SHARE * column([row.gpu.l2.size if row.gpu.l2 else 1.0 for row in rows])
         self.crossing = n * k * second + m * n * out + left / (1.0 + (room / left) ** 4)
         self.depth = k / self.splits
         self.tiles = np.ceil(m / self.rows) * np.ceil(n / self.columns) * self.splits
         self.operands = np.minimum(m, self.rows) * first + np.minimum(n, self.columns) * second
         self.moved = np.where(self.splits > 1, PIECES * m * n * (self.splits + 1) / self.bandwidth, 0.0)
-        self.moved += np.where((self.splits > 1) & (self.depth < SHORTEST), np.inf, 0.0)
+        self.moved += np.where((self.splits > 1) & (self.depth < MIN_SPLIT_STEPS), np.inf, 0.0)
         before = column([row.cast for row in rows])
         self.lines = np.where(before > 0, m, 0.0)
         self.converted = np.where(before > 0, m * k * (before + first), 0.0)

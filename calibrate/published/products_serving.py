@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from hwsim.demand import rates_of
-from hwsim.devices import Gpu, Product, Work
+from hwsim.devices import Gpu, MatmulShape, Work
 from hwsim.origins import Case
 from hwsim.units import BYTES
 from published.kernels import GENERATION, PARTS
@@ -119,11 +119,11 @@ class Row:
         return f"{self.part} {self.framework} {self.kind}: {self.m} x {self.n} x {self.k}"
 
     @property
-    def product(self) -> Product:
+    def product(self) -> MatmulShape:
         kind = KINDS[self.kind]
         width, weight = BYTES[kind.dtype], BYTES[kind.weight]
         own = kind.key if kind.key != kind.dtype else ""
-        return Product(
+        return MatmulShape(
             self.m,
             self.n,
             self.k,

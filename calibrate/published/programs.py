@@ -4,7 +4,7 @@
     measured   whole programs on the machine whose calls were timed in the same rounds
     interpolated   calls of sizes that a fit has not seen, between others that it has
     extrapolated   calls of sizes beyond those of the fit
-    related    functions left out of a calibration, by those that take alike (`hwsim.devices.stand_in`)
+    related    functions left out of a calibration, by those that take alike (`hwsim.devices.typical_functions`)
     usual      functions of one CPU by the usual times of another
     formula    the same by peak and bandwidth alone
 
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from hwsim.devices.kernels import Corrections, Function
-from hwsim.devices.stand_in import stand_in, usual
-from hwsim.devices.work import Call, elementwise_call
+from hwsim.devices.typical_functions import estimate_function, typical_time
+from hwsim.devices.work import LibraryCall, elementwise_call
 from hwsim.origins import Case
 from hwsim_calibrate import store
 from hwsim_calibrate.composites import PROGRAMS
@@ -129,13 +129,13 @@ def _functions() -> Iterator[Residual]:
     for entry, function in kernels.functions.items():
         name, _, form = entry.partition(" ")
         for dtype, each in function.each.items():
-            known = usual(name, form, dtype)
+            known = typical_time(name, form, dtype)
             if known is None or function.log or each < 1e-12:
                 continue
             call = elementwise_call(name, dtype=dtype, count=ELEMENTS, inputs=1, form=form)
             measured, row = function.call + each * ELEMENTS, f"{entry} {dtype}"
             without = {other: it for other, it in kernels.functions.items() if other.partition(" ")[0] != name}
-            told = stand_in(replace(kernels, functions=without), call)
+            told = estimate_function(replace(kernels, functions=without), call)
             if told is not None:
                 yield _residual("related", "known", row, OTHER, _seconds(told, dtype), measured)
             yield _residual("usual", "outside", row, OTHER, known[2] + known[1] * ELEMENTS, measured)
@@ -146,7 +146,7 @@ def _seconds(function: Function, dtype: str) -> float:
     return function.call + function.each[dtype] * ELEMENTS
 
 
-def _formula(call: Call, peak: float, rate: float) -> float:
+def _formula(call: LibraryCall, peak: float, rate: float) -> float:
     """Roofline of one core: an operation for each element, every byte from memory."""
     return max(call.count / peak, call.moved / rate)
 

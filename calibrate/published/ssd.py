@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices.ssd import Ssd
-from hwsim.devices.storage import Access, Asked, Direction
+from hwsim.devices.storage import Access, Direction, StorageAccesses
 from published.parts import part, table
 from published.score import Miss, Score, scored
 
@@ -68,7 +68,7 @@ def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str]
 
 
 def _miss(drive: Ssd, direction: Direction, row: dict[str, str], name: str) -> Miss:
-    asked = Asked(size=float(row["size_B"]), times=_ACCESSES, access=_PATTERNS[row["pattern"]], depth=float(row["qd"]))
+    asked = StorageAccesses(size=float(row["size_B"]), times=_ACCESSES, access=_PATTERNS[row["pattern"]], depth=float(row["qd"]))
     return Miss(name, _ACCESSES / drive.serve("it", direction, asked).demand.alone({"it.media": 1.0}), float(row["iops"]))
 
 
@@ -82,7 +82,7 @@ def _streamed(drive: Ssd, row: dict[str, str]) -> Miss:
 def _chips(drive: Ssd, row: dict[str, str]) -> float:
     assert drive.flash is not None
     made = replace(drive, flash=replace(drive.flash, channels=int(row["channels"]), chips=int(row["chips_per_channel"])))
-    asked = Asked(size=4096.0, times=_ACCESSES, access="random", depth=float(row["qd"]))
+    asked = StorageAccesses(size=4096.0, times=_ACCESSES, access="random", depth=float(row["qd"]))
     return _ACCESSES / made.serve("it", "read", asked).demand.alone({"it.media": 1.0})
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.models.doubts import doubts
+from hwsim.models.kernel_errors import kernel_errors
 from hwsim.origins import Case
-from hwsim.results.doubts import MANY, Weight, Weights
-from hwsim.results.errors import Table
-from hwsim.results.interval import interval, mixed
+from hwsim.results.error_weights import MANY, Weight, Weights
+from hwsim.results.errors import ErrorTable
+from hwsim.results.interval import interval, work_mix
 from published import llm_rows, llm_training
 from published.residual import Residual
 
@@ -23,7 +23,7 @@ JUDGED: Final[tuple[Case, ...]] = ("known", "source", "generation")
 TRANSFORMERS: Final = ("sharded", "tp", "fp8")
 
 
-def own(found: Sequence[Residual], data: Path, known: Table) -> dict[str, float]:
+def own(found: Sequence[Residual], data: Path, known: ErrorTable) -> dict[str, float]:
     """Standard deviation by case; between cases that were not judged, that of the nearest one.
 
     Args:
@@ -47,7 +47,7 @@ def own(found: Sequence[Residual], data: Path, known: Table) -> dict[str, float]
     }
 
 
-def _composed(data: Path, known: Table, case: Case) -> Iterator[tuple[float, float]]:
+def _composed(data: Path, known: ErrorTable, case: Case) -> Iterator[tuple[float, float]]:
     """Of each published step, all of it known as well as `case`: (standard deviation that the errors of its kinds of work make,
     how mixed they are).
     """
@@ -55,7 +55,9 @@ def _composed(data: Path, known: Table, case: Case) -> Iterator[tuple[float, flo
     for row in llm_rows.rows(data):
         step = model.step(row)
         shares: Mapping[str, float] = step.shares
-        weights = tuple(Weight(doubt._replace(case=case), MANY) for doubt in doubts(shares, row.cluster.gpu, row.plan.dtype))
+        weights = tuple(
+            Weight(doubt._replace(case=case), MANY) for doubt in kernel_errors(shares, row.cluster.gpu, row.plan.dtype)
+        )
         total = math.fsum(weight.doubt.seconds for weight in weights)
         parts = interval(Weights(weights, 0.0, total), errors=known).parts
-        yield math.sqrt(math.fsum(part.variance for part in parts)), mixed(parts)
+        yield math.sqrt(math.fsum(part.variance for part in parts)), work_mix(parts)

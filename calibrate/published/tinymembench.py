@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Accesses, Cpu
-from hwsim.devices.cache import Level
+from hwsim.devices.cache import CacheLevel
 from hwsim.formats import percent
 from published.parts import declared, part, table
 from published.residual import Residual, left_out, of_miss
@@ -121,7 +121,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Cpu:
     caches = cpu.caches
     if caches is None:
         return cpu
-    levels: dict[str, Level] = {}
+    levels: dict[str, CacheLevel] = {}
     for at, (label, level) in enumerate(caches.levels.items()):
         cycles = [
             list(each.caches.levels.values())[at].time(each.clock_of("scalar", 1)) * each.clock_of("scalar", 1)

@@ -23,8 +23,8 @@ from typing import Final, Literal
 
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
-from hwsim.devices.storage import Asked, Direction
-from hwsim.families.requests.flash_map import used
+from hwsim.devices.storage import Direction, StorageAccesses
+from hwsim.families.requests.flash_map import worn_planes
 from hwsim.families.requests.hdd import HddSimulation, Policy
 from hwsim.families.requests.load import steady_rate
 from hwsim.families.requests.requests import columns, serve
@@ -91,7 +91,7 @@ def amplification(drive: Ssd, over_provisioning: float, count: int = 40_000) -> 
     assert drive.flash is not None
     blocks, pages = _WORN
     flash = replace(drive.flash, channels=4, chips=2, dies=1, planes=2, blocks=blocks, pages_per_block=pages)
-    simulation = SsdSimulation(flash, planes=used(blocks, pages, over_provisioning, drive.reserve))
+    simulation = SsdSimulation(flash, planes=worn_planes(blocks, pages, over_provisioning, drive.reserve))
     logical = int(blocks * pages * (1 - over_provisioning)) * flash.all_chips * flash.planes
     draw, size = random.Random(1).random, int(flash.page)
     serve(simulation, columns([int(draw() * logical) * size for _ in range(count)], size, write=True, depth=32))
@@ -134,7 +134,7 @@ def _chips_of(row: dict[str, str]) -> str:
 
 def _closed(drive: Ssd | Hdd, direction: Direction, size: int, depth: int) -> float:
     """Random accesses a second by the closed form."""
-    asked = Asked(size=float(size), times=1_000_000, access="random", depth=float(depth))
+    asked = StorageAccesses(size=float(size), times=1_000_000, access="random", depth=float(depth))
     return asked.times / drive.serve("it", direction, asked).demand.alone({"it.media": 1.0})
 
 

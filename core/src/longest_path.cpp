@@ -1,4 +1,4 @@
-// The longest path of `hwsim.engine.inorder`.
+// The longest path of `hwsim.engine.longest_paths`.
 #include <algorithm>
 #include <vector>
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import click
 
-from hwsim.cli.arguments import Late
+from hwsim.cli.arguments import LateOption
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.version import __version__
 from hwsim.views import VIEWS
@@ -70,7 +70,7 @@ EXIT_INTERRUPTED: Final = 130
 LONG: Final = 1.0  # CPU seconds of a command after which it says that the compiled core is missing
 
 
-class Commands(Late):
+class Commands(LateOption):
     """Subcommands that are imported when they are used: the help needs none of them."""
 
     def sections(self) -> dict[str, dict[str, str]]:

@@ -53,7 +53,7 @@ MACHINE: Final = LibraryName("machine")
 WORKLOAD: Final = LibraryName("workload")
 
 
-class Late(click.Group):
+class LateOption(click.Group):
     """A group whose commands are made when they are used: the help takes their names and words alone."""
 
     def sections(self) -> Mapping[str, Mapping[str, str]]:
@@ -205,7 +205,7 @@ def says(words: str, path: Path) -> bool:
 
 def printed(text: str, given: Iterable[str] = ()) -> str:
     """A text, once it shows no impossible number but those that the user wrote: on the command line, or `given`, in a file."""
-    return folded(invariants.printed(text, (*_words(click.get_current_context().params), *given)))
+    return folded(invariants.checked_text(text, (*_words(click.get_current_context().params), *given)))
 
 
 def folded(text: str) -> str:

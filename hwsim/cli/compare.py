@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import click
 
 from hwsim.cli.arguments import FILE, LibraryName, answered, as_settings, printed, refuse_unwritable, settings_option, write_files
-from hwsim.cli.paying import paying_options
+from hwsim.cli.cost_options import paying_options
 from hwsim.results.invariants import document
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ FORMS: Final = (
 Kind = Literal["machine", "workload", "run", "table", "trace", "step"]
 
 
-class Given(NamedTuple):
+class ComparedInput(NamedTuple):
     """An argument, and what it is."""
 
     kind: Kind
@@ -76,20 +76,20 @@ def command(
     """
     refuse_unwritable(plot)
     refuse_unwritable(report, "--report", "page", (".html",))
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
 
-    with in_words():
+    with error_text():
         given = [given_by(name) for name in files]
     kinds = [each.kind for each in given]
     if {"trace", "step"} & set(kinds):
-        from hwsim.cli.traces import compared
+        from hwsim.cli.traces import compare_traces
 
         for option, is_given in (("--set-a, --set-b", set_a or set_b), ("--by", by), ("--orders", orders),
                                  ("--interval", interval), ("--report", report)):  # fmt: skip
             if is_given:
                 raise click.UsageError(f"{option} does not go with a trace")
-        with in_words():
-            with_trace = compared(given, settings, _no_form)
+        with error_text():
+            with_trace = compare_traces(given, settings, _no_form)
         with answered(
             lambda: click.echo(document(with_trace.to_json()) if as_json else printed(with_trace.text(every=verbose)), nl=False)
         ):
@@ -97,7 +97,7 @@ def command(
         return
     is_changed = bool(set_a or set_b)
     if kinds == ["machine", "workload"] and not is_changed:
-        with in_words():
+        with error_text():
             given.append(_recorded(given))
         kinds.append("table")
     if "table" in kinds:
@@ -111,7 +111,7 @@ def command(
     from hwsim.comparing.shapley import ORDERS
     from hwsim.functions.compare import is_pair
 
-    with in_words(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
+    with error_text(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
         if kinds == ["run", "run"]:
             _refuse_settings(settings, set_a, set_b)
             sides = [comparing.of_document(each.content, each.name) for each in given]
@@ -131,7 +131,7 @@ def command(
         write_files([(plot, both.plot), (report, both.report)])
 
 
-def _no_form(given: Sequence[Given]) -> str:
+def _no_form(given: Sequence[ComparedInput]) -> str:
     said = ", ".join(f"'{each.name}' is a {each.kind}" for each in given)
     return f"nothing to compare: {said}. Accepted are:\n  " + "\n  ".join(FORMS)
 
@@ -141,7 +141,7 @@ def _refuse_settings(*settings: Mapping[str, str]) -> None:
         raise click.UsageError("--set changes files; a run that was written is as it is")
 
 
-def given_by(name: str) -> Given:
+def given_by(name: str) -> ComparedInput:
     """The thing that an argument names.
 
     Raises:
@@ -160,32 +160,32 @@ def given_by(name: str) -> Given:
         if not path.is_file():
             raise SpecError.of(None, f"there is no file '{name}'")
         if name.endswith(".csv"):
-            return Given("table", name, read_table(path))
+            return ComparedInput("table", name, read_table(path))
         content = read_json(path)
         form = content.get("hwsim") if isinstance(content, Mapping) else None
         if form is None or str(form).startswith("recording/"):
-            return Given("table", name, read_table(path))
-        return Given("run", name, content)
+            return ComparedInput("table", name, read_table(path))
+        return ComparedInput("run", name, content)
     source = read(name) if name == "-" else Path(name) if "." not in name and Path(name).is_file() else name
-    return Given(kind_of(source), name, source)
+    return ComparedInput(kind_of(source), name, source)
 
 
-def _trace(path: Path) -> Given | None:
+def _trace(path: Path) -> ComparedInput | None:
     """A profile of another tool, or a step of `hwsim import`; None of anything else."""
     if path.is_dir():
-        return Given("trace", str(path), path)
+        return ComparedInput("trace", str(path), path)
     if not path.is_file():
         return None
     if path.suffix == ".npz":
-        return Given("step", str(path), path)
+        return ComparedInput("step", str(path), path)
     if not path.name.endswith((".json", ".gz", ".et", ".sqlite")):
         return None
     from hwsim.importers.formats import format_of
 
-    return Given("trace", str(path), path) if format_of(path) else None
+    return ComparedInput("trace", str(path), path) if format_of(path) else None
 
 
-def _recorded(given: Sequence[Given]) -> Given:
+def _recorded(given: Sequence[ComparedInput]) -> ComparedInput:
     """The times that were recorded with a workload, from the file next to it."""
     from importlib import import_module
 
@@ -196,8 +196,10 @@ def _recorded(given: Sequence[Given]) -> Given:
     return given_by(str(path))
 
 
-def _of_table(given: Sequence[Given], settings: Mapping[str, str], *, every: bool, as_json: bool, plot: Path | None) -> None:
-    from hwsim.cli.errors import in_words
+def _of_table(
+    given: Sequence[ComparedInput], settings: Mapping[str, str], *, every: bool, as_json: bool, plot: Path | None
+) -> None:
+    from hwsim.cli.errors import error_text
     from hwsim.comparing.measured import against
 
     runs = [each for each in given if each.kind != "table"]
@@ -206,7 +208,7 @@ def _of_table(given: Sequence[Given], settings: Mapping[str, str], *, every: boo
         raise click.UsageError(_no_form(given))
     if runs[0].kind == "run":
         _refuse_settings(settings)
-    with in_words():
+    with error_text():
         compared = against({each.kind: each.content for each in runs}, runs[0].name, tables[0].content, settings)
     with answered(lambda: click.echo(document(compared.to_json()) if as_json else printed(compared.text(every=every)), nl=False)):
         write_files([(plot, compared.plot)])

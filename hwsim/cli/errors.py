@@ -14,7 +14,7 @@ from hwsim.spec import SpecError
 
 
 @contextmanager
-def in_words() -> Iterator[None]:
+def error_text() -> Iterator[None]:
     """Mistakes in files end in exit code 2, a run that cannot finish in 1."""
     try:
         yield

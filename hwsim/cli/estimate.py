@@ -8,7 +8,7 @@ import click
 
 from hwsim.cli import EXIT_VIOLATED
 from hwsim.cli.arguments import MACHINE, LibraryName, Text, folded, settings_option
-from hwsim.cli.paying import paying_options
+from hwsim.cli.cost_options import paying_options
 
 if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
@@ -118,14 +118,14 @@ def command(
     Exit code 3 if it does not fit in GPU memory.
     """
     given = {name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
-    from hwsim.cli.errors import in_words
-    from hwsim.functions.estimate import estimated
-    from hwsim.functions.estimating import Misused
+    from hwsim.cli.errors import error_text
+    from hwsim.functions.estimate import compute_estimate
+    from hwsim.functions.estimate_cases import OptionError
 
-    with in_words():
+    with error_text():
         try:
-            answer = estimated(machine, model, settings, nodes or 1, options, given, paying)
-        except Misused as error:
+            answer = compute_estimate(machine, model, settings, nodes or 1, options, given, paying)
+        except OptionError as error:
             if error.option:
                 raise click.BadParameter(error.message, param_hint=error.option) from error
             raise click.UsageError(error.message) from error

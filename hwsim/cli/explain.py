@@ -38,17 +38,17 @@ def command(
     """
     refuse_unwritable(plot)
     from hwsim import api
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.cli.progress import progress
     from hwsim.results.invariants import document
     from hwsim.spec import did_you_mean
-    from hwsim.spec.shelf import shared
+    from hwsim.spec.memo import shared
     from hwsim.views.explain.document import as_dict
     from hwsim.views.explain.explanation import NoSuchOp
     from hwsim.views.explain.say import text
 
     shown = sys.stderr.isatty()
-    with in_words(), shared({}):
+    with error_text(), shared({}):
         with progress(shown=shown) as report:
             try:
                 run = api.simulate(machine, workload, set=settings, expect=False, progress=report)

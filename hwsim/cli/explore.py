@@ -30,13 +30,13 @@ def command(
 
     Only this computer can reach the page: its address contains a secret.
     """
-    from hwsim.explorer import starting
+    from hwsim.explorer import fork_server
 
-    starting.begin()  # while this process imports
-    from hwsim.cli.errors import in_words
-    from hwsim.explorer.opening import explore
+    fork_server.begin()  # while this process imports
+    from hwsim.cli.errors import error_text
+    from hwsim.explorer.launcher import explore
 
-    with in_words():
+    with error_text():
         try:
             explorer = explore(machine, workload, set=settings, port=port, browser=False, allow=allow, state=state)
         except ModuleNotFoundError as missing:

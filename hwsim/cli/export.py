@@ -8,13 +8,13 @@ from typing import Literal
 
 import click
 
-from hwsim.cli.arguments import Late, run_arguments
+from hwsim.cli.arguments import LateOption, run_arguments
 from hwsim.exporters.tools import TOOLS
 from hwsim.results.invariants import document
 from hwsim.views.trace.run import run_of
 
 
-class Tools(Late):
+class Tools(LateOption):
     """A subcommand for each tool."""
 
     def sections(self) -> dict[str, dict[str, str]]:
@@ -49,12 +49,12 @@ def _command(tool: str) -> click.Command:
         if output.is_dir() and any(output.iterdir()):
             raise click.BadParameter(f"there is something in '{output}': write into another folder", param_hint="--output")
         from hwsim.api import simulated
-        from hwsim.cli.errors import in_words
+        from hwsim.cli.errors import error_text
         from hwsim.cli.progress import progress
         from hwsim.exporters.tools import as_dict, files
-        from hwsim.views.kit.writing import write
+        from hwsim.views.kit.file_output import write
 
-        with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
+        with error_text(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
             folding: Literal["always", "auto", "never"] = "always" if fold else "auto" if fold is None else "never"
             traced = run_of(simulated(machine, workload, set=settings, fold=folding, progress=shown, interval=False))
             exported = files(tool, traced)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwsim.cli.arguments import FILE, Late, refuse_replacing, refuse_unwritable, write_files
+from hwsim.cli.arguments import FILE, LateOption, refuse_replacing, refuse_unwritable, write_files
 from hwsim.importers.formats import FORMATS
 from hwsim.results.invariants import document
 from hwsim.views.kit.lines import WIDTH
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HUGGINGFACE: Final = {"huggingface": "Config of Hugging Face (config.json), as a model."}
 
 
-class Imports(Late):
+class Imports(LateOption):
     """A subcommand for each format."""
 
     def sections(self) -> dict[str, dict[str, str]]:
@@ -81,15 +81,15 @@ def _recorded(name: str) -> click.Command:
         if gpu_times and elsewhere["machine"] is not None:
             message = "the times on --machine are predicted, and these are factors on recorded times: give one of the two"
             raise click.BadParameter(message, param_hint="--gpu-times")
-        from hwsim.cli.errors import in_words
+        from hwsim.cli.errors import error_text
         from hwsim.cli.progress import progress
-        from hwsim.functions.estimating import Misused
+        from hwsim.functions.estimate_cases import OptionError
         from hwsim.functions.imported import import_run
 
-        with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
+        with error_text(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
             try:
                 imported = import_run(name, *files, step=step, mode=mode, gpu_times=factors, progress=shown, **elsewhere)
-            except Misused as error:
+            except OptionError as error:
                 raise click.BadParameter(error.message, param_hint=f"--{error.option}") from None
             write_files([(output, imported.save)])
         click.echo(document(imported.to_json()) if as_json else str(imported), nl=False)

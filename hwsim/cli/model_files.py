@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable, says, write_files
-from hwsim.results.invariants import document, printed
+from hwsim.results.invariants import checked_text, document
 
 WORDS: Final = "config of Hugging Face"  # which a file of this command says at its beginning
 
@@ -24,15 +24,15 @@ def huggingface(file: Path, output: Path | None, *, as_json: bool) -> None:
     The `model:` of a workload, and MODEL of `hwsim estimate`, may name the config itself.
     """
     refuse_unwritable(output, "--output", "model", (".yaml", ".yml"))
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.importers.configs import as_dict, lines
-    from hwsim.models.configs import as_tree, read_config, written
+    from hwsim.models.configs import as_tree, model_yaml, read_config
     from hwsim.models.library import read_model
-    from hwsim.views.kit.writing import write
+    from hwsim.views.kit.file_output import write
 
     refuse_replacing(output, "model of hwsim import", partial(says, WORDS))
-    with in_words():
+    with error_text():
         made = read_config(file)
         model = read_model(as_tree(made))
-    write_files([(output, lambda path: write(path, [written(made, f"{WORDS}, {file.name}").encode()]))])
-    click.echo(document(as_dict(made, model)) if as_json else printed("\n".join(lines(made, model)) + "\n"), nl=False)
+    write_files([(output, lambda path: write(path, [model_yaml(made, f"{WORDS}, {file.name}").encode()]))])
+    click.echo(document(as_dict(made, model)) if as_json else checked_text("\n".join(lines(made, model)) + "\n"), nl=False)

@@ -61,13 +61,17 @@ def command(
     refuse_unwritable(journal, "--journal", suffixes=())
     if len(sources) > 2:
         raise click.UsageError("either FILE, or MACHINE and WORKLOAD")
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.cli.progress import progress
     from hwsim.planning import plan, read_question
-    from hwsim.planning.flags import asked, over
+    from hwsim.planning.flags import file_with_flags, question_from_flags
 
-    with in_words(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
-        tree = asked(*sources, settings, options) if len(sources) == 2 else over(sources[0], settings, options)
+    with error_text(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
+        tree = (
+            question_from_flags(*sources, settings, options)
+            if len(sources) == 2
+            else file_with_flags(sources[0], settings, options)
+        )
         answer = plan(read_question(tree), journal=journal, progress=shown)
 
     def show() -> None:

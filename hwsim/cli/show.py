@@ -59,12 +59,12 @@ def command(
         return
     if settings:
         raise click.UsageError("--set goes with --topology")
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.functions.files import any_tree, warnings_of
-    from hwsim.functions.show import written
+    from hwsim.functions.show import show_lines
 
-    with in_words():
+    with error_text():
         tree = any_tree(name)
-        click.echo("\n".join(written(tree, expect=not no_expect)))
+        click.echo("\n".join(show_lines(tree, expect=not no_expect)))
         for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it
             click.echo(f"warning[{warning.code}]: {warning.message}", err=True)

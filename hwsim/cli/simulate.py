@@ -10,8 +10,8 @@ import click
 
 from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, answered, folded, once, printed, refuse_unwritable, run_arguments, write_files
-from hwsim.cli.paying import paying_options
-from hwsim.doors import FAMILIES, facts
+from hwsim.cli.cost_options import paying_options
+from hwsim.families_interface import FAMILIES, family_report
 from hwsim.results.invariants import document
 from hwsim.views import FIGURES, SCENES
 from hwsim.views.kit.lines import shell_command
@@ -102,11 +102,11 @@ def command(
     refuse_unwritable(None if animate is None else animate[1], "--animate", "animation", (".svg",))
     refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import api
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.cli.progress import progress
 
     violated = False
-    with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
+    with error_text(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
         try:
             run = api.simulate(
                 machine,
@@ -166,7 +166,7 @@ def _undrawn(run: Run, figure: str | None) -> str:
     if figure in DRAWN and not getattr(run, DRAWN[figure][0]):
         return DRAWN[figure][1]
     missing = (key for key, each in FAMILIES.items() if each.figure == figure and key not in run.told)
-    return next((facts(key).undrawn for key in missing), "")
+    return next((family_report(key).undrawn for key in missing), "")
 
 
 def _write(
@@ -195,11 +195,11 @@ def _write(
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:
     """Find a value, and print it; exit code 3 if none holds."""
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.cli.progress import progress
-    from hwsim.studies.finding import find
+    from hwsim.studies.bisection import find
 
-    with in_words(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:
+    with error_text(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:
         answer = find(machine, workload, target, set=settings, progress=shown)
     if as_json or not quiet:
         click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)
@@ -210,7 +210,7 @@ def _find(machine: str, workload: str, target: str, settings: dict[str, str], *,
 def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -> bool:
     """Simulate with all ranks and print whether the run is the same."""
     from hwsim.api import simulated
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.results.differences import differences, replicas_differ
 
     graph = run.timeline.flat.graph
@@ -218,7 +218,7 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
     if graph.alike is None:
         click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True
-    with in_words():
+    with error_text():
         unfolded = simulated(machine, workload, set=settings, fold="never")
     lines = list((replicas_differ if replicas else differences)(run.timeline, unfolded.timeline))
     equal = not lines

@@ -27,7 +27,7 @@ MOST: Final = 600  # letters of a reason
 ERRORS: Final = 3  # different reasons that are printed when every point failed
 
 
-class Wanted(NamedTuple):
+class StudyOptions(NamedTuple):
     """Options of `sweep` and `study` alike: where points run, and what is written at the end."""
 
     as_json: bool
@@ -41,7 +41,7 @@ def study_options(function: F) -> F:
 
     @wraps(function)
     def command(*names: str, **given: Any) -> None:
-        wanted = Wanted(**{name: given.pop(name) for name in Wanted._fields})
+        wanted = StudyOptions(**{name: given.pop(name) for name in StudyOptions._fields})
         refuse_unwritable(wanted.plot)
         refuse_unwritable(wanted.report, "--report", "page", (".html",))
         function(*names, wanted=wanted, **given)
@@ -58,16 +58,16 @@ def study_options(function: F) -> F:
     return cast(F, decorated(command, options))
 
 
-def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, int]:
+def run_study(run: Run, wanted: StudyOptions) -> tuple[Sweep, int]:
     """The rows of a study, and the exit status of an interrupted one, else 0; mistakes end the command, errors of its journal
     are printed.
     """
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.cli.progress import progress
     from hwsim.studies.processes import collect_rarely
-    from hwsim.studies.running import Interrupted
+    from hwsim.studies.study_run import Interrupted
 
-    with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
+    with error_text(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
         collect_rarely()
         try:
             return run(workers=wanted.workers, progress=report), 0
@@ -98,7 +98,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _written(study: Sweep, journal: Path | None, path: Path) -> Path:
-    from hwsim.views.kit.writing import write
+    from hwsim.views.kit.file_output import write
 
     written = write(path, [study.to_csv().encode()])
     if journal is not None and len(study.rows) == study.points:
@@ -108,7 +108,7 @@ def _written(study: Sweep, journal: Path | None, path: Path) -> Path:
 
 def finish(
     study: Sweep,
-    wanted: Wanted,
+    wanted: StudyOptions,
     *,
     stopped: int,
     rows: Path | None,
@@ -124,7 +124,7 @@ def finish(
         most: rows that are printed; 0: all.
         journal: a file that is removed once all rows are written.
     """
-    from hwsim.studies.grid import written
+    from hwsim.studies.grid import value_text
     from hwsim.studies.text import text
 
     all_failed = len(study.failed) == len(study.rows)
@@ -134,7 +134,7 @@ def finish(
         if wanted.as_json:
             click.echo(document(study.to_json()), nl=False)
         elif stopped or not all_failed:
-            varied = (written(value) for _, values in study.vary for value in values)
+            varied = (value_text(value) for _, values in study.vary for value in values)
             click.echo(printed(text(study, most), varied), nl=False)
     write_files([(None if all_failed else wanted.plot, study.plot), (wanted.report, study.report)])
     if stopped:
@@ -146,9 +146,9 @@ def finish(
         click.echo(broken, err=True)
         click.get_current_context().exit(EXIT_BROKEN)
     if all_failed:
-        from hwsim.views.kit.table import shortened
+        from hwsim.views.kit.table import cut_end
 
-        errors = [shortened(error, MOST) for error in dict.fromkeys(row.error for row in study.failed)]
+        errors = [cut_end(error, MOST) for error in dict.fromkeys(row.error for row in study.failed)]
         more = f"and {len(errors) - ERRORS} other reasons"
         click.echo("\n".join(["every point failed:", *errors[:ERRORS], *([more] if len(errors) > ERRORS else [])]), err=True)
         click.get_current_context().exit(EXIT_MISTAKE)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hwsim.cli.arguments import FILE, refuse_unwritable, settings_option
-from hwsim.cli.paying import paying_options
-from hwsim.cli.studies import Wanted, carried_out, finish, study_options
+from hwsim.cli.cost_options import paying_options
+from hwsim.cli.studies import StudyOptions, finish, run_study, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
@@ -32,7 +32,7 @@ def command(
     settings: dict[str, str],
     rows: Path | None,
     journal: Path | None,
-    wanted: Wanted,
+    wanted: StudyOptions,
     paying: Paying | None,
 ) -> None:
     """Run the points of FILE (`hwsim: study/1`): a grid, a list, or random samples.
@@ -40,11 +40,11 @@ def command(
     Finished points are saved in a journal: after Ctrl-C or a crash, the same command resumes and writes the same rows. A point
     that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
     """
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim.studies.file import load_study
-    from hwsim.studies.sweeping import study
+    from hwsim.studies.sweeps import study
 
-    with in_words():
+    with error_text():
         parsed = load_study(str(file) if str(file) == "-" else file)
         rows = rows or parsed.rows
         refuse_unwritable(rows, "--rows", "table", (".csv",))
@@ -56,7 +56,7 @@ def command(
                 f"'{journal}' is where the rows are written: keep the points in another file", param_hint="--journal"
             )
     run = partial(study, parsed, journal=journal, paying=paying)
-    table, stopped = carried_out(run, wanted)
+    table, stopped = run_study(run, wanted)
     finish(
         table,
         wanted,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hwsim.cli.arguments import FILE, refuse_unwritable, run_arguments
-from hwsim.cli.paying import paying_options
-from hwsim.cli.studies import Wanted, carried_out, finish, study_options
+from hwsim.cli.cost_options import paying_options
+from hwsim.cli.studies import StudyOptions, finish, run_study, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
@@ -36,7 +36,7 @@ def command(
     settings: dict[str, str],
     csv_file: Path | None,
     by: str,
-    wanted: Wanted,
+    wanted: StudyOptions,
     paying: Paying | None,
 ) -> None:
     """Run WORKLOAD on MACHINE for every combination of the values, and print a row for each.
@@ -46,13 +46,13 @@ def command(
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
     journal = None if csv_file is None or (csv_file.exists() and not csv_file.is_file()) else csv_file.with_suffix(SUFFIX)
-    from hwsim.cli.errors import in_words
-    from hwsim.studies.sweeping import sweep
+    from hwsim.cli.errors import error_text
+    from hwsim.studies.sweeps import sweep
 
-    with in_words():
+    with error_text():
         varied = _varied(vary)
     run = partial(sweep, machine, workload, varied, set=settings, journal=journal, by=by, paying=paying)
-    table, stopped = carried_out(run, wanted)
+    table, stopped = run_study(run, wanted)
     finish(
         table,
         wanted,

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hwsim.cli.compare import Given
+    from hwsim.cli.compare import ComparedInput
     from hwsim.comparing.recorded.against import AgainstTrace
-    from hwsim.comparing.recorded.played import Played
+    from hwsim.comparing.recorded.compared_run import ComparedRun
     from hwsim.importers.recording import Recording
 
 
-def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Callable[[Sequence[Given]], str]) -> AgainstTrace:
+def compare_traces(
+    given: Sequence[ComparedInput], settings: Mapping[str, str], no_form: Callable[[Sequence[ComparedInput]], str]
+) -> AgainstTrace:
     """The comparison that the arguments mean.
 
     Args:
@@ -46,13 +48,13 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
     raise click.UsageError(no_form(given))
 
 
-def _recorded(traces: Sequence[Given]) -> Played:
+def _recorded(traces: Sequence[ComparedInput]) -> ComparedRun:
     from hwsim.comparing.recorded.sides import of_recording
 
     return of_recording(_read(traces))
 
 
-def _read(traces: Sequence[Given]) -> Recording:
+def _read(traces: Sequence[ComparedInput]) -> Recording:
     """One recording of several files, a rank each."""
     from hwsim.cli.progress import progress
     from hwsim.importers.formats import files_of, format_of, read

@@ -26,7 +26,7 @@ from hwsim.views import view as view_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from hwsim.views.kit.view import Option, View
+    from hwsim.views.kit.view import View, ViewOption
 
 
 def view_command(name: str) -> click.Command:
@@ -69,11 +69,11 @@ def show(
         files: machine and workload.
         plot_option: the option that names the file of the figure.
     """
-    from hwsim.cli.errors import in_words
-    from hwsim.functions.views import found
+    from hwsim.cli.errors import error_text
+    from hwsim.functions.views import view_findings
     from hwsim.views.kit.figure import suffix_of
+    from hwsim.views.kit.file_output import write
     from hwsim.views.kit.view import Unshowable
-    from hwsim.views.kit.writing import write
 
     machine, workload = files
     refuse_two_inputs(machine, workload)
@@ -83,8 +83,8 @@ def show(
             raise click.UsageError(f"{option.flag} goes alone: leave out {' and '.join(option.without)}")
     refuse_unwritable(plot, plot_option)
     try:
-        with in_words():
-            _, findings, heading = found(view, machine, workload, settings, **options)
+        with error_text():
+            _, findings, heading = view_findings(view, machine, workload, settings, **options)
         printed = view.document(findings, heading) if as_json else view.text(findings, heading, **options)
     except Unshowable as error:
         if error.option:
@@ -99,7 +99,7 @@ def show(
         raise click.BadParameter(str(error), param_hint=plot_option) from error
 
 
-def _option(option: Option) -> Callable[[Any], Any]:
+def _option(option: ViewOption) -> Callable[[Any], Any]:
     names = (option.flag, option.name)
     if not option.metavar:
         return click.option(*names, is_flag=True, help=option.help)

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hwsim.communication.plan import SUMS, Plan
+from hwsim.communication.plan import SUMS, CollectivePlan
 
 _DIGIT: Final = 16  # bits of the count of a rank's contributions
 Buffers = list[dict[int, int]]  # chunk -> value, for each participant
 
 
-class WrongPlan(ValueError):
+class WrongCollectivePlan(ValueError):
     """A plan sends missing data, or does not complete its operation."""
 
 
-def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
+def execute(plan: CollectivePlan, start: Sequence[Mapping[int, int]]) -> Buffers:
     """Return the chunks, with their values, that every participant has at the end.
 
     Raises:
@@ -32,35 +32,39 @@ def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
         moved: list[tuple[int, int, int, bool]] = []
         for send in step:
             if not (0 <= send.source < parties and 0 <= send.target < parties) or send.source == send.target:
-                raise WrongPlan(f"step {number}: {send.source} cannot send to {send.target}")
+                raise WrongCollectivePlan(f"step {number}: {send.source} cannot send to {send.target}")
             if send.chunks < 1 or send.chunk < 0 or send.chunk + send.chunks > plan.chunks:
-                raise WrongPlan(f"step {number}: no chunks {send.chunk} to {send.chunk + send.chunks - 1} of {plan.chunks}")
+                raise WrongCollectivePlan(
+                    f"step {number}: no chunks {send.chunk} to {send.chunk + send.chunks - 1} of {plan.chunks}"
+                )
             for chunk in range(send.chunk, send.chunk + send.chunks):
                 if chunk not in buffers[send.source]:
-                    raise WrongPlan(f"step {number}: rank {send.source} does not have chunk {chunk}")
+                    raise WrongCollectivePlan(f"step {number}: rank {send.source} does not have chunk {chunk}")
                 moved.append((send.target, chunk, buffers[send.source][chunk], send.reduce))
         _apply(plan, number, buffers, moved)
     return buffers
 
 
-def _apply(plan: Plan, number: int, buffers: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
+def _apply(plan: CollectivePlan, number: int, buffers: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
     """Apply the chunks of one step: first those that overwrite, then those that are added."""
     kept: set[tuple[int, int]] = set()
     for target, chunk, value, reduce in moved:
         if not reduce:
             if (target, chunk) in kept:
-                raise WrongPlan(f"step {number}: two sends overwrite chunk {chunk} of rank {target}")
+                raise WrongCollectivePlan(f"step {number}: two sends overwrite chunk {chunk} of rank {target}")
             kept.add((target, chunk))
             buffers[target][chunk] = value
     for target, chunk, value, reduce in moved:
         if reduce and (target, chunk) in kept:
-            raise WrongPlan(f"step {number}: chunk {chunk} of rank {target} is overwritten and reduced in the same step")
+            raise WrongCollectivePlan(
+                f"step {number}: chunk {chunk} of rank {target} is overwritten and reduced in the same step"
+            )
         if reduce:
             mine = buffers[target].get(chunk, 0)
             buffers[target][chunk] = mine | value if plan.operation == "barrier" else mine + value
 
 
-def start(plan: Plan) -> Buffers:
+def initial_buffers(plan: CollectivePlan) -> Buffers:
     """Return the chunks that the ranks have before the collective.
 
     A chunk to be summed has the rank's digit; another chunk has a value that only its owner knows.
@@ -75,7 +79,7 @@ def start(plan: Plan) -> Buffers:
             return [{chunk: chunk + 1 for chunk in chunks} if rank == 0 else {} for rank in range(n)]
 
 
-def expected(plan: Plan) -> Buffers:
+def expected_buffers(plan: CollectivePlan) -> Buffers:
     """Return the chunks that each rank must have at the end; it may have others, too."""
     n, all_chunks = plan.ranks, range(plan.chunks)
     total = sum(1 << (_DIGIT * rank) for rank in range(n))  # integers
@@ -95,16 +99,16 @@ def expected(plan: Plan) -> Buffers:
     return [{chunk: value[chunk] for chunk in chunks} for chunks in wanted]
 
 
-def prove(plan: Plan) -> None:
+def prove(plan: CollectivePlan) -> None:
     """Raise WrongPlan, with the first wrong rank and chunk, unless every rank ends with the result of the operation."""
-    ended = execute(plan, start(plan))
-    for rank, wanted in enumerate(expected(plan)):
+    ended = execute(plan, initial_buffers(plan))
+    for rank, wanted in enumerate(expected_buffers(plan)):
         for chunk, value in wanted.items():
             if ended[rank].get(chunk) != value:
-                raise WrongPlan(f"rank {rank} ends with {_describe(plan, ended[rank].get(chunk))} in chunk {chunk}")
+                raise WrongCollectivePlan(f"rank {rank} ends with {_describe(plan, ended[rank].get(chunk))} in chunk {chunk}")
 
 
-def _describe(plan: Plan, value: int | None) -> str:
+def _describe(plan: CollectivePlan, value: int | None) -> str:
     """Return a wrong value as text."""
     if value is None:
         return "nothing"

@@ -20,18 +20,18 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.drawing import Drawing
-from hwsim.communication.ledger import Exchange, Ledger, Line, Sums, Waits
+from hwsim.communication.ledger import Ledger, PlacedCollective, SlowestCapacity, Sums, Waits
 from hwsim.communication.pairs import same_ends
-from hwsim.communication.placing import Placed, handling, place
+from hwsim.communication.placement import PlacedAlgorithm, handling, place
 from hwsim.communication.plan import CannotCollect, Operation
 from hwsim.communication.rounds import Round
+from hwsim.communication.step_draws import StepDraws
 from hwsim.demand import Cost, Term
 from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.formats import precise
 from hwsim.machine import Machine
+from hwsim.machine.contents import BoundedCache
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
-from hwsim.machine.placed import Few
 from hwsim.origins import Cited
 from hwsim.records import dataclass
 
@@ -40,7 +40,7 @@ _SEVERAL: Final = 32  # maximum ranks of cached plans
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class CollectivePhase:
     """A part of a collective with one demand."""
 
     name: str
@@ -54,7 +54,7 @@ class Flows:
     algorithm: Algorithm
     operation: Operation
     parties: tuple[str, ...]
-    phases: tuple[Phase, ...]
+    phases: tuple[CollectivePhase, ...]
 
     def alone(self, rates: Mapping[str, float]) -> float:
         """Return the seconds without contention."""
@@ -67,7 +67,7 @@ def _solo_seconds(cost: Cost, rates: Mapping[str, float]) -> float:
     return cost.demand.latency + body
 
 
-class Planned(NamedTuple):
+class PlannedCollective(NamedTuple):
     """A planned collective.
 
     Args:
@@ -77,17 +77,17 @@ class Planned(NamedTuple):
         drawing: amounts that pairs draw.
     """
 
-    placed: Placed
+    placed: PlacedAlgorithm
     merged: list[list[Round]]
     pieces: int
-    drawing: Drawing
+    drawing: StepDraws
 
 
-class Plans(Few[tuple[Algorithm, Operation, tuple[str, ...]], Planned]):
+class Plans(BoundedCache[tuple[Algorithm, Operation, tuple[str, ...]], PlannedCollective]):
     """Cached plans of collectives among few devices, for any message size."""
 
 
-def _plan_task(task: Task, algorithm: Algorithm) -> Planned:
+def _plan_task(task: Task, algorithm: Algorithm) -> PlannedCollective:
     check(algorithm, task.operation)
     placed = place(task.machine, algorithm, task.devices)
     algorithm, group = placed.algorithm, placed.group
@@ -95,11 +95,11 @@ def _plan_task(task: Task, algorithm: Algorithm) -> Planned:
         rounds, pieces = algorithm.weighted(task.operation, group, task.weights), 1
     else:
         rounds, pieces = algorithm.rounds(task.operation, group), algorithm.in_flight(group)
-    return Planned(placed, _merge_rounds(rounds, pieces), pieces, Drawing(task.machine, placed, rounds))
+    return PlannedCollective(placed, _merge_rounds(rounds, pieces), pieces, StepDraws(task.machine, placed, rounds))
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class PhaseSum:
     """The sum of a collective's phases, if its time is known; the phases have no costs of their own.
 
     Args:
@@ -141,7 +141,7 @@ class Task:
         """
         planned, ledger = self._plan_task(algorithm, overheads, columns=self.columns)
         phases = [
-            Phase(_name(rounds), _cost(ledger, rounds, planned.pieces, first=number == 0))
+            CollectivePhase(_name(rounds), _cost(ledger, rounds, planned.pieces, first=number == 0))
             for number, rounds in enumerate(planned.merged)
         ]
         return Flows(planned.placed.algorithm, self.operation, planned.placed.parties, tuple(phases))
@@ -152,7 +152,7 @@ class Task:
         flows = [_flow(ledger, rounds, planned.pieces, first=number == 0).total for number, rounds in enumerate(planned.merged)]
         return math.fsum(total.latency + ledger.seconds(total) for total in flows)
 
-    def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
+    def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> PhaseSum:
         """Return the sum of the phases by an algorithm."""
         planned, ledger = self._plan_task(algorithm, overheads)
         all_phases, taken, evenly = Sums(), list[float](), list[float]()
@@ -167,7 +167,7 @@ class Task:
             added = replace(added, demand=replace(added.demand, holds=()))
         busy = math.fsum(taken)
         flows = Flows(planned.placed.algorithm, self.operation, planned.placed.parties, ())
-        return Together(flows, added, busy, busy if even is None else math.fsum(chain(evenly, even)))
+        return PhaseSum(flows, added, busy, busy if even is None else math.fsum(chain(evenly, even)))
 
     def busy(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
         """Return the seconds that the links are busy, by phase."""
@@ -182,14 +182,16 @@ class Task:
         planned, ledger = self._plan_task(algorithm, PLAIN)
         return ledger.longest(_total(ledger, planned.merged[0]), word)
 
-    def _plan_task(self, algorithm: Algorithm, overheads: Overheads, *, columns: bool = False) -> tuple[Planned, Ledger]:
+    def _plan_task(
+        self, algorithm: Algorithm, overheads: Overheads, *, columns: bool = False
+    ) -> tuple[PlannedCollective, Ledger]:
         """Return the plan, cached among few devices for any size, and the sums of its steps."""
         key = algorithm, self.operation, tuple(self.devices)
         if self.weights or len(self.devices) > _SEVERAL:
             planned = _plan_task(self, algorithm)
         else:
             planned = self.machine.kept(Plans).known(key, _plan_task, self, algorithm)
-        exchange = Exchange(self.machine, planned.placed, self.size, overheads)
+        exchange = PlacedCollective(self.machine, planned.placed, self.size, overheads)
         return planned, Ledger(exchange, planned.drawing, columns=columns)
 
     def among(self, devices: Sequence[str]) -> Task:
@@ -228,7 +230,7 @@ def _name(rounds: Sequence[Round]) -> str:
     return " + ".join(names) if len(names) < 4 else f"{names[0]} ... {names[-1]}"
 
 
-class _Flow(NamedTuple):
+class _RoundFlow(NamedTuple):
     """Rounds that flow as one.
 
     Args:
@@ -242,7 +244,7 @@ class _Flow(NamedTuple):
     waits: tuple[tuple[Round, int, Waits], ...]
 
 
-def _flow(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> _Flow:
+def _flow(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> _RoundFlow:
     total, overheads = Sums(), ledger.exchange.overheads
     total.latency = overheads.start if first else 0.0
     filled = 0.0  # consecutive steps, including those that fill a pipeline
@@ -263,7 +265,7 @@ def _flow(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) 
     floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
     longest = max(body, floor) * overheads.slowdown(ledger.exchange.size)
     total.floor = longest if longest > body * (1 + 1e-12) else 0.0
-    return _Flow(total, body, tuple(waiting))
+    return _RoundFlow(total, body, tuple(waiting))
 
 
 def _cost(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
@@ -281,13 +283,13 @@ def _cost(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) 
     return ledger.cost(total, ledger.on_slowest_link(total) or 1.0, tuple(terms))
 
 
-def longest(machine: Machine, cost: Cost) -> tuple[float, str]:
+def slowest_capacity(machine: Machine, cost: Cost) -> tuple[float, str]:
     """Return (seconds, capacity) of the slowest capacity."""
     taken = [(amount / machine.capacities[name].rate, name) for name, amount in cost.demand.amounts]
     return max(taken, key=lambda row: row[0], default=(0.0, ""))
 
 
-def _latency(exchange: Exchange, stage: Round, count: int, waits: Waits) -> list[Term]:
+def _latency(exchange: PlacedCollective, stage: Round, count: int, waits: Waits) -> list[Term]:
     overhead, route = waits
     if count == 0 or overhead + route <= 0:
         return []
@@ -300,7 +302,7 @@ def _latency(exchange: Exchange, stage: Round, count: int, waits: Waits) -> list
     return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + route), slowest, "latency", holder=holder)]
 
 
-def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> tuple[str, str]:
+def _slowest_link(exchange: PlacedCollective, stage: Round, waits: Waits) -> tuple[str, str]:
     """Return (capacity, holder) that causes most of a step's link latency; "" for a full crossbar and for the library."""
     overhead, route = waits
     placed = exchange.placed
@@ -314,7 +316,7 @@ def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> tuple[str, 
     return "", ""
 
 
-def _capacity_terms(exchange: Exchange, slowest: Sequence[Line]) -> list[Term]:
+def _capacity_terms(exchange: PlacedCollective, slowest: Sequence[SlowestCapacity]) -> list[Term]:
     """Return a derivation line for the slowest link, and for the slowest memory."""
     overheads, terms = exchange.overheads, []
     for unit, seconds, name, moved in slowest:

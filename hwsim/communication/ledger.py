@@ -17,10 +17,10 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.communication.algorithms.in_network import InNetwork
-from hwsim.communication.drawing import Drawing, Kinds
-from hwsim.communication.placing import Placed
+from hwsim.communication.placement import PlacedAlgorithm
 from hwsim.communication.rounds import Round
-from hwsim.demand import Cost, Demand, Term, Unit, Wide, Wire
+from hwsim.communication.step_draws import PairKinds, StepDraws
+from hwsim.demand import AmountColumns, Cost, Demand, EqualCapacities, Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.machine import Machine
@@ -34,11 +34,11 @@ Waits = tuple[float, float]  # seconds before a step's first byte arrives: of th
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class PlacedCollective:
     """One collective: an algorithm among devices, bytes of one rank's array, and the library's overheads."""
 
     machine: Machine
-    placed: Placed
+    placed: PlacedAlgorithm
     size: float
     overheads: Overheads
 
@@ -52,7 +52,7 @@ class Exchange:
         return model.copy_bytes(receiver, size) if size > 0 and isinstance(model, Cpu | Gpu | Memory) else None
 
 
-class Line(NamedTuple):
+class SlowestCapacity(NamedTuple):
     """The slowest capacity of its unit.
 
     Args:
@@ -95,7 +95,7 @@ class _Prices(NamedTuple):
         floors: by kind.
     """
 
-    kinds: Kinds
+    kinds: PairKinds
     amounts: Floats
     moved: Floats
     latencies: list[float]
@@ -106,7 +106,7 @@ class _Prices(NamedTuple):
 class Ledger:
     """The sums of a collective's steps; `columns`: whether costs among very many devices may have columns."""
 
-    def __init__(self, exchange: Exchange, drawing: Drawing, *, columns: bool = False) -> None:
+    def __init__(self, exchange: PlacedCollective, drawing: StepDraws, *, columns: bool = False) -> None:
         self.exchange, self._machine, self._drawing = exchange, exchange.machine, drawing
         self._once = isinstance(exchange.placed.algorithm, InNetwork)
         is_large = len(exchange.placed.parties) >= LEAST
@@ -148,18 +148,18 @@ class Ledger:
             words = {word(kinds[self._drawing.look[first]])}
         return longest, words.pop()
 
-    def slowest(self, total: Sums) -> list[Line]:
+    def slowest(self, total: Sums) -> list[SlowestCapacity]:
         """Return the slowest capacity of each unit."""
         drawing = self._drawing
         places = self._kinds(total)[1] if self._wide else np.flatnonzero(total.amounts > 0)
         seconds, looks = self._seconds(total)[places], drawing.look[places]
-        lines: list[Line] = []
+        lines: list[SlowestCapacity] = []
         for unit in UNITS:
             of_unit = np.flatnonzero(np.array([look.unit == unit for look in drawing.looks], np.bool_)[looks])
             longest = float(seconds[of_unit].max(initial=0.0))
             if longest > 0:
                 first = min(places[of_unit[seconds[of_unit] == longest]].tolist(), key=drawing.name)
-                lines.append(Line(unit, longest, drawing.name(first), float(total.moved[first])))
+                lines.append(SlowestCapacity(unit, longest, drawing.name(first), float(total.moved[first])))
         return lines
 
     def on_slowest_link(self, total: Sums) -> float:
@@ -187,7 +187,7 @@ class Ledger:
         )
         return Cost(demand, moved=tuple([(name, moved, "B") for name, _, moved in rows if moved > 0]), why=why)
 
-    def _price(self, kinds: Kinds) -> _Prices:
+    def _price(self, kinds: PairKinds) -> _Prices:
         if self._prices is not None and self._prices.kinds is kinds:
             return self._prices
         size, overheads = self.exchange.size, self.exchange.overheads
@@ -232,17 +232,17 @@ class Ledger:
         self._latest = total, separated
         return separated
 
-    def _wide_amounts(self, total: Sums) -> Wide | None:
+    def _wide_amounts(self, total: Sums) -> AmountColumns | None:
         """Return the amounts as columns of a cost; None if nothing is drawn."""
         used, firsts, kind = self._kinds(total)
         if not len(used):
             return None
         capacities, machine = self._machine.capacities, self._machine
         kinds = [
-            Wire(capacities[self._drawing.name(place)], float(total.amounts[place]), float(total.moved[place]))
+            EqualCapacities(capacities[self._drawing.name(place)], float(total.amounts[place]), float(total.moved[place]))
             for place in firsts.tolist()
         ]
-        return Wide(self._drawing.numbers[used], kind, tuple(kinds), machine.capacity_numbers, machine.capacity_name)
+        return AmountColumns(self._drawing.numbers[used], kind, tuple(kinds), machine.capacity_numbers, machine.capacity_name)
 
 
 def _pad(column: Floats, count: int) -> Floats:

@@ -14,24 +14,24 @@ from typing import TypeVar
 
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.parameter_server import ParameterServer
-from hwsim.communication.flows import Flows, Phase, Task, Together, longest
-from hwsim.communication.plan import Group
+from hwsim.communication.flows import CollectivePhase, Flows, PhaseSum, Task, slowest_capacity
+from hwsim.communication.plan import RankGroup
 from hwsim.demand import Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
 from hwsim.formats import family, precise
 from hwsim.links.nvlink import Nvlink
 from hwsim.links.pcie import Pcie
-from hwsim.machine import Handling, Machine
+from hwsim.machine import Machine, TransferOptions
+from hwsim.machine.contents import BoundedCache
+from hwsim.machine.libraries.custom_allreduce import CustomAllReduce
 from hwsim.machine.libraries.mpi import Mpi
-from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
+from hwsim.machine.libraries.nccl import Nccl, NcclEstimate, Protocol, RingBandwidth
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
-from hwsim.machine.libraries.own import Own
-from hwsim.machine.placed import Few
-from hwsim.origins import Case, Cited, Doubt, Origin
+from hwsim.origins import Case, Cited, Origin, UncertaintySource
 from hwsim.spec import Mistakes, decode, find, read, resolve
 
-Measured = TypeVar("Measured", Nccl, Mpi, Own)
+Measured = TypeVar("Measured", Nccl, Mpi, CustomAllReduce)
 
 _ENTRY = ("hwsim", "kind", "name", "notes", "use")
 _SMALL, _LARGE = 65536.0, 16.0 * 2**20  # bytes
@@ -74,7 +74,7 @@ def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
     return _default(min(name for name in names if name is not None))
 
 
-class Generations(Few[str, str | None]):
+class Generations(BoundedCache[str, str | None]):
     """Cached link generations of a machine's GPUs."""
 
 
@@ -103,7 +103,7 @@ def _default(name: str) -> Nccl:
     return found
 
 
-def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate, most: int = 0) -> Flows:
+def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: NcclEstimate, most: int = 0) -> Flows:
     """Return an NCCL estimate over the links of its algorithm, as one phase.
 
     If the ranks' parts are unequal, the flow takes longer in proportion to the time that the links are busy.
@@ -122,7 +122,9 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     links = generation(task.machine, task.devices[0]) or "links"
     topic = "pcie" if links == "pcie" else "nccl"  # of two PCIe servers, one is ten times slower
     anew = is_restated(task.machine, task.devices)
-    doubt = Doubt(f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most, anew=anew), f"{links} links", 0.0)
+    doubt = UncertaintySource(
+        f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most, anew=anew), f"{links} links", 0.0
+    )
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
         flow_term(task.machine, together, flow, "nccl: " + source, doubt),
@@ -176,7 +178,7 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     source = "mpi: " + source_of(mpi.sources, f"curves.{operation}.start")
     together = task.together(algorithm)
     start, flow, like = _scale_network(task, mpi, together.busy, start, flow)
-    doubt = Doubt(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
+    doubt = UncertaintySource(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
     terms = (
         Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency",
              doubts=(doubt._replace(seconds=start),)),
@@ -199,7 +201,7 @@ def _scale_network(task: Task, mpi: Mpi, busy: float, start: float, flow: float)
     return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, is_similar
 
 
-def flow_term(machine: Machine, together: Together, flow: float, source: Cited, doubt: Doubt) -> Term:
+def flow_term(machine: Machine, together: PhaseSum, flow: float, source: Cited, doubt: UncertaintySource) -> Term:
     """Return the derivation line of a flow: the bytes on the busiest link, and the link efficiency."""
     taken = (
         (amount / machine.capacities[name].rate, family(name), amount, name) for name, amount in together.total.demand.amounts
@@ -216,15 +218,15 @@ def flow_term(machine: Machine, together: Together, flow: float, source: Cited, 
     return Term("flow", "bytes / (bandwidth x efficiency)", inputs, flow, kind="flow", doubts=doubts)
 
 
-def as_one(machine: Machine, together: Together, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
+def as_one(machine: Machine, together: PhaseSum, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
     """Return all phases as one that takes `latency`, then at least `flow`."""
     demand = replace(together.total.demand, latency=latency, floor=flow)
     total = replace(together.total, demand=demand, why=terms)
-    over, binding = longest(machine, total)
+    over, binding = slowest_capacity(machine, total)
     if over > flow:  # links limit that the measured machine did not have
         inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
         total = replace(total, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
-    return replace(together.flows, phases=(Phase(name, total),))
+    return replace(together.flows, phases=(CollectivePhase(name, total),))
 
 
 def _held_compute(machine: Machine, names: Sequence[str], channels: int) -> float:
@@ -234,7 +236,9 @@ def _held_compute(machine: Machine, names: Sequence[str], channels: int) -> floa
     return min(_MOST, channels / min(counts)) if counts and channels else 0.0
 
 
-def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, protocol: Protocol, carried: Bus) -> Overheads:
+def overheads_as(
+    task: Task, algorithm: Algorithm, group: RankGroup, library: Nccl, protocol: Protocol, carried: RingBandwidth
+) -> Overheads:
     """Return the start, steps and rate of one NCCL protocol for an algorithm that was not measured.
 
     A step excludes the latency of the links, which is part of the measured time. A parameter server has no overheads.
@@ -253,13 +257,13 @@ def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, 
     ).told(_sources(library.sources, "send" if sent else "start", protocol, carried.wire if several else carried.link))
 
 
-def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl, group: Group) -> Overheads:
+def overheads_like(machine: Machine, flows: Flows, best: NcclEstimate, library: Nccl, group: RankGroup) -> Overheads:
     """Return an estimate as overheads of single sends, with the same total time for sends without gaps."""
     speeds = library.speeds(best.protocol)
     sums = best.method.startswith("nvls")
     extra = library.nvls_start if sums else speeds.start if best.method in ("ring", "tree") else 0.0
     start = library.send if best.method == "direct" and library.send is not None else library.start
-    busy = math.fsum(longest(machine, phase.cost)[0] for phase in flows.phases)
+    busy = math.fsum(slowest_capacity(machine, phase.cost)[0] for phase in flows.phases)
     near, hop = _steps(machine, flows.parties, group, speeds.step, speeds.hop or 0.0)
     return Overheads(
         start=start + extra,
@@ -269,7 +273,9 @@ def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl
     ).told(_sources(library.sources, "start", best.protocol, "nvlink"))
 
 
-def _steps(machine: Machine, names: Sequence[str], group: Group, step: float, hop: float) -> tuple[float | None, float | None]:
+def _steps(
+    machine: Machine, names: Sequence[str], group: RankGroup, step: float, hop: float
+) -> tuple[float | None, float | None]:
     """Return the measured seconds of a step within a node and between nodes, without link latency; None: no such step."""
     near = next((start for start, count in zip(group.starts, group.sizes, strict=True) if count > 1), None)
     inside = None if near is None else _without_latency(machine, names[near], names[near + 1], step)
@@ -293,7 +299,7 @@ def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, m
 
 def _without_latency(machine: Machine, a: str, b: str, seconds: float) -> float:
     """Return the seconds of a measured step minus the latency of the links."""
-    return max(0.0, seconds - machine.transfer(a, b, 0.0, Handling(by="sm")).demand.latency)
+    return max(0.0, seconds - machine.transfer(a, b, 0.0, TransferOptions(by="sm")).demand.latency)
 
 
 def _sources(sources: Mapping[str, Origin], start: str, protocol: Protocol, link: str) -> dict[str, Origin]:

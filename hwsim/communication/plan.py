@@ -13,23 +13,23 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.machine.libraries.operations import MOST_SENDS, OPERATIONS, CannotCollect, Group, Operation
+from hwsim.machine.libraries.operations import MAX_SENDS, OPERATIONS, CannotCollect, Operation, RankGroup
 from hwsim.records import dataclass
 
-__all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send", "refuse_more"]
+__all__ = ["OPERATIONS", "SUMS", "CannotCollect", "CollectivePlan", "Operation", "PlanSend", "RankGroup", "refuse_too_many_sends"]
 
 # Operations that sum the ranks' data.
 SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "reduce", "barrier"})
 
 
-def refuse_more(count: int) -> None:
+def refuse_too_many_sends(count: int) -> None:
     """Raise CannotCollect if a plan would have more sends than the limit, before they are created."""
-    if count > MOST_SENDS:
-        message = f"{count:,} sends exceed the limit of {MOST_SENDS:,}"
+    if count > MAX_SENDS:
+        message = f"{count:,} sends exceed the limit of {MAX_SENDS:,}"
         raise CannotCollect(message, "use fewer pieces, or `steps: steady`, which simulates each phase as one op")
 
 
-class Send(NamedTuple):
+class PlanSend(NamedTuple):
     """A send of `chunks` chunks from index `chunk` on, which `target` adds to its own or keeps.
 
     Sends of one step are simultaneous: each carries the data that its source had before the step.
@@ -44,7 +44,7 @@ class Send(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CollectivePlan:
     """The sends of a collective, in the order of their steps.
 
     Args:
@@ -56,7 +56,7 @@ class Plan:
     operation: Operation
     ranks: int
     chunks: int
-    sends: tuple[Send, ...]
+    sends: tuple[PlanSend, ...]
     helpers: int = 0
     shares: tuple[float, ...] = ()
 
@@ -65,9 +65,9 @@ class Plan:
         """Number of steps."""
         return 1 + max((send.step for send in self.sends), default=-1)
 
-    def by_step(self) -> Iterator[tuple[Send, ...]]:
+    def by_step(self) -> Iterator[tuple[PlanSend, ...]]:
         """Return the sends of each step."""
-        steps: list[list[Send]] = [[] for _ in range(self.steps)]
+        steps: list[list[PlanSend]] = [[] for _ in range(self.steps)]
         for send in self.sends:
             steps[send.step].append(send)
         return (tuple(step) for step in steps)
@@ -91,7 +91,7 @@ class Plan:
 def sizes_of(
     operation: Operation, ranks: int, chunks: int, size: float, weights: Sequence[float] = (), shares: Sequence[float] = ()
 ) -> NDArray[np.float64]:
-    """Return the bytes of each chunk of a plan without its sends; as `Plan.sizes`."""
+    """Return the bytes of each chunk of a plan without its sends; as `CollectivePlan.sizes`."""
     if operation == "barrier":
         return np.zeros(chunks)
     fractions = np.full(chunks, 1 / (ranks if operation == "all-to-all" else chunks)) if not shares else np.array(shares)

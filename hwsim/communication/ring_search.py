@@ -42,7 +42,7 @@ def find_rings(vertices: int, edges: Edges, *, steps: int = _STEPS) -> tuple[Fou
         width = edges.get((0, 1), 0)
         return (FoundRing((0, 1), width),) if width else ()
     left = {pair: count for pair, count in sorted(edges.items()) if count > 0}
-    return _Search(vertices, steps).best(left)
+    return _RingSearch(vertices, steps).best(left)
 
 
 def nvlink_edges(machine: Machine, devices: Sequence[str]) -> dict[tuple[int, int], int]:
@@ -57,7 +57,7 @@ def nvlink_edges(machine: Machine, devices: Sequence[str]) -> dict[tuple[int, in
     return edges
 
 
-class _Search:
+class _RingSearch:
     """A ring search with its remaining step budget."""
 
     def __init__(self, vertices: int, steps: int) -> None:

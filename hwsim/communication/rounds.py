@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from hwsim.communication.pairs import Pair
-from hwsim.communication.plan import Plan
+from hwsim.communication.plan import CollectivePlan
 from hwsim.records import dataclass
 
 
@@ -39,7 +39,7 @@ class Round:
         return self.times + self.fill
 
 
-def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
+def rounds_of(plan: CollectivePlan, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
     """Return the rounds of a plan; consecutive equal steps form one round."""
     shares = plan.sizes(1.0, weights)
     rounds: list[Round] = []

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.flows import Task, check
-from hwsim.communication.ledger import Exchange
-from hwsim.communication.placing import handling, place
-from hwsim.communication.steps import explicit
-from hwsim.demand import Cost, Demand, Later, Term
+from hwsim.communication.ledger import PlacedCollective
+from hwsim.communication.placement import handling, place
+from hwsim.communication.steps import explicit_sends
+from hwsim.demand import Cost, Demand, LazyTerms, Term
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
@@ -38,7 +38,7 @@ class CostedSend(NamedTuple):
     after: tuple[int, ...]
 
 
-class Leg(NamedTuple):
+class RepeatedSend(NamedTuple):
     """The repeated send between two devices.
 
     Args:
@@ -52,10 +52,10 @@ class Leg(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RepeatedStep:
     """The sends of a step, and the number of equal consecutive steps."""
 
-    legs: tuple[Leg, ...]
+    legs: tuple[RepeatedSend, ...]
     times: int
 
 
@@ -69,7 +69,7 @@ def sends(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overh
     placed = exchange.placed
     costs: dict[tuple[int, int, float, bool, bool], Cost] = {}
     plan = placed.algorithm.plan(task.operation, placed.group)
-    for send in explicit(plan, task.size, pieces=pieces, weights=task.weights):
+    for send in explicit_sends(plan, task.size, pieces=pieces, weights=task.weights):
         source, target = placed.parties[send.source], placed.parties[send.target]
         key = (send.source, send.target, send.size, send.reduce, not send.after)
         if key not in costs:
@@ -77,7 +77,9 @@ def sends(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overh
         yield CostedSend(send.step, source, target, costs[key], send.after)
 
 
-def courses(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN) -> tuple[Course, ...] | None:
+def courses(
+    task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN
+) -> tuple[RepeatedStep, ...] | None:
     """Return the sends as repeated steps; None if the algorithm's steps do not repeat. Arguments and errors as in `sends`."""
     exchange = _exchange(task, algorithm, overheads)
     rounds = exchange.placed.algorithm.repeated_steps(task.operation, exchange.placed.group)
@@ -92,18 +94,18 @@ def courses(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Ove
             a, b = names[source], names[target]
             starts = overheads.start > 0 and source not in begun and target not in begun
             price = partial(_cost, exchange, a, b, share * task.size / pieces, stage.reduce)
-            legs.append(Leg(a, b, price(first=False), price(first=True) if starts else None))
+            legs.append(RepeatedSend(a, b, price(first=False), price(first=True) if starts else None))
         begun |= {party for source, target, _ in stage.pairs for party in (source, target)}
-        stages.append(Course(tuple(legs), stage.times))
+        stages.append(RepeatedStep(tuple(legs), stage.times))
     return tuple(stages)
 
 
-def _exchange(task: Task, algorithm: Algorithm, overheads: Overheads) -> Exchange:
+def _exchange(task: Task, algorithm: Algorithm, overheads: Overheads) -> PlacedCollective:
     check(algorithm, task.operation)
-    return Exchange(task.machine, place(task.machine, algorithm, task.devices), task.size, overheads)
+    return PlacedCollective(task.machine, place(task.machine, algorithm, task.devices), task.size, overheads)
 
 
-def _cost(exchange: Exchange, source: str, target: str, size: float, reduce: bool, *, first: bool) -> Cost:
+def _cost(exchange: PlacedCollective, source: str, target: str, size: float, reduce: bool, *, first: bool) -> Cost:
     """Return the cost of a send of `size` bytes."""
     machine, overheads = exchange.machine, exchange.overheads
     moved = machine.transfer(source, target, size, handling(machine, exchange.placed.algorithm, source, target))
@@ -133,7 +135,7 @@ def _cost(exchange: Exchange, source: str, target: str, size: float, reduce: boo
         moved,
         demand=demand,
         moved=tuple((name, amount, unit) for name, (amount, unit) in sorted(natural.items())),
-        why=Later(_join_terms, terms, moved.why) if terms else moved.why,
+        why=LazyTerms(_join_terms, terms, moved.why) if terms else moved.why,
     )
 
 

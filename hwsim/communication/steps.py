@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hwsim.communication.plan import CannotCollect, Plan, refuse_more
+from hwsim.communication.plan import CannotCollect, CollectivePlan, refuse_too_many_sends
 
 
 class ExplicitSend(NamedTuple):
@@ -63,7 +63,9 @@ class _Order:
         self._step = {}
 
 
-def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[float] = ()) -> tuple[ExplicitSend, ...]:
+def explicit_sends(
+    plan: CollectivePlan, size: float, *, pieces: int = 1, weights: Sequence[float] = ()
+) -> tuple[ExplicitSend, ...]:
     """Return the sends of a plan in an order in which none waits for a later one.
 
     Args:
@@ -73,7 +75,7 @@ def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[floa
 
     >>> from hwsim.communication.algorithms.ring import Ring
     >>> from hwsim.communication.plan import Group
-    >>> sends = explicit(Ring().plan("all-gather", Group(3)), 9e6)
+    >>> sends = explicit_sends(Ring().plan("all-gather", Group(3)), 9e6)
     >>> [(send.source, send.target, send.after) for send in sends]
     [(0, 1, ()), (1, 2, ()), (2, 0, ()), (0, 1, (0, 1, 2)), (1, 2, (0, 1, 2)), (2, 0, (0, 1, 2))]
     """
@@ -91,7 +93,7 @@ def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[floa
             needed = {first for chunk in chunks for first in brought[source].get(chunk, ())}
             arrived += [(target, chunk, order.count, reduce) for chunk in chunks]
             carried = math.fsum(sizes[chunk] for chunk in chunks)
-            refuse_more(order.count + pieces)
+            refuse_too_many_sends(order.count + pieces)
             sends += order.message(step[0].step, source, target, carried, reduce, needed)
         for target, chunk, first, reduce in arrived:
             added_to = brought[target].get(chunk, []) if reduce else []

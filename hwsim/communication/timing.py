@@ -6,7 +6,8 @@
     overheads         added to every algorithm; auto takes the fastest.
     no library        raw link bandwidth; auto uses NCCL's own tables among GPUs, else the fastest algorithm.
 
-Range: an estimate applies to the rings, trees and switches of the measured machine. It does not cover `Ring` with explicit
+Range: an estimate applies to the rings, trees and switches of the measured machine. It does not cover `RingAlgorithm` with
+explicit
 orders, trees within a node, and algorithms that NCCL does not have.
 """
 
@@ -17,14 +18,14 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.communication.algorithms import ALGORITHMS, Algorithm
-from hwsim.communication.algorithms.direct import Direct
+from hwsim.communication.algorithms.custom_allreduce import OwnKernel
+from hwsim.communication.algorithms.direct import DirectExchange
 from hwsim.communication.algorithms.double_tree import DoubleTree
 from hwsim.communication.algorithms.in_network import InNetwork
-from hwsim.communication.algorithms.own import OwnKernel
 from hwsim.communication.algorithms.pairwise import Pairwise
-from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.choosing import RINGS, Chosen, built, bus, choose, chosen_among, estimates, first_two
-from hwsim.communication.flows import Flows, Phase, Task, check
+from hwsim.communication.algorithms.ring import RingAlgorithm
+from hwsim.communication.custom_kernels import as_own, find_custom_variant, has_own, own_of, stated_custom_kernels
+from hwsim.communication.flows import CollectivePhase, Flows, Task, check
 from hwsim.communication.measured import (
     as_curve,
     as_measured,
@@ -36,18 +37,27 @@ from hwsim.communication.measured import (
     overheads_like,
     overheads_of_messages,
 )
-from hwsim.communication.own_kernels import as_own, find, has_own, own_of, stated
-from hwsim.communication.placing import all_of_kind, place
-from hwsim.communication.plan import CannotCollect, Group, Operation
-from hwsim.communication.sends import CostedSend, Course, courses, sends
-from hwsim.demand import Choice, Cost, Exchanged, Term
+from hwsim.communication.placement import all_of_kind, place
+from hwsim.communication.plan import CannotCollect, Operation, RankGroup
+from hwsim.communication.selection import (
+    RINGS,
+    ChosenCollective,
+    algorithm_of_method,
+    bus,
+    choose,
+    chosen_among,
+    estimates,
+    first_two,
+)
+from hwsim.communication.sends import CostedSend, RepeatedStep, courses, sends
+from hwsim.demand import Choice, CollectiveExchange, Cost, Term
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
+from hwsim.machine.libraries.custom_allreduce import CustomAllReduce
 from hwsim.machine.libraries.mpi import Mpi
-from hwsim.machine.libraries.nccl import PROTOCOLS, Estimate, Nccl
+from hwsim.machine.libraries.nccl import PROTOCOLS, Nccl, NcclEstimate
 from hwsim.machine.libraries.nccl import RINGS as RINGED
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
-from hwsim.machine.libraries.own import Own
 from hwsim.origins import Case
 
 Library = Mpi | Nccl | Overheads
@@ -67,7 +77,10 @@ _TRIED: Final[Mapping[str, Algorithm]] = {  # candidates without tuning tables
 }  # fmt: skip
 _QUADRATIC: Final = ("direct", "pairwise")  # all pairs: not tried among many ranks, unless a library does so
 _MANY: Final = 128  # maximum ranks of quadratic algorithms
-_OF_MPI: Final[dict[Operation, Algorithm]] = {"all-to-all": Pairwise(), "send": Direct()}  # links in use; else those of a ring
+_OF_MPI: Final[dict[Operation, Algorithm]] = {
+    "all-to-all": Pairwise(),
+    "send": DirectExchange(),
+}  # links in use; else those of a ring
 
 
 def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
@@ -82,7 +95,7 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     stated_library = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
     if stated_library is None and gpus:
         return by_default(machine, devices)
-    return None if isinstance(stated_library, Own) else stated_library
+    return None if isinstance(stated_library, CustomAllReduce) else stated_library
 
 
 def over_pcie(machine: Machine, names: Sequence[str]) -> Case | None:
@@ -93,7 +106,7 @@ def over_pcie(machine: Machine, names: Sequence[str]) -> Case | None:
     return case_of_library(source_of(library.sources, "start"), "pcie", len(names), anew=is_restated(machine, names))
 
 
-def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
+def default_algorithm(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
     """Return the default algorithm: the library's choice, else rings over the links between GPUs, else a ring."""
     if library_of(machine, devices) is not None or has_own(machine, operation, devices):
         return AUTO
@@ -117,8 +130,10 @@ def timed(
     """
     task = Task(machine, operation, devices, size, weights, columns)
     flows = _timed(task, library_of(machine, devices), algorithm)
-    exchange = Exchanged(operation, size, len(devices))
-    return replace(flows, phases=tuple(Phase(phase.name, replace(phase.cost, exchange=exchange)) for phase in flows.phases))
+    exchange = CollectiveExchange(operation, size, len(devices))
+    return replace(
+        flows, phases=tuple(CollectivePhase(phase.name, replace(phase.cost, exchange=exchange)) for phase in flows.phases)
+    )
 
 
 def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation, devices: Sequence[str], size: float) -> bool:
@@ -131,14 +146,14 @@ def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation
     return placed.group.ranks > 1 and _estimate(task, library, algorithm, placed.group) is None
 
 
-def sent(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> Iterator[CostedSend]:
+def collective_sends(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> Iterator[CostedSend]:
     """Yield the same collective as single sends. Their kernels hold no compute: `timed` accounts for what they hold together."""
     taken, overheads, choice = _send_numbers(task, algorithm)
     for number, send in enumerate(sends(task, taken, pieces=pieces, overheads=overheads)):
         yield send if number or choice is None else send._replace(cost=_with_cost_choice(send.cost, choice))
 
 
-def courses_of(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> tuple[Course, ...] | None:
+def courses_of(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> tuple[RepeatedStep, ...] | None:
     """Return the same collective as repeated steps; None if its steps do not repeat."""
     taken, overheads, choice = _send_numbers(task, algorithm)
     repeated = courses(task, taken, pieces=pieces, overheads=overheads)
@@ -158,11 +173,11 @@ def _with_cost_choice(cost: Cost, choice: Choice) -> Cost:
     return replace(cost, choice=choice, why=why)
 
 
-def _with_choice(chosen: Chosen) -> Flows:
+def _with_choice(chosen: ChosenCollective) -> Flows:
     if not chosen.flows.phases:
         return chosen.flows
     first, *rest = chosen.flows.phases
-    return replace(chosen.flows, phases=(Phase(first.name, _with_cost_choice(first.cost, chosen.choice)), *rest))
+    return replace(chosen.flows, phases=(CollectivePhase(first.name, _with_cost_choice(first.cost, chosen.choice)), *rest))
 
 
 def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> Flows:
@@ -185,23 +200,23 @@ def own_kernel(framework: str) -> OwnKernel | None:
     return OwnKernel(framework) if framework else None
 
 
-def _custom_flows(task: Task, own: Own) -> Flows | None:
+def _custom_flows(task: Task, own: CustomAllReduce) -> Flows | None:
     """Return the phases of a framework's custom kernel with its choice; None if it uses NCCL."""
-    found = find(task, own)
-    return None if found is None else _with_choice(Chosen(as_own(task, found), found.choice))
+    found = find_custom_variant(task, own)
+    return None if found is None else _with_choice(ChosenCollective(as_own(task, found), found.choice))
 
 
 def _auto(task: Task, library: Library | None) -> Flows:
     operation = task.operation
     by_name = replace(task, columns=False)
-    kernels = stated(task.machine, task)
+    kernels = stated_custom_kernels(task.machine, task)
     if kernels is not None and (flows := _custom_flows(by_name, kernels)) is not None:
         return flows
     match library:
         case Nccl() if _has_constants(task, library):
             return _with_choice(choose(by_name, library))
         case Mpi() if operation in library.curves and len(task.devices) > 1 and not task.weights:
-            return as_curve(by_name, _OF_MPI.get(operation, Ring()), library)
+            return as_curve(by_name, _OF_MPI.get(operation, RingAlgorithm()), library)
         case None if operation in RINGED and all_of_kind(task.machine, task.devices, "gpu"):
             try:
                 return _with_choice(choose(by_name))
@@ -239,10 +254,10 @@ def _fastest(task: Task, library: Library | None) -> Flows:
     tried.sort(key=lambda row: row[0])
     (seconds, name, flows), *slower = tried
     after, second, _ = slower[0] if slower else (0.0, "", flows)
-    return _with_choice(Chosen(flows, Choice(name, seconds, second, after))) if len(task.devices) > 1 else flows
+    return _with_choice(ChosenCollective(flows, Choice(name, seconds, second, after))) if len(task.devices) > 1 else flows
 
 
-def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, Estimate | Overheads]:
+def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, NcclEstimate | Overheads]:
     """Return a named algorithm with measured NCCL constants, and these: an estimate of it, or overheads on its links."""
     if isinstance(algorithm, InNetwork) and algorithm.by == "nvls" and library.nvls <= 0 and library.choice == "fastest":
         raise CannotCollect("the machine's NCCL has no NVLS constants", "set `nvls` in its `collectives`")
@@ -262,16 +277,16 @@ def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, E
     return task.flows(algorithm, fastest), fastest
 
 
-def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> Estimate | None:
+def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: RankGroup) -> NcclEstimate | None:
     """Return the best NCCL estimate of an algorithm for this operation and group, if there is one."""
     match algorithm:
-        case Ring(orders=()) if task.operation in RINGED:
+        case RingAlgorithm(orders=()) if task.operation in RINGED:
             method, ring = "ring", algorithm
         case DoubleTree() if task.operation == "all-reduce":
             method, ring = "tree", RINGS
         case InNetwork(by="nvls") if task.operation == "all-reduce":
             method, ring = "nvls", RINGS
-        case Direct() if task.operation == "send":
+        case DirectExchange() if task.operation == "send":
             method, ring = "direct", RINGS
         case Pairwise() if _has_constants(task, library):
             method, ring = "pairwise", RINGS
@@ -286,20 +301,24 @@ def _send_numbers(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, O
     library = library_of(task.machine, task.devices)
     choice: Choice | None = None
     kernels = (
-        own_of(algorithm.of) if isinstance(algorithm, OwnKernel) else stated(task.machine, task) if algorithm is None else None
+        own_of(algorithm.of)
+        if isinstance(algorithm, OwnKernel)
+        else stated_custom_kernels(task.machine, task)
+        if algorithm is None
+        else None
     )
-    if kernels is not None and (taken_way := find(task, kernels)) is not None:
-        busy = task.flows(Direct()).alone(task.machine.rates())
+    if kernels is not None and (taken_way := find_custom_variant(task, kernels)) is not None:
+        busy = task.flows(DirectExchange()).alone(task.machine.rates())
         slower = min(1.0, busy / taken_way.way.body) if busy > 0 and taken_way.way.body > 0 else 1.0
-        return Direct(), Overheads(start=taken_way.way.latency, efficiency=slower), taken_way.choice
+        return DirectExchange(), Overheads(start=taken_way.way.latency, efficiency=slower), taken_way.choice
     if isinstance(algorithm, OwnKernel):
         algorithm = None
     if isinstance(library, Nccl) and len(task.devices) > 1:
-        numbers: Estimate | Overheads
+        numbers: NcclEstimate | Overheads
         if algorithm is None and _has_constants(task, library):
-            placed = place(task.machine, Direct(), task.devices)
+            placed = place(task.machine, DirectExchange(), task.devices)
             best, second = first_two(estimates(task.among(placed.parties), library, placed.group))
-            numbers, algorithm = best, built(best.method, placed.group)
+            numbers, algorithm = best, algorithm_of_method(best.method, placed.group)
             choice = chosen_among(library, best, second, placed.group.ranks, task.size)
         else:
             if algorithm is None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.machine.libraries.nccl import PROTOCOLS, Method, Protocol
-from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
+from hwsim.machine.libraries.operations import CannotCollect, Operation, RankGroup
 from hwsim.records import dataclass
 
 Generation = Literal["volta", "ampere", "hopper", "blackwell"]
@@ -85,12 +85,12 @@ class Hardware:
     cpu: Literal["intel", "amd"] = "intel"
     nvls: bool = False
 
-    def channels(self, group: Group) -> Channels:
+    def channels(self, group: RankGroup) -> Channels:
         """Return the rings of NCCL's search, after it doubles few fast ones.
 
-        >>> Hardware("hopper", 18 * 20.6).channels(Group(8))
+        >>> Hardware("hopper", 18 * 20.6).channels(RankGroup(8))
         Channels(count=12, inside=30.0, across=30.0)
-        >>> Hardware("ampere", 12 * 20.0).channels(Group(8))
+        >>> Hardware("ampere", 12 * 20.0).channels(RankGroup(8))
         Channels(count=12, inside=20.0, across=20.0)
         """
         if len(group.sizes) > 1:
@@ -107,10 +107,10 @@ class Hardware:
         speed = speed * count / doubled
         return Channels(doubled, speed, speed)
 
-    def nvls_channels(self, group: Group) -> Channels:
+    def nvls_channels(self, group: RankGroup) -> Channels:
         """Return one channel for each GPU of a node, up to 32.
 
-        >>> Hardware("blackwell", 18 * 40.1, nvls=True).nvls_channels(Group(72))
+        >>> Hardware("blackwell", 18 * 40.1, nvls=True).nvls_channels(RankGroup(72))
         Channels(count=32, inside=20, across=20)
         """
         heads = min(max(group.sizes), _HEADS)
@@ -120,7 +120,7 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TuningCandidate:
     """Latency (s) and bandwidth (B/s) that NCCL expects of an algorithm and protocol."""
 
     method: Method
@@ -133,11 +133,11 @@ class Candidate:
         return self.latency + size / self.bandwidth
 
 
-def candidates(hardware: Hardware, operation: Operation, group: Group, size: float) -> tuple[Candidate, ...]:
+def candidates(hardware: Hardware, operation: Operation, group: RankGroup, size: float) -> tuple[TuningCandidate, ...]:
     """Return the candidates that NCCL compares, best first.
 
     >>> h200 = Hardware("hopper", 18 * 20.6, nvls=True)
-    >>> [candidates(h200, "all-reduce", Group(8), size)[0].method for size in (1 << 20, 2 << 20)]
+    >>> [candidates(h200, "all-reduce", RankGroup(8), size)[0].method for size in (1 << 20, 2 << 20)]
     ['ring', 'nvls']
 
     Raises:
@@ -151,7 +151,7 @@ def candidates(hardware: Hardware, operation: Operation, group: Group, size: flo
     return tuple(sorted(weighed, key=lambda candidate: candidate.seconds(size)))
 
 
-def _all_candidates(hardware: Hardware, operation: Operation, group: Group, size: float) -> Iterator[Candidate]:
+def _all_candidates(hardware: Hardware, operation: Operation, group: RankGroup, size: float) -> Iterator[TuningCandidate]:
     for place, protocol in enumerate(PROTOCOLS):
         yield _ring(hardware, operation, group, size, place, protocol)
         if operation == "all-reduce":
@@ -164,7 +164,9 @@ def _all_candidates(hardware: Hardware, operation: Operation, group: Group, size
             yield _nvls(hardware, group, size, "nvls")
 
 
-def _ring(hardware: Hardware, operation: Operation, group: Group, size: float, place: int, protocol: Protocol) -> Candidate:
+def _ring(
+    hardware: Hardware, operation: Operation, group: RankGroup, size: float, place: int, protocol: Protocol
+) -> TuningCandidate:
     n, k = group.ranks, len(group.sizes)
     steps = {"all-reduce": 2 * (n - 1), "reduce-scatter": n - 1, "all-gather": n - 1}.get(operation, n)
     channels = hardware.channels(group)
@@ -185,10 +187,10 @@ def _ring(hardware: Hardware, operation: Operation, group: Group, size: float, p
         latency += (steps - between) * max(inside, post) + between * across
     if protocol == "simple" and k > 1 and operation == "all-reduce" and size / (channels.count * n) >= 64:
         latency *= 1.9 if hardware.generation == "volta" else 1.4
-    return Candidate("ring", protocol, latency * 1e-6, bus * n / steps * 1e9)
+    return TuningCandidate("ring", protocol, latency * 1e-6, bus * n / steps * 1e9)
 
 
-def _tree(hardware: Hardware, group: Group, size: float, place: int, protocol: Protocol) -> Candidate:
+def _tree(hardware: Hardware, group: RankGroup, size: float, place: int, protocol: Protocol) -> TuningCandidate:
     n, k = group.ranks, len(group.sizes)
     channels, columns = hardware.channels(group), min(k, 3) - 1
     bus = channels.count * (channels.inside if k <= 2 else channels.across)
@@ -202,10 +204,10 @@ def _tree(hardware: Hardware, group: Group, size: float, place: int, protocol: P
     latency = _START["tree"][place] + 2 * ((n / k - 1) * _STEP[hardware.link]["tree"][place] + math.log2(k) * across)
     level = _level(size)
     left = _TREE_LEFT[protocol][level] if 0 <= level < len(_TREE_LEFT[protocol]) else 1.0
-    return Candidate("tree", protocol, latency * 1e-6, bus / 2 * left * 1e9)
+    return TuningCandidate("tree", protocol, latency * 1e-6, bus / 2 * left * 1e9)
 
 
-def _nvls(hardware: Hardware, group: Group, size: float, method: Method) -> Candidate:
+def _nvls(hardware: Hardware, group: RankGroup, size: float, method: Method) -> TuningCandidate:
     n, k = group.ranks, len(group.sizes)
     channels = hardware.nvls_channels(group)
     inside = 2 * channels.inside * _NVLS[hardware.generation] * (channels.count - 1) / channels.count
@@ -217,7 +219,7 @@ def _nvls(hardware: Hardware, group: Group, size: float, method: Method) -> Cand
         if hardware.generation == "blackwell":
             level = _level(size)
             speed *= _TREE_LEFT["simple"][level] if 0 <= level < len(_TREE_LEFT["simple"]) else 1.0
-    return Candidate(method, "simple", latency * 1e-6, channels.count * speed * n / (2 * (n - 1)) * 1e9)
+    return TuningCandidate(method, "simple", latency * 1e-6, channels.count * speed * n / (2 * (n - 1)) * 1e9)
 
 
 def _level(size: float) -> int:

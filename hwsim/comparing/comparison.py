@@ -9,18 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from hwsim.comparing.alike import UNLIKE, Judged, Known, is_unlike, judged
-from hwsim.comparing.sides import Group, Side, Spent
+from hwsim.comparing.class_defaults import UNLIKE, JudgedRatio, ResultUncertainty, is_unlike, judged
+from hwsim.comparing.sides import Group, OpSum, Side
 from hwsim.comparing.waterfall import Waterfall
 from hwsim.formats import family
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio
 from hwsim.results.work import UNCOUNTED
-from hwsim.spec import SpecError, Warning, different
-from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput
-from hwsim.studies.provenance import unlike
-from hwsim.studies.ranking import AS_ASKED, differing, unclaimed
-from hwsim.views.kit.shown import Drawn
+from hwsim.spec import SpecError, Warning, distinct_warnings
+from hwsim.studies.measures import TIME, NoSuchNumber, StudyMeasure, measure, throughput
+from hwsim.studies.provenance import provenance_warnings
+from hwsim.studies.ranking import AS_ASKED, differing_counts, unranked_reason
+from hwsim.views.kit.answer_forms import FigureAnswer
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
                             "accesses_per_s"})  # measures with the uncertainty of the time  # fmt: skip
@@ -29,7 +29,7 @@ _INSIDE: Final = re.compile(r"(?<![\w*-])[\w-]+\*?\.(?=[\w-]+\*)")  # `node*.` o
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CauseTimes:
     """The time of a cause or bound on the critical paths of both runs (fs); a bound has no group."""
 
     group: Group | None
@@ -48,12 +48,12 @@ class OpPair:
     """An op, or ops whose names differ only in numbers, in both runs; None if a run has none."""
 
     name: str
-    first: Spent | None
-    second: Spent | None
+    first: OpSum | None
+    second: OpSum | None
 
 
 @dataclass(frozen=True)
-class Comparison(Drawn):
+class Comparison(FigureAnswer):
     """Two runs, A and B.
 
     Args:
@@ -72,7 +72,7 @@ class Comparison(Drawn):
 
     first: Side
     second: Side
-    measure: Measure | None
+    measure: StudyMeasure | None
     values: tuple[float, float] | None
     over: Ratio | None
     why: str
@@ -103,17 +103,17 @@ class Comparison(Drawn):
         return first, second
 
     @cached_property
-    def causes(self) -> tuple[Row, ...]:
+    def causes(self) -> tuple[CauseTimes, ...]:
         """Causes of both runs, largest difference first; the differences add up to that of the times exactly."""
         return tuple(sorted(_joint(self.first.causes, self.second.causes), key=lambda row: (-abs(self._apart(row)), row.name)))
 
     @cached_property
-    def bounds(self) -> tuple[Row, ...]:
+    def bounds(self) -> tuple[CauseTimes, ...]:
         """Bounds of both runs, largest difference first; the differences add up to that of the times exactly."""
         sides = [[(None, *bound) for bound in side.bounds] for side in (self.first, self.second)]
         return tuple(sorted(_joint(*sides), key=lambda row: (-abs(self._apart(row)), row.name)))
 
-    def _apart(self, row: Row) -> float:
+    def _apart(self, row: CauseTimes) -> float:
         return row.second_fs / self.amounts[1] - row.first_fs / self.amounts[0]
 
     @cached_property
@@ -145,7 +145,7 @@ class Comparison(Drawn):
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page: which run is better, why, and the contribution of each change."""
         from hwsim.comparing.page import render
-        from hwsim.views.kit.writing import write
+        from hwsim.views.kit.file_output import write
 
         return write(path, render(self))
 
@@ -160,7 +160,7 @@ class Comparison(Drawn):
 
 
 Values = tuple[float, float]
-Alike = Callable[[Measure, Values], float | None]
+Alike = Callable[[StudyMeasure, Values], float | None]
 
 
 def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: None) -> Comparison:
@@ -175,9 +175,9 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     Raises:
         SpecError: a side has no such measure.
     """
-    unit = differing([first.work, second.work]) if first.work and second.work else ""
+    unit = differing_counts([first.work, second.work]) if first.work and second.work else ""
     is_uncounted, unit = unit in UNCOUNTED, "" if unit in UNCOUNTED else unit
-    compared: Measure | None
+    compared: StudyMeasure | None
     why = ""
     if by:
         compared, why = measure(by), AS_ASKED
@@ -197,14 +197,14 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
             values = value_of(first, compared), value_of(second, compared)
         except NoSuchNumber as error:
             raise SpecError.of(None, str(error), error.hint) from None
-        if by and (refused := unclaimed(compared, [first.work, second.work], values)):
+        if by and (refused := unranked_reason(compared, [first.work, second.work], values)):
             compared, values, why = None, None, refused
         else:
             found = _judged(first, second, compared, values, unit, alike)
             why = found.why if found is not None and found.why not in ("", UNLIKE) else why
     over = None if found is None or found.why else found.over
-    notes = unlike([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
-    warnings = different(first.warnings, second.warnings, [note for note in notes if note is not None])
+    notes = provenance_warnings([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
+    warnings = distinct_warnings(first.warnings, second.warnings, [note for note in notes if note is not None])
     return Comparison(first, second, compared, values, over, why, unit, warnings, alike=None if found is None else found.alike)
 
 
@@ -213,7 +213,7 @@ def _machine(side: Side) -> tuple[str, ...]:
     return (side.machine, *(f"{path}={value}" for path, value in side.settings if path.startswith("machine.")))
 
 
-def value_of(side: Side, compared: Measure) -> float:
+def value_of(side: Side, compared: StudyMeasure) -> float:
     """Return a measure of a side.
 
     Raises:
@@ -223,7 +223,7 @@ def value_of(side: Side, compared: Measure) -> float:
     return side.number(compared) if pace is None or compared.column in side.measures else pace
 
 
-def _judged(first: Side, second: Side, compared: Measure, values: Values, unit: str, alike: Alike) -> Judged | None:
+def _judged(first: Side, second: Side, compared: StudyMeasure, values: Values, unit: str, alike: Alike) -> JudgedRatio | None:
     """Return the ratio with its interval; None if the uncertainty of the measure is unknown."""
     ours, theirs = first.interval, second.interval
     ranges = [side.range_of(compared) for side in (first, second)]
@@ -234,7 +234,7 @@ def _judged(first: Side, second: Side, compared: Measure, values: Values, unit: 
     if all(pace > 0 for pace in paces):
         ours, theirs = ours.of(1 / paces[0]), theirs.of(1 / paces[1])
     known = [
-        Known(
+        ResultUncertainty(
             time,
             math.log(ends[1] / ends[0]) / 2 if ends is not None and ends[0] > 0 else 0.0,
             side.prices if compared.column == "cost_usd" else (),
@@ -249,7 +249,7 @@ def _judged(first: Side, second: Side, compared: Measure, values: Values, unit: 
 Spans = Sequence[tuple[Group | None, str, int]]
 
 
-def _joint(first: Spans, second: Spans) -> Iterable[Row]:
+def _joint(first: Spans, second: Spans) -> Iterable[CauseTimes]:
     """Return the times of both runs by group and name."""
     spent: dict[tuple[Group | None, str], list[int]] = {}
     names = [{name for _, name, _ in spans} for spans in (first, second)]
@@ -257,7 +257,7 @@ def _joint(first: Spans, second: Spans) -> Iterable[Row]:
         for group, name, time in spans:
             called = name if name in names[1 - at] else _INSIDE.sub("", name)
             spent.setdefault((group, called), [0, 0])[at] += time
-    return [Row(group, name, *times) for (group, name), times in spent.items()]
+    return [CauseTimes(group, name, *times) for (group, name), times in spent.items()]
 
 
 def _ops(first: Side, second: Side) -> Iterable[OpPair]:
@@ -276,7 +276,7 @@ def _ops(first: Side, second: Side) -> Iterable[OpPair]:
             yield OpPair(group if max(map(len, members)) > 1 else next(op.name for ops in members for op in ops), *pair)
 
 
-def _joined(name: str, ops: Sequence[Spent]) -> Spent:
+def _joined(name: str, ops: Sequence[OpSum]) -> OpSum:
     waits = [op.waited_fs for op in ops]
     waited = None if None in waits else sum(wait for wait in waits if wait is not None)  # integers
-    return Spent(name, sum(op.times for op in ops), math.fsum(op.total_s for op in ops), waited)
+    return OpSum(name, sum(op.times for op in ops), math.fsum(op.total_s for op in ops), waited)

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Final
 
 from hwsim.api import Run
 from hwsim.comparing.parameters import Files
+from hwsim.comparing.run_comparison import run_files
 from hwsim.comparing.sides import Side, of_document, of_run
-from hwsim.comparing.simulating import run_files
 from hwsim.formats import format_quantity, percent
 from hwsim.records import dataclass
 from hwsim.results.cause import binding
@@ -26,14 +26,14 @@ from hwsim.spec.packed import read_json
 from hwsim.spec.tree import unprintable
 from hwsim.units import TIME, UnitError, parse_as
 from hwsim.views.bars import draw
-from hwsim.views.bars.draw import Bar, Bars
-from hwsim.views.interval.say import EXACT, TITLE, range_text, within
-from hwsim.views.kit import warned
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.figure import about
-from hwsim.views.kit.lines import LABEL, titled, wrapped
-from hwsim.views.kit.shown import Drawn
-from hwsim.views.kit.table import Column, aligned, middle_out
+from hwsim.views.bars.draw import BarFigure, FigureBar
+from hwsim.views.interval.say import EXACT, TITLE, range_text, relative_range
+from hwsim.views.kit import warning_lines
+from hwsim.views.kit.answer_forms import FigureAnswer
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.figure import run_caption
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, cut_middle
 from hwsim.workload import sources
 
 WHOLE: Final = "makespan"  # name of the row of the whole run
@@ -59,7 +59,7 @@ class MeasuredOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MeasuredPair:
     """The measured and predicted time of an op, for all its executions (s)."""
 
     name: str
@@ -80,7 +80,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class AgainstTable(Drawn):
+class AgainstTable(FigureAnswer):
     """A run and its measurements, largest error first.
 
     Args:
@@ -92,7 +92,7 @@ class AgainstTable(Drawn):
     """
 
     side: Side
-    ops: tuple[Pair, ...]
+    ops: tuple[MeasuredPair, ...]
     whole_s: float | None
     missing: tuple[str, ...]
     warnings: tuple[Warning, ...]
@@ -108,7 +108,7 @@ class AgainstTable(Drawn):
         measured, predicted = self._sums
         return {
             "hwsim": "comparison/1",
-            **picked(self.side, "machine", "workload", "makespan_s"),
+            **select_attributes(self.side, "machine", "workload", "makespan_s"),
             "measured_s": measured,
             "predicted_s": predicted,
             "error": predicted / measured - 1.0 if measured else 0.0,
@@ -116,10 +116,10 @@ class AgainstTable(Drawn):
             "measured_makespan_s": self.whole_s,
             "inside_interval": self._is_inside(),
             "not_measured": list(self.missing),
-            "warnings": warned.as_dicts(self.warnings),
+            "warnings": warning_lines.as_dicts(self.warnings),
             "ops": [
                 {
-                    **picked(op, "name", "times", "measured_s", "predicted_s", "error", "known_by"),
+                    **select_attributes(op, "name", "times", "measured_s", "predicted_s", "error", "known_by"),
                     "share_of_error": op.missed_s / self.missed_s if self.missed_s else 0.0,
                 }
                 for op in self.ops
@@ -137,39 +137,39 @@ class AgainstTable(Drawn):
 
     def figure(self, suffix: str) -> Iterable[bytes]:
         """Render a bar from measured to predicted time for each op."""
-        bars = tuple(Bar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])
+        bars = tuple(FigureBar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])
         title = "Measured to predicted time of each op"
         if self.whole_s:
             error = percent(self.side.makespan_s / self.whole_s - 1, "+.1f")
             title = f"The prediction is {error} off the measured {format_quantity(self.whole_s, 's')}"
-        below = about(self.side.workload, self.side.machine, self.side.settings)
-        return draw.render(Bars(title, "total time of an op", "s", bars, below=below), suffix)
+        below = run_caption(self.side.workload, self.side.machine, self.side.settings)
+        return draw.render(BarFigure(title, "total time of an op", "s", bars, below=below), suffix)
 
     def text(self, *, every: bool = False) -> str:
         """Return the errors of the run and of each op; every: all ops."""
-        return "\n".join(self._lines(every=every)) + "\n" + warned.text(self.warnings)
+        return "\n".join(self._lines(every=every)) + "\n" + warning_lines.text(self.warnings)
 
     def __str__(self) -> str:
         return self.text()
 
     def _lines(self, *, every: bool) -> Iterator[str]:
-        yield from wrapped(f"{self.side.workload}, on {self.side.machine}: predicted against measured", 0)
+        yield from wrap_lines(f"{self.side.workload}, on {self.side.machine}: predicted against measured", 0)
         yield ""
         measured, predicted = self._sums if self.whole_s is None else (self.whole_s, self.side.makespan_s)
         if measured:
             times = f"predicted {format_quantity(predicted, 's')}, measured {format_quantity(measured, 's')}"
             of_ops = ", all ops together" if self.whole_s is None else ""
-            yield from titled("error", f"{percent(predicted / measured - 1, '+.1f')}: {times}{of_ops}", LABEL)
+            yield from labelled_lines("error", f"{percent(predicted / measured - 1, '+.1f')}: {times}{of_ops}", LABEL)
         sure = self.side.interval
         if sure is not None and sure.half > EXACT:
             inside = self._is_inside()
             where = "" if inside is None else f"; the measured time is {'inside' if inside else 'outside'}"
-            yield from titled(TITLE, f"{range_text(sure)} ({within(sure)}){where}", LABEL)
+            yield from labelled_lines(TITLE, f"{range_text(sure)} ({relative_range(sure)}){where}", LABEL)
         shown = self.ops if every else self.ops[:SHOWN]
         if shown:
             yield ""
-            yield from aligned([
-                Column("op", [middle_out(op.name, NAME) for op in shown], right=False),
+            yield from align_columns([
+                Column("op", [cut_middle(op.name, NAME) for op in shown], right=False),
                 Column("count", [f"{op.times:,}" for op in shown]),
                 Column("measured", [format_quantity(op.measured_s, "s") for op in shown]),
                 Column("predicted", [format_quantity(op.predicted_s, "s") for op in shown]),
@@ -182,7 +182,7 @@ class AgainstTable(Drawn):
         if self.missing:
             named = self.missing if every else self.missing[:FEW]
             more = f" and {len(self.missing) - len(named)} more (-v)" if len(named) < len(self.missing) else ""
-            yield from wrapped(f"{len(self.missing)} simulated ops have no measurement: {', '.join(named)}{more}", 2)
+            yield from wrap_lines(f"{len(self.missing)} simulated ops have no measurement: {', '.join(named)}{more}", 2)
 
 
 def read_table(path: Path) -> tuple[MeasuredOp, ...]:
@@ -327,7 +327,7 @@ def against(
     for row in timed:
         op = ops[row.name]
         measured = row.total_s if row.total_s is not None else (row.each_s or 0.0) * op.times
-        pairs.append(Pair(row.name, op.times, measured, op.total_s, sources_of.get(row.name, "")))
+        pairs.append(MeasuredPair(row.name, op.times, measured, op.total_s, sources_of.get(row.name, "")))
     whole_s = next((row.total_s if row.each_s is None else row.each_s for row in rows if row.name == WHOLE), None)
     names = {row.name for row in timed}
     missing = tuple(op.name for op in side.ops if op.total_s and op.name not in names)

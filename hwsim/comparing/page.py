@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hwsim.comparing.comparison import Comparison, Row
+from hwsim.comparing.comparison import CauseTimes, Comparison
 from hwsim.comparing.say import provenance, sentence, signed_time, title
-from hwsim.comparing.sides import Side, Spent
+from hwsim.comparing.sides import OpSum, Side
 from hwsim.formats import format_quantity
 from hwsim.ticks import FEMTO
 from hwsim.views.interval.say import EXACT, TITLE, range_text
 from hwsim.views.report import page
-from hwsim.views.report.sections import Cell, Column, Lines, Page, Section, Table, Waterfall
+from hwsim.views.report.sections import Cell, Lines, Page, ReportColumn, Section, TableSection, WaterfallSection
 
 OPS: Final = 40
 UNSAID: Final = Cell("", "")
@@ -50,7 +50,7 @@ def _sections(both: Comparison) -> Iterator[Section]:
         first, last = both.steps.first * unit, both.steps.last * unit
         note = f"Shapley values from {both.steps.evaluations} runs: independent of the order of the changes."
         heading = f"Contribution of each change to {both.measure.title}"
-        yield Waterfall(heading, ("A", first, shown(first)), changes, ("B", last, shown(last)), note)
+        yield WaterfallSection(heading, ("A", first, shown(first)), changes, ("B", last, shown(last)), note)
         if both.steps.without:
             yield Lines("Changes without effect", [", ".join(change.name for change in both.steps.without)])
     yield _path("Critical path by bound", "bound by", both.bounds, both)
@@ -58,35 +58,35 @@ def _sections(both: Comparison) -> Iterator[Section]:
     yield _ops(both)
 
 
-def _path(heading: str, column: str, every: Iterable[Row], both: Comparison) -> Table:
+def _path(heading: str, column: str, every: Iterable[CauseTimes], both: Comparison) -> TableSection:
     per = f", per {both.unit}" if both.unit else ""
-    columns = [Column(f"{column}{per}"), *(Column(name, right=True) for name in ("A", "B", "change"))]
+    columns = [ReportColumn(f"{column}{per}"), *(ReportColumn(name, right=True) for name in ("A", "B", "change"))]
     rows = []
     for row in every:
         first, second = row.first_fs / both.amounts[0], row.second_fs / both.amounts[1]
         rows.append((Cell(row.name), _time(first), _time(second), Cell(signed_time(second - first), second - first)))
-    return Table(heading, columns, rows, note="Each column adds up to the time of its run.")
+    return TableSection(heading, columns, rows, note="Each column adds up to the time of its run.")
 
 
-def _ops(both: Comparison) -> Table:
-    columns = [Column("op"), *(Column(name, right=True) for name in ("count A", "count B", "each A", "each B"))]
+def _ops(both: Comparison) -> TableSection:
+    columns = [ReportColumn("op"), *(ReportColumn(name, right=True) for name in ("count A", "count B", "each A", "each B"))]
     rows = [
         (Cell(pair.name), _count(pair.first), _count(pair.second), _each(pair.first), _each(pair.second))
         for pair in both.ops[:OPS]
     ]
     more = len(both.ops) - len(rows)
-    return Table("Ops by difference", columns, rows, note=f"{more} more ops differ less." if more > 0 else "")
+    return TableSection("Ops by difference", columns, rows, note=f"{more} more ops differ less." if more > 0 else "")
 
 
 def _time(time_fs: float) -> Cell:
     return Cell(format_quantity(time_fs / FEMTO, "s"), time_fs) if time_fs else UNSAID
 
 
-def _count(op: Spent | None) -> Cell:
+def _count(op: OpSum | None) -> Cell:
     return UNSAID if op is None else Cell(f"{op.times:,}", op.times)
 
 
-def _each(op: Spent | None) -> Cell:
+def _each(op: OpSum | None) -> Cell:
     return UNSAID if op is None or not op.times else Cell(format_quantity(op.each_s, "s"), op.each_s)
 
 

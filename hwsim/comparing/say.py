@@ -6,24 +6,24 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from hwsim.comparing.alike import UNLIKE
-from hwsim.comparing.comparison import Comparison, OpPair, Row
-from hwsim.comparing.sides import Side, Spent
+from hwsim.comparing.class_defaults import UNLIKE
+from hwsim.comparing.comparison import CauseTimes, Comparison, OpPair
+from hwsim.comparing.sides import OpSum, Side
 from hwsim.comparing.waterfall import Waterfall
 from hwsim.formats import format_quantity
 from hwsim.results.bound import ARRIVALS
 from hwsim.results.interval import LEVEL
-from hwsim.studies.measures import TIME, Measure
+from hwsim.studies.measures import TIME, StudyMeasure
 from hwsim.studies.measures import measure as measure_of
 from hwsim.studies.ranking import AS_ASKED
 from hwsim.ticks import FEMTO
-from hwsim.views.bars.draw import Bar, Bars
-from hwsim.views.interval.say import EXACT, TITLE, factor_text, within
-from hwsim.views.kit import warned
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.figure import about
-from hwsim.views.kit.lines import LABEL, titled, wrapped
-from hwsim.views.kit.table import Column, aligned, continued, middle_out, room
+from hwsim.views.bars.draw import BarFigure, FigureBar
+from hwsim.views.interval.say import EXACT, TITLE, factor_text, relative_range
+from hwsim.views.kit import warning_lines
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.figure import run_caption
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, cut_middle, free_width, wrap_column
 
 BOUNDS: Final = 8  # rows of the table of bounds
 OPS: Final = 10
@@ -36,20 +36,20 @@ SMALL: Final = 5e-4  # share of the larger time; smaller rows are summed
 
 def text(both: Comparison, *, verbose: bool = False) -> str:
     """Return the comparison as text; verbose: with all causes and the ops that differ most."""
-    return "\n".join(_lines(both, verbose)) + "\n" + warned.text(both.warnings)
+    return "\n".join(_lines(both, verbose)) + "\n" + warning_lines.text(both.warnings)
 
 
 def _lines(both: Comparison, verbose: bool) -> Iterator[str]:
-    yield from wrapped(title(both), 0)
+    yield from wrap_lines(title(both), 0)
     yield ""
-    yield from titled("answer", sentence(both), LABEL)
+    yield from labelled_lines("answer", sentence(both), LABEL)
     if both.why and both.measure is not None and both.why != AS_ASKED:
-        yield from titled("compared by", both.why, LABEL)
+        yield from labelled_lines("compared by", both.why, LABEL)
     if both.is_unlike:
-        yield from titled("check", provenance(both), LABEL)
+        yield from labelled_lines("check", provenance(both), LABEL)
     for letter, side in zip("AB", (both.first, both.second), strict=True):
         if side.settings:
-            yield from titled(f"set {letter}", ", ".join(f"{path}={value}" for path, value in side.settings), LABEL)
+            yield from labelled_lines(f"set {letter}", ", ".join(f"{path}={value}" for path, value in side.settings), LABEL)
     yield from _runs(both)
     yield from _table("critical path by bound", both.bounds, both, BOUNDS)
     if both.steps is not None:
@@ -78,7 +78,7 @@ def _runs(both: Comparison) -> Iterator[str]:
         Column("run", letters, right=False),
         Column(measure_of(TIME).title, [format_quantity(side.makespan_s, "s") for side in sides]),
     ]
-    intervals = ["" if side.interval is None else within(side.interval) for side in sides]
+    intervals = ["" if side.interval is None else relative_range(side.interval) for side in sides]
     if any(intervals):
         columns.append(Column(TITLE, [interval or "-" for interval in intervals]))
     if both.measure is not None and both.values is not None and both.measure.column != TIME:
@@ -90,7 +90,7 @@ def _runs(both: Comparison) -> Iterator[str]:
         if wanted != both.measure and all(wanted.column in side.bill for side in sides)
     ]
     yield ""
-    yield from aligned(continued(columns, 0, max(LEAST_NAME, room(columns, 0))))
+    yield from align_columns(wrap_column(columns, 0, max(LEAST_NAME, free_width(columns, 0))))
 
 
 def sentence(both: Comparison) -> str:
@@ -127,7 +127,7 @@ def _missing(both: Comparison) -> str:
     return " is available"
 
 
-def _ahead(measure: Measure, value: float, low: float = 0.0, high: float = 0.0) -> str:
+def _ahead(measure: StudyMeasure, value: float, low: float = 0.0, high: float = 0.0) -> str:
     """ "B is 1.31x faster than A (90 % interval 1.2–1.45x)", the better one first."""
     first, second = ("B", "A") if value >= 1 else ("A", "B")
     if value < 1:
@@ -138,7 +138,7 @@ def _ahead(measure: Measure, value: float, low: float = 0.0, high: float = 0.0) 
     return f"{first} has {factor_text(value)}x {'higher' if measure.most else 'lower'} {measure.title} than {second}{ends}"
 
 
-def _table(heading: str, every: Sequence[Row], both: Comparison, most: int) -> Iterator[str]:
+def _table(heading: str, every: Sequence[CauseTimes], both: Comparison, most: int) -> Iterator[str]:
     """Yield the table of both critical paths by bound or cause, which adds up to the times of the runs."""
     rows = [row for row in every if row.first_fs or row.second_fs]
     if not rows or {row.name for row in rows} == {ARRIVALS}:  # a service keeps up: its requests set the time
@@ -161,10 +161,10 @@ def _table(heading: str, every: Sequence[Row], both: Comparison, most: int) -> I
         Column("change", [signed_time(second - first) for first, second in times]),
     ]
     yield ""
-    yield from aligned(continued(columns, 0, max(LEAST_NAME, room(columns, 0))))
+    yield from align_columns(wrap_column(columns, 0, max(LEAST_NAME, free_width(columns, 0))))
 
 
-def _scaled(row: Row, both: Comparison) -> tuple[float, ...]:
+def _scaled(row: CauseTimes, both: Comparison) -> tuple[float, ...]:
     return row.first_fs / both.amounts[0], row.second_fs / both.amounts[1]
 
 
@@ -185,7 +185,7 @@ def _ops(both: Comparison) -> Iterator[str]:
         yield f"  no ops in {' and '.join(missing)}: `hwsim simulate --json --ops` writes a run with its ops"
         return
     shown = both.ops[:OPS]
-    columns = [Column("op", [middle_out(pair.name, NAME) for pair in shown], right=False)]
+    columns = [Column("op", [cut_middle(pair.name, NAME) for pair in shown], right=False)]
     if all(op.waited_fs is not None for side in (both.first, both.second) for op in side.ops):
         columns += [Column(f"path {letter}", [_waited(pair, at, both) for pair in shown]) for at, letter in enumerate("AB")]
     columns += [
@@ -193,12 +193,12 @@ def _ops(both: Comparison) -> Iterator[str]:
         *(Column(f"each {letter}", [format_quantity(op.each_s, "s") if op and op.times else "-" for op in ops])
           for letter, ops in _of_both(shown)),
     ]  # fmt: skip
-    yield from aligned(columns)
+    yield from align_columns(columns)
     if len(both.ops) > OPS:
         yield f"  {len(both.ops) - OPS} more ops with a smaller difference (--json)"
 
 
-def _of_both(pairs: Sequence[OpPair]) -> list[tuple[str, list[Spent | None]]]:
+def _of_both(pairs: Sequence[OpPair]) -> list[tuple[str, list[OpSum | None]]]:
     return [("A", [pair.first for pair in pairs]), ("B", [pair.second for pair in pairs])]
 
 
@@ -228,16 +228,16 @@ def _waterfall(both: Comparison, steps: Waterfall) -> Iterator[str]:
         if steps.orders:
             errors = [f"±{both.measure.shown(step.unsure * steps.unit)}" for step in shown]
             columns.append(Column("std. error", [*errors, *("" for _ in more)]))
-        columns = continued(columns, 0, NAME)
-        yield from aligned(continued(columns, 1, max(LEAST_NAME, room(columns, 1))))
+        columns = wrap_column(columns, 0, NAME)
+        yield from align_columns(wrap_column(columns, 1, max(LEAST_NAME, free_width(columns, 1))))
     if steps.without:
-        yield from wrapped(f"no effect: {', '.join(change.name for change in steps.without)}", 2)
+        yield from wrap_lines(f"no effect: {', '.join(change.name for change in steps.without)}", 2)
     if len(steps.steps) > 1:
         drawn = f", {steps.orders} sampled orders and their reverses" if steps.orders else ""
         yield f"  (Shapley values{drawn}, {steps.evaluations} runs)"
 
 
-def _signed(measure: Measure, value: float) -> str:
+def _signed(measure: StudyMeasure, value: float) -> str:
     return f"{'-' if value < 0 else '+'} {measure.shown(abs(value))}" if value else "0"
 
 
@@ -250,43 +250,48 @@ def as_dict(both: Comparison) -> dict[str, Any]:
         "b": _side(both.second),
         "by": None
         if measure is None
-        else {**picked(measure, "title", "unit", measure="column"), "best": "highest" if measure.most else "lowest"},
+        else {**select_attributes(measure, "title", "unit", measure="column"), "best": "highest" if measure.most else "lowest"},
         "values": None if both.values is None else dict(zip("ab", both.values, strict=True)),
-        "b_over_a": None if both.over is None else {**picked(both.over, "value", "low", "high", told="is_told"), "level": LEVEL},
+        "b_over_a": None
+        if both.over is None
+        else {**select_attributes(both.over, "value", "low", "high", told="is_told"), "level": LEVEL},
         "b_over_a_known_alike": both.alike,
         "answer": sentence(both),
         "per": both.unit or None,
         "causes": [
-            picked(row, "difference_fs", cause="name", case="group", a_fs="first_fs", b_fs="second_fs") for row in both.causes
+            select_attributes(row, "difference_fs", cause="name", case="group", a_fs="first_fs", b_fs="second_fs")
+            for row in both.causes
         ],
-        "bounds": [picked(row, "difference_fs", bound="name", a_fs="first_fs", b_fs="second_fs") for row in both.bounds],
+        "bounds": [
+            select_attributes(row, "difference_fs", bound="name", a_fs="first_fs", b_fs="second_fs") for row in both.bounds
+        ],
         "ops": [{"name": pair.name, "a": _spent(pair.first), "b": _spent(pair.second)} for pair in both.ops],
         "waterfall": None if both.steps is None else _steps(both.steps),
-        "warnings": warned.as_dicts(both.warnings),
+        "warnings": warning_lines.as_dicts(both.warnings),
     }
 
 
 def _side(side: Side) -> dict[str, Any]:
     sure = side.interval
     return {
-        **picked(side, "machine", "workload", "makespan_s", "makespan_fs"),
+        **select_attributes(side, "machine", "workload", "makespan_s", "makespan_fs"),
         "set": dict(side.settings),
-        "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
+        "interval": None if sure is None else select_attributes(sure, "level", "case", low_s="low", high_s="high"),
         "work": {work.unit: work.amount for work in side.work},
         **side.bill,
     }
 
 
 def _spent(op: Any) -> dict[str, Any] | None:
-    return None if op is None else picked(op, "times", "total_s", "each_s", "waited_fs")
+    return None if op is None else select_attributes(op, "times", "total_s", "each_s", "waited_fs")
 
 
 def _steps(steps: Waterfall) -> dict[str, Any]:
     return {
-        **picked(steps, "first", "last", "unit", "evaluations", "orders"),
+        **select_attributes(steps, "first", "last", "unit", "evaluations", "orders"),
         "steps": [
             {
-                **picked(step.change, "name", "before", "after"),
+                **select_attributes(step.change, "name", "before", "after"),
                 "signed_share": step.share,
                 "signed_value": step.share * steps.unit,
                 "standard_error": step.unsure * steps.unit,
@@ -297,12 +302,12 @@ def _steps(steps: Waterfall) -> dict[str, Any]:
     }
 
 
-def drawn(both: Comparison) -> Bars:
+def drawn(both: Comparison) -> BarFigure:
     """Return the bars of the figure: contributions of the changes, or bounds of the critical paths without files."""
     answer = sentence(both)
     heading = f"{answer[:1].upper()}{answer[1:]}"
     below = "\n".join(
-        f"{letter}: {about(side.workload, side.machine, side.settings)}"
+        f"{letter}: {run_caption(side.workload, side.machine, side.settings)}"
         for letter, side in zip("AB", (both.first, both.second), strict=True)
     )
     if both.steps is not None and both.measure is not None:
@@ -315,14 +320,14 @@ def drawn(both: Comparison) -> Bars:
             side.makespan_fs / amount / FEMTO for side, amount in zip((both.first, both.second), both.amounts, strict=True)
         )
         changes = [(row.name, (_scaled(row, both)[1] - _scaled(row, both)[0]) / FEMTO) for row in both.bounds]
-    bars, level = [Bar("A", 0.0, first, whole=True)], first
+    bars, level = [FigureBar("A", 0.0, first, whole=True)], first
     for name, change in changes[:STEPS]:
-        bars.append(Bar(name, level, level + change))
+        bars.append(FigureBar(name, level, level + change))
         level += change
     if len(changes) > STEPS:
-        bars.append(Bar("other", level, last))
-    bars.append(Bar("B", 0.0, last, whole=True))
-    return Bars(heading, quantity, symbol, tuple(bars), below=below)
+        bars.append(FigureBar("other", level, last))
+    bars.append(FigureBar("B", 0.0, last, whole=True))
+    return BarFigure(heading, quantity, symbol, tuple(bars), below=below)
 
 
 __all__ = ["as_dict", "drawn", "provenance", "sentence", "signed_time", "text", "title"]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hwsim.costs.bill import Bill, bill_of
-from hwsim.costs.pricing import PricedItem
+from hwsim.costs.machine_price import PricedItem
 from hwsim.formats import family, natural
 from hwsim.origins import PLAIN
 from hwsim.records import dataclass
@@ -19,12 +19,12 @@ from hwsim.results.activities import bounds_of
 from hwsim.results.cause import HOST
 from hwsim.results.critical import critical_path
 from hwsim.results.errors import table
-from hwsim.results.interval import NORMAL, Interval, Part
+from hwsim.results.interval import NORMAL, Interval, IntervalPart
 from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
-from hwsim.results.work import Work, work_of
+from hwsim.results.work import WorkAmount, work_of
 from hwsim.spec import SpecError, Warning
-from hwsim.studies.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
+from hwsim.studies.measures import BILL, BUSY, PEAK, TIME, NoSuchNumber, StudyMeasure, at_path, measures, number
 from hwsim.ticks import FEMTO
 
 Group = Literal["capacity", "time", "latency", "waiting", "program"]
@@ -44,7 +44,7 @@ ROUNDED: Final = 1e-9  # relative rounding error of a time in seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class OpSum:
     """The time of an op, summed over all ranks and iterations.
 
     Args:
@@ -94,14 +94,14 @@ class Side:
     makespan_fs: int
     causes: tuple[tuple[Group, str, int], ...]
     bounds: tuple[tuple[str, int], ...]
-    ops: tuple[Spent, ...]
-    work: tuple[Work, ...]
+    ops: tuple[OpSum, ...]
+    work: tuple[WorkAmount, ...]
     measures: Mapping[str, float]
     interval: Interval | None
     service: Served
     warnings: tuple[Warning, ...]
-    number: Callable[[Measure], float]
-    range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
+    number: Callable[[StudyMeasure], float]
+    range_of: Callable[[StudyMeasure], tuple[float, float] | None] = lambda _: None
     bill: Mapping[str, float] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()
 
@@ -111,7 +111,7 @@ class Side:
         return self.makespan_fs / FEMTO
 
     @cached_property
-    def by_op(self) -> Mapping[str, Spent]:
+    def by_op(self) -> Mapping[str, OpSum]:
         """Ops by name."""
         return {op.name: op for op in self.ops}
 
@@ -154,7 +154,7 @@ def _billed(bill: Bill) -> Mapping[str, float]:
     return {name: amount.value for name, amount in amounts.items() if amount is not None}
 
 
-def _range_of(run: Result, wanted: Measure) -> tuple[float, float] | None:
+def _range_of(run: Result, wanted: StudyMeasure) -> tuple[float, float] | None:
     """Return the ends of the energy, carbon or cost of a run; None for other measures."""
     if wanted.column not in BILL:
         return None
@@ -168,7 +168,7 @@ def _range_of(run: Result, wanted: Measure) -> tuple[float, float] | None:
     return None if amount is None or amount.low <= 0 else (amount.low, amount.high)
 
 
-def _ops_of(run: Result) -> tuple[Spent, ...]:
+def _ops_of(run: Result) -> tuple[OpSum, ...]:
     """Return the ops on devices, and other ops on the critical path, by name."""
     timeline, flat = run.timeline, run.timeline.flat
     labels = flat.graph.labels
@@ -184,7 +184,7 @@ def _ops_of(run: Result) -> tuple[Spent, ...]:
     waited = dict.fromkeys(number_of, 0)
     for piece in critical_path(timeline):
         waited[names[flat.label[piece.op]]] += piece.end_fs - piece.start_fs
-    spent = [Spent(name, int(counts[at]), float(sums[at]), waited[name]) for name, at in number_of.items()]
+    spent = [OpSum(name, int(counts[at]), float(sums[at]), waited[name]) for name, at in number_of.items()]
     return tuple(sorted((op for op in spent if op.times or op.waited_fs), key=lambda op: natural(op.name)))
 
 
@@ -229,7 +229,7 @@ def _read(document: Mapping[str, Any]) -> Side:
         spent[longest] += lost
     service: Served = "model" if document.get("serving") else "program" if document.get("services") else ""
     sure = document.get("interval")
-    work = tuple(Work(str(row["unit"]), float(row["amount"]), float(row["per_s"])) for row in document["work"])
+    work = tuple(WorkAmount(str(row["unit"]), float(row["amount"]), float(row["per_s"])) for row in document["work"])
     return Side(
         str(document["machine"]),
         str(document["workload"]),
@@ -248,7 +248,7 @@ def _read(document: Mapping[str, Any]) -> Side:
     )
 
 
-def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Spent, ...]:
+def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[OpSum, ...]:
     times: dict[str, int] = {}
     total: dict[str, list[float]] = {}
     for row in rows:
@@ -257,7 +257,7 @@ def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Spent, ...]:
         total.setdefault(name, []).append(float(row["duration_s"]))
         if total[name][-1] < 0:
             raise ValueError(f"op '{name}' has a negative duration")
-    return tuple(Spent(name, times[name], math.fsum(total[name]), None) for name in sorted(times, key=natural))
+    return tuple(OpSum(name, times[name], math.fsum(total[name]), None) for name in sorted(times, key=natural))
 
 
 _IN_DOCUMENT: Final = {
@@ -269,7 +269,7 @@ _IN_DOCUMENT: Final = {
 }
 
 
-def _number_in(document: Mapping[str, Any], wanted: Measure, work: Sequence[Work]) -> float:
+def _number_in(document: Mapping[str, Any], wanted: StudyMeasure, work: Sequence[WorkAmount]) -> float:
     if wanted.column == TIME:
         return float(document["makespan_s"])
     if wanted.column == PEAK and document.get("memory"):
@@ -302,14 +302,14 @@ def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
     )  # fmt: skip
 
 
-def _part_of(row: Mapping[str, Any], level: int) -> Part:
+def _part_of(row: Mapping[str, Any], level: int) -> IntervalPart:
     errors_of = table()
     regime, case, of_time, half = str(row["regime"]), row["case"], float(row["of_time"]), float(row["half_alone"])
     errors = None if regime.startswith(PLAIN) else errors_of.errors(regime, case)
     if errors is None:
-        return Part(str(row["key"]), regime, case, of_time, half / NORMAL[level], 0.0, NORMAL[level])
+        return IntervalPart(str(row["key"]), regime, case, of_time, half / NORMAL[level], 0.0, NORMAL[level])
     sigma, shared = half / errors.quantile(level), of_time * errors.shared
     scatter = math.sqrt(max(0.0, sigma**2 - shared**2))
-    return Part(
+    return IntervalPart(
         str(row["key"]), regime, case, of_time, min(shared, sigma), scatter, errors.quantile(level), errors.rows, errors.units
     )

@@ -1,4 +1,4 @@
-"""Costs: what machines draw and cost: power, energy, carbon and money of a run or of a closed form, each with its range.
+"""Costs: power, energy, carbon and money of a run or of a closed form, each with its 90 % interval.
 
 prices = load_prices("prices.yaml")                               None: the library's alone
 machine = api.load_machine("dgx-h100")

@@ -1,4 +1,4 @@
-"""Amounts of money, energy and power with the range in which they lie in 90 of 100 cases."""
+"""Amounts of money, energy and power with their 90 % interval."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number in SI units (USD, USD/s, J, W, kg) and the ends of its 90 % range.
+    """A number in SI units (USD, USD/s, J, W, kg) with its 90 % interval.
 
-    Amounts that are added are unsure independently of each other; n equal parts share one error.
+    Errors of added amounts are independent; n equal parts share one error.
 
     >>> Amount(10.0, 8.0, 12.0) * 3, (Amount(3.0, 0.0, 6.0) + Amount(4.0, 0.0, 8.0)).high
     (Amount(value=30.0, low=24.0, high=36.0), 12.0)
@@ -24,7 +24,7 @@ class Amount:
 
     @classmethod
     def exact(cls, value: float) -> Amount:
-        """An amount that is known."""
+        """Return an amount without uncertainty."""
         return cls(value, value, value)
 
     @classmethod
@@ -38,14 +38,14 @@ class Amount:
 
     @property
     def half(self) -> float:
-        """Half the width of its range, as a logarithm; 0 without a lower end."""
+        """Half width of the interval of the logarithm; 0 if the lower end is 0."""
         return math.log(self.high / self.low) / 2 if self.low > 0 else 0.0
 
     def __add__(self, other: Amount) -> Amount:
         return total((self, other))
 
     def __mul__(self, factor: float) -> Amount:
-        """So many times, or this part of it; all of one error."""
+        """Return the amount times a factor, with the same relative error."""
         ends = sorted((self.low * factor, self.high * factor))
         return Amount(self.value * factor, ends[0], ends[1])
 
@@ -65,7 +65,7 @@ class Amount:
         return Amount(value, value * max(0.0, 1.0 - below), value * (1.0 + above))
 
     def wider(self, half: float) -> Amount:
-        """The same with a further error: half the width of its 90 % range, as a logarithm."""
+        """Return the amount with a further independent error of half width `half` (logarithm)."""
         return self.of(Amount(1.0, math.exp(-half), math.exp(half)))
 
 

@@ -1,4 +1,4 @@
-"""The bill of a run: its energy and cost, of each thing that it did, of an hour and a year, and of an entire training."""
+"""Energy and cost of a run: in total, per token or request, per hour and year, and for an entire training."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hwsim.costs.energy import energy_of, part_on
 from hwsim.costs.site import Site
-from hwsim.doors import facts_of
+from hwsim.families_interface import family_reports
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:  # few ask for money
     from hwsim.costs.amount import Amount
-    from hwsim.costs.cost import Cost
+    from hwsim.costs.cost import MoneyCost
     from hwsim.costs.energy import Energy
+    from hwsim.costs.machine_price import PricedMachine
     from hwsim.costs.prices import Prices
-    from hwsim.costs.pricing import Priced
-    from hwsim.devices.offers import Way
+    from hwsim.devices.offers import PaymentOption
     from hwsim.machine import Machine
     from hwsim.results.result import Result
 
@@ -25,32 +25,33 @@ MILLION: Final = 1e6
 
 
 class Paying(NamedTuple):
-    """The way to pay for machines, and their site. prices: None for energy alone."""
+    """A payment option and a site of machines; `prices` is None if only energy is computed."""
 
     prices: Prices | None = None
-    way: Way = "purchase"
+    way: PaymentOption = "purchase"
     site: Site | None = None
 
     @property
     def place(self) -> Site:
-        """The site that the user names, before the site of the prices."""
+        """Site of the user, whose numbers override those of the prices' site."""
         stands = self.prices.site if self.prices is not None else Site()
         return stands if self.site is None else self.site.over(stands)
 
     @property
     def lists(self) -> Prices | None:
-        """The prices at that site."""
+        """Prices with that site."""
         return None if self.prices is None else replace(self.prices, site=self.place)
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """Energy and cost of one of many things.
+class CostPerItem:
+    """The energy and cost of one unit of work.
 
     Args:
-        name: "1 M tokens", "request"; of tokens read, or written, "by time" their part of the time of iterations.
-        count: how many of them the run did; of a service both are as in one that goes on.
-        joules: at the meter; cost: USD, without the days of a term that are not used.
+        name: unit, such as "1 M tokens" or "request"; prompt and output tokens share the time of iterations ("by time").
+        count: number of units in the run; of a service, in steady state.
+        joules: energy at the meter (joules).
+        cost: cost without unused days of a reservation (USD).
     """
 
     name: str
@@ -61,59 +62,60 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Energy and cost.
+    """The energy and cost of a run.
 
     Args:
-        energy, cost: for the run; None where nothing says its power, or no prices were given.
-        whole: energy and cost of the entire training; None where the run is none, or says not how long.
-        each: what tokens, requests and epochs come to.
-        notes: what is not in it, in words.
+        energy: energy of the run; None if no part has a power.
+        cost: cost of the run; None without prices.
+        whole: time, energy and cost of the entire training; None if the run is not a training with a stated length.
+        each: energy and cost per token, request or epoch.
+        notes: items that are not included, as text.
     """
 
     energy: Energy | None
-    cost: Cost | None
-    whole: tuple[float, Energy | None, Cost | None] | None = None
-    each: tuple[Each, ...] = ()
+    cost: MoneyCost | None
+    whole: tuple[float, Energy | None, MoneyCost | None] | None = None
+    each: tuple[CostPerItem, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def bill_of(result: Result, paying: Paying | None = None) -> Bill:
-    """The bill of a run; without prices its energy alone.
+    """Return energy and cost of a run; without prices, only the energy.
 
-    paying: how it is paid for; if left out as the run says, or as the prices in its machine's file.
+    paying: payment option; default: the one of the run, or the prices in the machine file.
     """
-    how: Paying = paying or result.paying or stated(result) or Paying()
+    how: Paying = paying or result.paying or stated_bill(result) or Paying()
     energy = energy_of(result, how.place)
     machine, prices = result.built, how.lists
     half = result.interval.half if result.sure else 0.0
     priced, cost = None, None
     if prices is not None and machine is not None:
         from hwsim.costs.cost import cost_of
-        from hwsim.costs.pricing import price_of
+        from hwsim.costs.machine_price import price_of
 
         priced = price_of(machine, prices)[how.way]
         cost = cost_of(priced, result.makespan_s, energy, prices, half=half, in_terms=False, on=part_on(result))
     entire = _whole(result, energy, priced, how, half)
-    notes = tuple(text for each in facts_of(result) for text in each.unused(result)) if cost is not None else ()
+    notes = tuple(text for each in family_reports(result) for text in each.unused(result)) if cost is not None else ()
     return Bill(energy, cost, entire, tuple(_each(result, energy, cost)), notes)
 
 
-def stated(result: Result) -> Paying | None:
-    """A way to pay for a machine whose file says prices: bought, or else rented; None where it says none."""
+def stated_bill(result: Result) -> Paying | None:
+    """Return the payment option of a machine with prices in its file: bought, else rented; None without prices."""
     machine = result.built
     if machine is None or not machine.layout.priced:
         return None
     from hwsim.costs.prices import load_prices
-    from hwsim.devices.offers import WAYS
+    from hwsim.devices.offers import PAYMENT_OPTIONS
 
-    return Paying(load_prices(), next(way for way in WAYS if any(price.of(way) for price in machine.layout.prices())))
+    return Paying(load_prices(), next(way for way in PAYMENT_OPTIONS if any(price.of(way) for price in machine.layout.prices())))
 
 
 def _whole(
-    result: Result, energy: Energy | None, priced: Priced | None, how: Paying, half: float
-) -> tuple[float, Energy | None, Cost | None] | None:
-    """(seconds, energy, cost) of the one training that the run is the beginning of, with failures where they are known."""
-    whole = next(filter(None, (each.whole(result) for each in facts_of(result))), None)
+    result: Result, energy: Energy | None, priced: PricedMachine | None, how: Paying, half: float
+) -> tuple[float, Energy | None, MoneyCost | None] | None:
+    """Return (seconds, energy, cost) of the entire training that the run samples, with failures if their rates are known."""
+    whole = next(filter(None, (each.whole(result) for each in family_reports(result))), None)
     if whole is None:
         return None
     seconds, spares = whole
@@ -125,29 +127,29 @@ def _whole(
     return seconds, spent, cost_of(priced, seconds, spent, how.lists, half=half, spares=spares)
 
 
-def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[Each]:
-    """Things that the run did, as far as it is all of one kind."""
+def _each(result: Result, energy: Energy | None, cost: MoneyCost | None) -> Iterator[CostPerItem]:
+    """Return energy and cost per unit of work, if the run does one kind of work."""
     if result.jobs:
         return
-    counts = (count for each in facts_of(result) for count in each.counts(result))
+    counts = (count for each in family_reports(result) for count in each.counts(result))
     for name, count, more, share in counts:
         if count > 0 and share > 0:
             going = count * more / share  # for energy and cost alike
             joules = None if energy is None else energy.joules * (1.0 / going)
-            yield Each(name, count, joules, None if cost is None else cost.each(going))
+            yield CostPerItem(name, count, joules, None if cost is None else cost.each(going))
 
 
 def per(bill: Bill, unit: str, count: float) -> Bill:
-    """The bill with what a million of these units comes to, of `count` that are done."""
+    """Return the bill with the cost per million units, of `count` units in the run."""
     energy, cost = bill.energy, bill.cost
     if count <= 0 or (energy is None and cost is None):
         return bill
     millions = count / MILLION
     joules = None if energy is None else energy.joules * (1.0 / millions)
-    return replace(bill, each=(Each(f"1 M {unit}", millions, joules, None if cost is None else cost.each(millions)),))
+    return replace(bill, each=(CostPerItem(f"1 M {unit}", millions, joules, None if cost is None else cost.each(millions)),))
 
 
-def closed(
+def closed_form_bill(
     machine: Machine,
     seconds: float,
     energy: Energy | None,
@@ -156,16 +158,17 @@ def closed(
     half: float = 0.0,
     spares: float = 0.0,
 ) -> Bill:
-    """The bill of `nodes` machines in `seconds`.
+    """Return the bill of `nodes` machines over `seconds`.
 
-    energy: spent by one of them. spares: machines that stand by, over their number.
+    energy: energy of one machine.
+    spares: number of spare machines / `nodes`.
     """
     spent = None if energy is None else energy.machines(nodes)
     prices = paying.lists
     if prices is None:
         return Bill(spent, None)
     from hwsim.costs.cost import cost_of
-    from hwsim.costs.pricing import price_of
+    from hwsim.costs.machine_price import price_of
 
     unwired = ("without switches and cables between the nodes: --nodes describes none",)
     cost = cost_of(price_of(machine, prices)[paying.way], seconds, energy, prices, nodes, half=half, spares=spares)

@@ -1,6 +1,6 @@
 """Busy times of the devices of a run, those among them that others stand for in a folded run.
 
-In a folded run every capacity that one represents (`Alike.members`) is drawn from as much as that one.
+In a folded run every capacity that one represents (`RepresentedRanks.members`) is drawn from as much as that one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from hwsim.costs.power import Power, PowerItem
 from hwsim.demand import Capacity, by_name, device_of
-from hwsim.graph.opgraph import Alike, Floats, Ints
+from hwsim.graph.opgraph import Floats, Ints, RepresentedRanks
 from hwsim.machine import Machine
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
@@ -23,7 +23,7 @@ PARTS: Final = ("compute", "memory")  # capacities of a GPU that its power depen
 STEPS: Final = 1 << 54  # between no power and the power of all GPUs: whole steps add up exactly in 64 bits, in any order
 
 
-class Busy(NamedTuple):
+class DeviceBusyTimes(NamedTuple):
     """Seconds that a device works at its full rate, and that a GPU is bound by memory; many: devices alike."""
 
     full: float
@@ -31,29 +31,31 @@ class Busy(NamedTuple):
     many: int
 
 
-class Unit(NamedTuple):
-    """GPUs that do the same, by their capacities; "" where nothing draws from one."""
+class BusyUnit(NamedTuple):
+    """A group of identical GPUs, by their capacities; "" if no op uses the capacity."""
 
     compute: str
     memory: str
 
 
-def busy_in(result: Result, machine: Machine, power: Power) -> tuple[dict[int, list[Busy]], float]:
-    """Busy times of devices by part; and the most watts that GPUs draw above idle at once."""
+def busy_in(result: Result, machine: Machine, power: Power) -> tuple[dict[int, list[DeviceBusyTimes]], float]:
+    """Return busy times of devices by part, and the peak power of the GPUs above idle (watts)."""
     items = {item.part: item for item in power.items}
     by_part, gpus, above = _gpus(result, machine, items)
     for name, (worked, many) in _others(result, gpus).items():
         spot = machine.layout.find(name)
         if spot is not None:
-            by_part.setdefault(id(spot.part), []).append(Busy(worked, 0.0, many))
+            by_part.setdefault(id(spot.part), []).append(DeviceBusyTimes(worked, 0.0, many))
     return by_part, above
 
 
 # ---- GPUs: by the kernels that they run ----
 
 
-def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> tuple[dict[int, list[Busy]], set[str], float]:
-    """Busy times by part, the names of the GPUs, and the most that they draw above idle at once."""
+def _gpus(
+    result: Result, machine: Machine, items: Mapping[int, PowerItem]
+) -> tuple[dict[int, list[DeviceBusyTimes]], set[str], float]:
+    """Return GPU busy times by part, the names of the GPUs, and their peak power above idle (watts)."""
     timeline = result.simulated
     flat, count = timeline.flat, len(timeline.flat.graph.costs)
     parts: dict[str, int] = {}  # of GPUs; 0 of others
@@ -122,23 +124,23 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
     return _by_part(units, busy, part), every, _most(edges) * step
 
 
-def _units(alike: Alike | None, drawn: Mapping[str, Capacity]) -> dict[Unit, tuple[str, ...]]:
-    """The GPUs of each unit.  drawn: by name."""
+def _units(alike: RepresentedRanks | None, drawn: Mapping[str, Capacity]) -> dict[BusyUnit, tuple[str, ...]]:
+    """Return the groups of identical GPUs."""
     members = {} if alike is None else alike.members
     leads: dict[str, list[str]] = {}  # by GPU the capacities that stand for its compute and its memory
     for name, capacity in drawn.items():
         for member in members.get(name, (name,)):
             leads.setdefault(device_of(member, capacity.kind), ["", ""])[capacity.kind == "memory"] = name
-    gpus: dict[Unit, list[str]] = {}
+    gpus: dict[BusyUnit, list[str]] = {}
     for name, (compute, memory) in leads.items():
-        gpus.setdefault(Unit(compute, memory), []).append(name)
+        gpus.setdefault(BusyUnit(compute, memory), []).append(name)
     return {unit: tuple(names) for unit, names in gpus.items()}
 
 
 def _rows(
-    drawn: Mapping[str, list[tuple[float, int]]], units: Sequence[Unit], numbers: Mapping[str, list[int]]
+    drawn: Mapping[str, list[tuple[float, int]]], units: Sequence[BusyUnit], numbers: Mapping[str, list[int]]
 ) -> dict[tuple[float, float], list[tuple[int, float]]]:  # fmt: skip
-    """(compute, memory) that a cost draws of a GPU -> the units whose GPUs it draws them from, and how many times."""
+    """Return, by (compute, memory) demand on a GPU, the GPU groups with that demand and the number of times."""
     rows: dict[tuple[float, float], list[tuple[int, float]]] = {}
     for number in dict.fromkeys(number for capacity in drawn for number in numbers.get(capacity, ())):
         unit = units[number]
@@ -148,7 +150,7 @@ def _rows(
 
 
 def _together(compute: Sequence[tuple[float, int]], memory: Sequence[tuple[float, int]]) -> Iterator[tuple[float, float, int]]:
-    """(compute, memory, times) of ops that draw on both capacities of a GPU, or on one."""
+    """Return (compute, memory, times) of ops that use one or both capacities of a GPU."""
     left = [list(compute), list(memory)]
     while left[0] or left[1]:
         (first, many), (second, others) = (rows[0] if rows else (0.0, 0) for rows in left)
@@ -158,14 +160,14 @@ def _together(compute: Sequence[tuple[float, int]], memory: Sequence[tuple[float
 
 
 def _watts(item: PowerItem) -> tuple[float, float]:
-    """Watts above idle of a GPU at its full rate, and bound by memory."""
+    """Return the power of a GPU above idle at its full rate, and bound by memory (watts)."""
     return (1.0 + item.besides) * (item.loaded - item.idle), (1.0 + item.besides) * (item.memory - item.idle)
 
 
 def _by_part(
-    units: Mapping[Unit, tuple[str, ...]], busy: Sequence[tuple[list[float], list[float]]], part: Callable[[str], int]
-) -> dict[int, list[Busy]]:
-    """Busy times of GPUs by part, one of all that are as busy."""
+    units: Mapping[BusyUnit, tuple[str, ...]], busy: Sequence[tuple[list[float], list[float]]], part: Callable[[str], int]
+) -> dict[int, list[DeviceBusyTimes]]:
+    """Return GPU busy times by part, with one entry for equally busy GPUs."""
     places: dict[str, tuple[int, ...]] = {}
     for number, names in enumerate(units.values()):
         for name in names:
@@ -174,14 +176,14 @@ def _by_part(
     for (of_part, numbers), many in Counter((part(name), numbers) for name, numbers in places.items()).items():
         full, memory = (math.fsum(spent for number in numbers for spent in busy[number][index]) for index in range(2))
         alike[of_part, full, memory] += many
-    by_part: dict[int, list[Busy]] = {}
+    by_part: dict[int, list[DeviceBusyTimes]] = {}
     for (of_part, full, memory), many in alike.items():
-        by_part.setdefault(of_part, []).append(Busy(full, memory, many))
+        by_part.setdefault(of_part, []).append(DeviceBusyTimes(full, memory, many))
     return by_part
 
 
 def _most(edges: Iterable[tuple[Floats, Floats, Ints]]) -> int:
-    """The highest sum of what is drawn at the same time: (begin, end, steps of power) of ops."""
+    """Return the peak of the total power of concurrent ops, given as (begin, end, power)."""
     columns = list(edges)
     begins, ends, watts = (np.concatenate([column[place] for column in columns]) for place in range(3))
     at = np.concatenate([ends, begins])  # what ends at an instant comes before what begins
@@ -194,7 +196,7 @@ def _most(edges: Iterable[tuple[Floats, Floats, Ints]]) -> int:
 
 
 def _others(result: Result, gpus: set[str]) -> dict[str, tuple[float, int]]:
-    """By name the seconds that a device works, and how many such devices there are."""
+    """Return the busy time and the number of devices, by name, for devices other than GPUs."""
     alike = result.simulated.flat.graph.alike
     members = {} if alike is None else alike.members
     worked: dict[str, tuple[str, float]] = {}  # device and seconds by capacity

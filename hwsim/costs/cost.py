@@ -1,11 +1,11 @@
-"""Cost of a run: of machines that were bought, or that are rented.
+"""Cost of a run on machines that are bought or rented.
 
     bought     (price - residual) / lifetime x time + hosting x power + energy at the meter x price of energy
-    on demand  price x time, each machine in whole billing steps
-    reserved   price x whole terms: the days that are paid, be they used or not
+    on demand  price x time, each machine in whole billing increments
+    reserved   price x whole terms, including unused days
     volumes    price x time, added to each of these
 
-Hosting is paid for the power of all parts loaded, whatever the run draws. A rent has room, cooling and energy in it.
+Hosting is charged for the power with all parts loaded, whatever the run draws. A rent includes space, cooling and energy.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final
 
 from hwsim.costs.amount import Amount, total
 from hwsim.costs.energy import Energy
+from hwsim.costs.machine_price import PricedItem, PricedMachine
 from hwsim.costs.prices import Prices, load_prices
-from hwsim.costs.pricing import Priced, PricedItem
-from hwsim.devices.offers import Way
+from hwsim.devices.offers import PaymentOption
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.units import YEAR
@@ -33,7 +33,7 @@ WITHOUT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CostItem:
-    """A part of a cost: what it is for, and USD; basis: price and amount that it comes from, where no other line has them."""
+    """A part of a cost: name, amount (USD), and its basis (price and quantity) if no other line states it."""
 
     name: str
     amount: Amount
@@ -41,46 +41,48 @@ class CostItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class MoneyCost:
     """The cost of a run, in USD.
 
     Args:
-        total: None if a price is missing: `missing` says of what; `known` is the sum of the others.
-        items: what it adds up from, the largest first.
-        way: how machines are paid for.
-        seconds: the time of the run; paid: seconds of rent that are paid, at least those.
-        prices: the offers behind it, the dearest first.
+        total: total; None if a price is missing (`known` is the sum of the known prices).
+        items: parts of the cost, largest first.
+        way: payment option.
+        seconds: time of the run (seconds).
+        paid: rental time that is charged, at least `seconds` (seconds).
+        prices: offers behind the cost, largest first.
+        missing: names of parts without a price.
     """
 
     total: Amount | None
     items: tuple[CostItem, ...]
     missing: tuple[str, ...]
-    way: Way
+    way: PaymentOption
     seconds: float
     paid: float
     prices: tuple[PricedItem, ...] = ()
 
     @property
     def said(self) -> list[str]:
-        """Provider, mark and date of its prices, and the age of old ones, in words."""
-        return said_of(self.prices)
+        """Provider, mark and date of the prices, and the age of old ones, as text."""
+        return cost_assumptions(self.prices)
 
     @property
     def known(self) -> Amount:
-        """The sum of what has a price."""
+        """Sum of the items with a known price."""
         return total(item.amount for item in self.items)
 
     def at_rate(self, seconds: float) -> Amount | None:
-        """USD of `seconds` in which machines do the same, all that is paid for in use."""
+        """Return the cost of `seconds` of the same work, all charged time in use (USD)."""
         return None if self.total is None or self.paid <= 0 else self.total * (seconds / self.paid)
 
     def each(self, count: float) -> Amount | None:
-        """USD of one of `count` things that the run did: tokens, requests, epochs."""
+        """Return the cost of one of `count` units of work, such as tokens, requests or epochs (USD)."""
         return None if self.total is None or count <= 0 else self.total * (1.0 / count)
 
 
 def cost_of(
-    priced: Priced,
+    priced: PricedMachine,
     seconds: float,
     energy: Energy | None = None,
     prices: Prices | None = None,
@@ -90,16 +92,19 @@ def cost_of(
     in_terms: bool = True,
     spares: float = 0.0,
     on: float = 1.0,
-) -> Cost:
-    """Cost of `nodes` such machines in `seconds`.
+) -> MoneyCost:
+    """Return the cost of `nodes` machines over `seconds`.
 
     Args:
-        priced: one machine, in the way that it is paid for.
-        energy: spent by one machine in that time; needed where machines are bought.
-        half: error of the time: half the width of its 90 % range, as a logarithm.
-        spares: machines that stand by, over those that work: they cost as much, but for energy.
-        on: part of the machines that is paid for, of what is started and stopped by the load; energy is as it was spent.
-        in_terms: a rent is paid in whole terms and billing steps; False: of a time that is part of a longer use.
+        priced: price of one machine for the payment option.
+        seconds: time of use (seconds).
+        energy: energy of one machine in that time; required if machines are bought.
+        prices: price lists.
+        nodes: number of machines.
+        half: half width of the 90 % interval of the time's logarithm.
+        spares: spare machines / working machines; they cost the same, except for energy.
+        on: share of the machines that is charged, with autoscaling; the energy is not scaled.
+        in_terms: whether a rent is charged in whole terms and billing increments; False for a part of a longer use.
     """
     lists = load_prices() if prices is None else prices
     missing, price = list(priced.missing), priced.amount
@@ -122,13 +127,13 @@ def cost_of(
         items.append(CostItem("spares", total(held) * spares))
     items.sort(key=lambda each: (-each.amount.value, each.name))
     full = None if missing else total(each.amount for each in items)
-    return Cost(full, tuple(items), tuple(dict.fromkeys(missing)), priced.way, seconds, paid, priced.all_items)
+    return MoneyCost(full, tuple(items), tuple(dict.fromkeys(missing)), priced.way, seconds, paid, priced.all_items)
 
 
 def _running(
     energy: Energy | None, prices: Prices, seconds: float, nodes: int, half: float, missing: list[str], on: float
 ) -> Sequence[CostItem]:
-    """Energy and room of what was bought."""
+    """Yield energy and hosting of bought machines."""
     if energy is None:
         missing.append("the energy of a machine whose parts have no power")
         return ()
@@ -154,15 +159,15 @@ def _running(
 
 
 def _hosted(tariff: Amount, energy: Energy, nodes: int) -> str:
-    """ "150 USD/kW/month for 9.44 kW, all parts loaded"; "" of none."""
+    """Return text such as "150 USD/kW/month for 9.44 kW, all parts loaded"; "" without hosting."""
     if tariff.value <= 0:
         return ""
     months = f"{tariff.value * 1000.0 * MONTH:.3g} USD/kW/month"
     return f"{months} for {format_quantity(energy.loaded * nodes, 'W')}, all parts loaded"
 
 
-def said_of(items: Sequence[PricedItem]) -> list[str]:
-    """Provider, mark, date and term of prices, and the age of old ones, in words."""
+def cost_assumptions(items: Sequence[PricedItem]) -> list[str]:
+    """Yield provider, mark, date and term of prices, and the age of old ones, as text."""
     out = []
     for item in items:
         text = f"{item.name}: {item}"

@@ -1,9 +1,9 @@
 """Energy of a run from the busy times of its parts, and of a closed form from shares of time (see `hwsim.costs.power`).
 
-A kernel of a GPU is matrix-bound for the time that its arithmetic takes at the peak it reaches, and bound by memory for the
-time of its bytes as far as that is longer. Kernels that overlap do not draw more than the GPU does at the most.
+A GPU kernel is matrix-bound for the time of its arithmetic at the achieved peak, and memory-bound for the time by which its
+memory traffic takes longer. Overlapping kernels do not draw more than the GPU's maximum.
 
-**Source**, **Error**, **Range**: as of `hwsim.costs.power`.
+**Source**, **Error**, **Range**: as in `hwsim.costs.power`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import field
 from typing import Final
 
 from hwsim.costs.amount import Amount
-from hwsim.costs.busy import Busy, busy_in
+from hwsim.costs.busy import DeviceBusyTimes, busy_in
 from hwsim.costs.power import MEASURED, RATED, Power, PowerItem, power_of
 from hwsim.costs.site import Site
-from hwsim.doors import facts_of
+from hwsim.families_interface import family_reports
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.result import Result
@@ -28,7 +28,7 @@ HERE: Final = Site()  # at the plug
 
 @dataclass(frozen=True, slots=True)
 class EnergyItem:
-    """Energy of parts that are alike, in J; busy: part of the time, in the mean, at their full rate or bound by memory."""
+    """The energy of identical parts (joules); `busy`: average share of time at full rate or bound by memory."""
 
     name: str
     kind: str
@@ -39,18 +39,20 @@ class EnergyItem:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """Energy of a run.
+    """The energy of a run.
 
     Args:
-        joules: at the meter, with cooling where a site says its PUE.
-        seconds: the time of the run.
-        plug: joules at the plugs of the machines.
-        watts, peak: drawn at the plugs, in the mean and at the most; loaded: of the machine with all parts busy.
-        shared: all of it is of the part of the machine whose copies of a service were on (see `part_on`).
-        items: by part, in the order of the file; they add up to `joules`.
-        missing: parts without `power:`, which are not in it.
-        measured: whether all of it is of nodes that were measured as a whole.
-        carbon: kg of CO2; None without the carbon of a grid.
+        joules: energy at the meter (joules); includes cooling if the site has a PUE.
+        seconds: time of the run (seconds).
+        plug: energy at the wall plugs of the machines (joules).
+        watts: average wall power (watts).
+        peak: peak wall power (watts).
+        loaded: wall power with all parts busy (watts).
+        shared: whether the energy covers only the GPUs of running replicas (see `part_on`).
+        items: energy by part, in file order; sums to `joules`.
+        missing: parts without `power:`, which are not included.
+        measured: whether all nodes were measured as a whole.
+        carbon: CO2 (kg); None if the carbon intensity is unknown.
     """
 
     joules: Amount
@@ -68,11 +70,11 @@ class Energy:
 
     @property
     def complete(self) -> bool:
-        """Whether the power of every part is known."""
+        """Whether every part has a known power."""
         return not self.missing
 
     def times(self, factor: float) -> Energy:
-        """The energy of several such runs, one after another."""
+        """Return the energy of several such runs in sequence."""
         return Energy(
             self.joules * factor, self.seconds * factor, self.plug * factor, self.watts, self.peak, self.loaded,
             tuple(EnergyItem(item.name, item.kind, item.count, item.joules * factor, item.busy) for item in self.items),
@@ -80,7 +82,7 @@ class Energy:
         )  # fmt: skip
 
     def machines(self, many: int) -> Energy:
-        """The energy of several such machines side by side."""
+        """Return the energy of several such machines."""
         return Energy(
             self.joules * many, self.seconds, self.plug * many, self.watts * many, self.peak * many, self.loaded * many,
             tuple(EnergyItem(item.name, item.kind, item.count * many, item.joules * many, item.busy) for item in self.items),
@@ -89,10 +91,11 @@ class Energy:
 
 
 def energy_of(result: Result, site: Site | None = None) -> Energy | None:
-    """Energy of a run on its machine; None where no part says what it draws.
+    """Return the energy of a run on its machine; None if no part has a power.
 
-    site: with its cooling and its carbon; without one the energy is that at the plugs.
-    The idle power of copies of a service that were off is left out (see `part_on`).
+    The idle power of stopped replicas is not included (see `part_on`).
+
+    site: site with PUE and carbon intensity; default: energy at the wall plugs.
     """
     machine = result.built
     if machine is None:
@@ -107,29 +110,32 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
 
 
 def part_on(result: Result, *, at_most: bool = False) -> float:
-    """Part of the GPU-hours of a machine that is paid for: all, unless its one service starts and stops copies by the load.
+    """Return the share of the machine's GPU-hours that is charged: all, except for a single service with autoscaling.
 
-    Then it is the part in which copies were on; GPUs outside the service are others'.
+    With autoscaling, it is the share in which replicas ran; GPUs outside the service are not charged.
 
     Args:
-        at_most: the part of the GPUs while the most copies are on.
+        result: the run.
+        at_most: return the share of GPUs at the largest number of replicas instead.
     """
-    return min((each.part_on(result, at_most=at_most) for each in facts_of(result)), default=1.0)
+    return min((each.part_on(result, at_most=at_most) for each in family_reports(result)), default=1.0)
 
 
 def energy_at(
     machine: Machine, seconds: float, busy: Mapping[str, float], site: Site | None = None, *, half: float = 0.0
 ) -> Energy | None:
-    """Energy in `seconds`, with every part of a kind busy for a share of them; None where no part says what it draws.
+    """Return the energy over `seconds`, with every part of a kind busy for a share of the time; None if no part has a power.
 
-    busy: by kind of part: {"gpu": 0.8, "gpu.memory": 0.15, "cpu": 0.1}; `gpu.memory`: bound by memory. Others are idle.
-    half: error of the seconds, half as a logarithm.
+    busy: busy share by kind of part: {"gpu": 0.8, "gpu.memory": 0.15, "cpu": 0.1}; `gpu.memory`: bound by memory; default: idle.
+    half: half width of the 90 % interval of the time's logarithm.
     """
     power = power_of(machine)
     if not power.items:
         return None
     by_part = {
-        item.part: [Busy(busy.get(item.kind, 0.0) * seconds, busy.get(f"{item.kind}.memory", 0.0) * seconds, item.count)]
+        item.part: [
+            DeviceBusyTimes(busy.get(item.kind, 0.0) * seconds, busy.get(f"{item.kind}.memory", 0.0) * seconds, item.count)
+        ]
         for item in power.items
     }
     return _energy(power, seconds, by_part, site or HERE, above=power.loaded.value if busy else None, half=half)
@@ -140,9 +146,9 @@ MOVING: Final = frozenset({"elementwise", "accumulate", "optimizer"})
 
 
 def busy_of(shares: Mapping[str, float], full: float = 1.0) -> dict[str, float]:
-    """For `energy_at`, from seconds of a step or batch by kind of work: products keep a GPU at its full rate.
+    """Return the `busy` argument of `energy_at` from the time of a step or batch by kind of work.
 
-    full: part of the products that does; the rest of them is bound by memory, as single tokens are.
+    full: share of the matmul time at the GPU's full rate; the rest is bound by memory, as for single tokens.
 
     >>> busy_of({"matmul": 6.0, "elementwise": 1.0, "tp": 2.0, "bubble": 1.0})
     {'gpu': 0.6, 'gpu.memory': 0.1}
@@ -154,12 +160,21 @@ def busy_of(shares: Mapping[str, float], full: float = 1.0) -> dict[str, float]:
 
 
 def _energy(
-    power: Power, seconds: float, busy: Mapping[int, list[Busy]], site: Site, *, above: float | None = None, half: float = 0.0,
+    power: Power, seconds: float, busy: Mapping[int, list[DeviceBusyTimes]], site: Site, *, above: float | None = None, half:
+    float = 0.0,
     on: float = 1.0, most: float = 1.0,
 ) -> Energy:  # fmt: skip
-    """above: watts of GPUs above idle at the most; None: in the mean. half: error of the time, half as a logarithm.
+    """Return the energy of parts with these busy times.
 
-    on, most: part of the idle power that is drawn, in the mean and at the most.
+    Args:
+        power: power of the machine.
+        seconds: time (seconds).
+        busy: busy times by part.
+        site: site with PUE and carbon intensity.
+        above: peak power of the GPUs above idle (watts); None: their average.
+        half: half width of the 90 % interval of the time's logarithm.
+        on: average share of the idle power that is drawn.
+        most: largest share of the idle power that is drawn.
     """
     rows: list[EnergyItem] = []
     busy = _spread(power.items, busy)
@@ -189,11 +204,11 @@ def _energy(
     return Energy(joules, seconds, plug, mean, peak, loaded, tuple(rows), power.missing, is_measured, carbon, site, on < 1.0)
 
 
-def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[int, list[Busy]]:
-    """Busy times by part; a device that stands for more than its part has stands for equal ones of other parts."""
-    placed: dict[int, list[Busy]] = {}
+def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[DeviceBusyTimes]]) -> dict[int, list[DeviceBusyTimes]]:
+    """Return busy times by part; a device that represents more devices than its part has also represents equal parts."""
+    placed: dict[int, list[DeviceBusyTimes]] = {}
     left = {item.part: item.count for item in items}
-    rest: list[tuple[PowerItem, Busy]] = []
+    rest: list[tuple[PowerItem, DeviceBusyTimes]] = []
     for item in items:
         for device in busy.get(item.part, ()):
             many = min(device.many, left[item.part])
@@ -211,8 +226,8 @@ def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[
     return placed
 
 
-def _of_item(item: PowerItem, seconds: float, busy: Iterable[Busy], on: float) -> tuple[float, float]:
-    """(joules of all its devices, part of the time that they are busy in the mean)."""
+def _of_item(item: PowerItem, seconds: float, busy: Iterable[DeviceBusyTimes], on: float) -> tuple[float, float]:
+    """Return (energy of all devices of an item in joules, their average busy share)."""
     idle = item.idle * item.count * seconds * on
     if seconds <= 0:
         return 0.0, 0.0

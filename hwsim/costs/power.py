@@ -1,4 +1,4 @@
-"""Power of a machine: idle and loaded power of its parts, and of a node as a whole where that was measured.
+"""Power of a machine: idle and loaded power of its parts, or of a node that was measured as a whole.
 
     part      idle + (loaded - idle) x busy
     GPU       idle + (loaded - idle) x matrix-bound + (memory - idle) x memory-bound
@@ -23,8 +23,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hwsim.costs.amount import Amount
-from hwsim.costs.listed import is_as_listed
-from hwsim.devices.owning import GpuPowerCurve, PowerCurve
+from hwsim.costs.library_match import is_as_listed
+from hwsim.devices.power_curves import GpuPowerCurve, PowerCurve
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
@@ -45,14 +45,19 @@ FREE: Final = frozenset({"memory", "volume", "filesystem"})  # without `power:` 
 
 @dataclass(frozen=True, slots=True)
 class PowerItem:
-    """Parts that are alike.
+    """The power of identical parts.
 
     Args:
-        name: the part's, at any depth: "node*.gpu*". kind: its devices' kind. count: how many.
-        idle, loaded, memory: watts of each; memory: of a GPU in kernels bound by memory.
-        besides: part of that for fans and power supplies.
-        measured: whether its node was measured; guessed: whether idle is of its class.
-        source: where loaded is from.
+        name: name of the parts, such as "node*.gpu*".
+        kind: kind of device.
+        count: number of parts.
+        idle: idle power of one part (watts).
+        loaded: power of one part at full load (watts).
+        memory: power of a GPU in memory-bound kernels (watts).
+        besides: share of the power for fans and power supplies.
+        measured: whether the node was measured as a whole.
+        guessed: whether the idle power is a class default.
+        source: source of the loaded power.
         part: identity of the part in its layout.
     """
 
@@ -71,13 +76,14 @@ class PowerItem:
 
     @property
     def draw(self) -> tuple[str, float, float, float]:
-        """Equal for devices that draw the same."""
+        """Key that is equal for devices with equal power."""
         return self.kind, self.idle, self.loaded, self.memory
 
     def above_idle(self, busy: float, memory: float = 0.0) -> float:
-        """Watts of one above idle.
+        """Return the average power of one part above idle (watts).
 
-        busy: part of the time at its full rate; memory: of a GPU, part of the time bound by memory.
+        busy: share of time at full rate.
+        memory: share of time bound by memory (GPU).
         """
         busy = min(max(busy, 0.0), 1.0)
         if self.kind == "cpu":
@@ -88,11 +94,13 @@ class PowerItem:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Power of a machine at its plug, in watts.
+    """The wall power of a machine (watts).
 
     Args:
-        idle, loaded: sums over all parts whose power is known.
-        items: its parts. missing: names of those without `power:`.
+        idle: idle power of all parts with a known power.
+        loaded: loaded power of all parts with a known power.
+        items: power by part.
+        missing: names of parts without `power:`.
     """
 
     idle: Amount
@@ -102,7 +110,7 @@ class Power:
 
 
 def power_of(machine: Machine) -> Power:
-    """Power of all of a machine, without work and with all parts busy."""
+    """Return the power of a machine, idle and with all parts busy."""
     missing: list[str] = []
     items = tuple(_items(machine.layout, "", 1, missing))
     idle = [_range(item, item.idle, GUESSED if item.guessed else RATED) for item in items]
@@ -115,12 +123,12 @@ def _range(item: PowerItem, watts: float, rated: float) -> Amount:
 
 
 def _sum(amounts: list[Amount]) -> Amount:
-    """The sum of amounts whose errors have one cause: ratings are all too high, or all too low."""
+    """Return the sum of amounts with a common error: ratings are all too high, or all too low."""
     return Amount(*(math.fsum(getattr(amount, end) for amount in amounts) for end in ("value", "low", "high")))
 
 
 def _items(layout: Layout, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
-    """Parts of a scope and of those inside it, `many` times."""
+    """Yield the parts of a scope and of its inner scopes, `many` times."""
     lacking: list[str] = []
     items = [each for part in layout.parts for each in _of_part(part, inside, many, lacking)]
     if layout.drawn is None or not is_as_listed(layout):  # a node with other GPUs does not draw what that one was measured to
@@ -167,7 +175,7 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
 
 
 def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> Iterator[PowerItem]:
-    """Parts of a machine that was measured as a whole, so that they come to what it draws."""
+    """Return the parts of a machine that was measured as a whole, scaled to the measured power."""
     curve = layout.drawn if isinstance(layout.drawn, PowerCurve) else PowerCurve(loaded=layout.drawn or 0.0)
     before = [(each.idle / each.changed if each.guessed else each.idle, each) for each in items]  # watts as they were measured
     idle = math.fsum(rest * each.count * (1.0 + each.besides) for rest, each in before) / many
@@ -194,7 +202,7 @@ def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> I
 
 
 def _in_place(layout: Layout, curve: PowerCurve, inside: str, many: int, *, measured: bool) -> Iterator[PowerItem]:
-    """The power of a machine whose parts say none, given to its GPUs, or to its CPUs where it has none."""
+    """Return the power of a machine whose parts have none, assigned to its GPUs, or to its CPUs without GPUs."""
     kinds = [part for part in layout.parts if part.kind == "gpu"] or [part for part in layout.parts if part.kind == "cpu"]
     kinds = kinds or layout.parts[:1]
     several = sum(len(part.names) for part in kinds)

@@ -1,6 +1,6 @@
-"""Lists of prices (`hwsim: prices/1`): of parts, of whole machines, and of the place where they stand.
+"""Price lists (`hwsim: prices/1`) of parts, whole machines and sites.
 
-The lists of the library are `machines/prices/*.yaml`; what a list of the user's own says comes before them.
+The library's lists are `machines/prices/*.yaml`; a list of the user overrides them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,18 @@ from typing import Any, Final, Literal
 
 from hwsim.costs.amount import Amount
 from hwsim.costs.site import Site, SiteKeys, read_site
-from hwsim.devices.offers import A_DATE, WAYS, Held, Offer, OfferKeys, Price, PriceKeys, Way, is_date, read_price
+from hwsim.devices.offers import (
+    A_DATE,
+    PAYMENT_OPTIONS,
+    Offer,
+    OfferKeys,
+    PaymentOption,
+    Price,
+    PricedAmounts,
+    PriceKeys,
+    is_date,
+    read_price,
+)
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, field, find, folder, names, read
 from hwsim.units import YEAR, Ratio, Seconds
@@ -30,7 +41,7 @@ LIFETIME: Final = 4 * YEAR
 
 @dataclass(frozen=True, slots=True)
 class PricesFile:
-    """A list of prices."""
+    """A price list."""
 
     parts: Mapping[str, Tree] = field("prices of parts, by library name or by the part's name in the machine file",
                                       default_factory=dict)  # fmt: skip
@@ -54,8 +65,8 @@ class PricesFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """Prices by name."""
+class PriceEntry:
+    """A collection of prices by name."""
 
     parts: Mapping[str, Price] = attribute(default_factory=dict)
     machines: Mapping[str, Price] = attribute(default_factory=dict)
@@ -64,16 +75,20 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of the user's own, before the library's.
+    """The prices of the user and of the library.
 
     Args:
-        site: where machines stand by default; sites: all that have a name.
-        lifetime: seconds that what is bought lasts; residual: part of its price that is left then.
-        provider: whose offers alone are taken; "" for all.
+        own: prices of the user, which override the library's.
+        library: prices of the library.
+        site: default site.
+        sites: sites by name.
+        lifetime: depreciation time of bought machines (seconds).
+        residual: residual value after `lifetime`, as a share of the price.
+        provider: only provider whose offers are used; "" for all.
     """
 
-    own: Listed = attribute(default_factory=Listed)
-    library: Listed = attribute(default_factory=Listed)
+    own: PriceEntry = attribute(default_factory=PriceEntry)
+    library: PriceEntry = attribute(default_factory=PriceEntry)
     site: Site = attribute(default_factory=Site)
     sites: Mapping[str, Site] = attribute(default_factory=dict)
     lifetime: float = LIFETIME
@@ -82,18 +97,19 @@ class Prices:
 
     @property
     def providers(self) -> set[str]:
-        """Names of all that offer something."""
+        """Names of all providers."""
         tables = [table for listed in (self.own, self.library) for table in (listed.parts, listed.machines, listed.others)]
         prices = [price for table in tables for price in table.values()]
-        return {offer.provider for price in prices for way in WAYS for offer in price.of(way) if offer.provider}
+        return {offer.provider for price in prices for way in PAYMENT_OPTIONS for offer in price.of(way) if offer.provider}
 
-    def offers(self, table: Table, called: Sequence[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
-        """Offers of the user's list, else of the machine's file, else of the library; nothing if none of them has any.
+    def offers(self, table: Table, called: Sequence[str], stated: Price | None, way: PaymentOption) -> tuple[Offer, ...]:
+        """Return the offers of the user's list, else of the machine file, else of the library; empty if there are none.
 
         Args:
-            table: whether it is a part, a whole machine, or another thing, such as a cable.
-            called: names that it may be listed under, the first that is decides.
-            stated: its price in the machine's file.
+            table: kind of entry: parts, machines, or others such as cables.
+            called: possible names of the entry; the first listed one decides.
+            stated: price in the machine file.
+            way: payment option.
         """
         tables: Iterable[Mapping[str, Price]] = (getattr(listed, table) for listed in (self.own, self.library))
         listed, library = ([prices[name].of(way) for name in called if name in prices] for prices in tables)
@@ -103,14 +119,15 @@ class Prices:
 
 
 def load_prices(source: Path | str | Tree | None = None, *, provider: str = "", place: Place | None = None) -> Prices:
-    """Prices of a file of the user's own before the library's.
+    """Load the prices of a file, with the library's for all other entries.
 
     Args:
-        source: the file, its text or its tree; None: the library's alone.
-        provider: take this one's offers alone; place: where a file says so.
+        source: file, its text or its tree; None: only the library's prices.
+        provider: only provider whose offers are used.
+        place: place of `provider` in a file, for the error message.
 
     Raises:
-        SpecError: its mistakes.
+        SpecError: the file has mistakes.
     """
     library = _library()
     if source is None:
@@ -130,10 +147,10 @@ def load_prices(source: Path | str | Tree | None = None, *, provider: str = "", 
 
 
 def _only(prices: Prices, provider: str, place: Place | None) -> Prices:
-    """The offers of one provider alone; of all if it is "".
+    """Return the prices restricted to one provider; to all if it is "".
 
     Raises:
-        SpecError: it offers nothing.
+        SpecError: the provider is unknown.
     """
     if provider and provider not in prices.providers:
         hint = f"one of {', '.join(sorted(prices.providers))}"
@@ -142,14 +159,14 @@ def _only(prices: Prices, provider: str, place: Place | None) -> Prices:
 
 
 def check_prices(tree: Tree, mistakes: Mistakes) -> None:
-    """Note the mistakes of a list."""
+    """Add the mistakes of a price list."""
     known = {} if tree.place.file and folder("prices") in Path(tree.place.file).parents else dict(_library().sites)
     _read(tree, mistakes, known)
 
 
 @cache
 def _library() -> Prices:
-    """The lists of the library together."""
+    """Return the merged lists of the library."""
     parts: dict[str, Price] = {}
     machines: dict[str, Price] = {}
     others: dict[str, Price] = {}
@@ -160,13 +177,15 @@ def _library() -> Prices:
         listed = _read(read(find("prices", name)), mistakes, sites)
         for table, more in ((parts, listed.own.parts), (machines, listed.own.machines), (others, listed.own.others)):
             for key, price in more.items():
-                table[key] = Price(**{way: (*table[key].of(way), *price.of(way)) for way in WAYS}) if key in table else price
+                table[key] = (
+                    Price(**{way: (*table[key].of(way), *price.of(way)) for way in PAYMENT_OPTIONS}) if key in table else price
+                )
         sites |= listed.sites
         site = site.over(listed.site)
         lifetime, residual = lifetime or listed.lifetime, listed.residual if residual < 0 else residual
     mistakes.raise_if_any()
     return Prices(
-        library=Listed(parts, machines, others),
+        library=PriceEntry(parts, machines, others),
         site=site,
         sites=sites,
         lifetime=lifetime or LIFETIME,
@@ -175,9 +194,9 @@ def _library() -> Prices:
 
 
 def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
-    """One list; `lifetime` 0 and `residual` below 0 where it says none.
+    """Parse one list; `lifetime` is 0 and `residual` negative if omitted.
 
-    sites: places that earlier lists name.
+    sites: sites of earlier lists.
     """
     if not check_header(tree, HEADER, mistakes):
         return Prices()
@@ -204,7 +223,7 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
             mistakes.add((tree.get("others") or tree).key_place(name), f"unknown entry '{name}' of `others`", hint)
     site = Site() if file.site is None else read_site(file.site, mistakes, named_sites)
     return Prices(
-        own=Listed(priced(file.parts), priced(file.machines), priced(file.others)),
+        own=PriceEntry(priced(file.parts), priced(file.machines), priced(file.others)),
         site=site,
         sites=named_sites,
         lifetime=file.lifetime or 0.0,
@@ -213,7 +232,7 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
 
 
 def prices_schema() -> dict[str, Any]:
-    """The JSON Schema of a list of prices."""
+    """Return the JSON Schema of a price list."""
     from hwsim.spec.schema import json_schema
 
     out = json_schema(PricesFile, header=HEADER)
@@ -235,10 +254,13 @@ def prices_schema() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """The offer that decides, and the range of all that there are.
+class AgedPrice:
+    """The median offer, with the range of all offers.
 
-    amount: for one part; offers: how many there are.
+    Args:
+        offer: median offer.
+        amount: price of one part.
+        offers: number of offers.
     """
 
     offer: Offer
@@ -246,10 +268,10 @@ class Taken:
     offers: int
 
 
-def taken(offers: Iterable[Offer], held: Held) -> Taken | None:
-    """The middle one of several offers, with the range of all of them; None if there is none for a part that holds this.
+def aged_price(offers: Iterable[Offer], held: PricedAmounts) -> AgedPrice | None:
+    """Return the median of several offers with the range of all; None if no offer applies to these amounts.
 
-    >>> taken([Offer(3.0, 3.0, 3.0), Offer(1.0, 1.0, 1.0), Offer(9.0, 8.0, 10.0)], Held()).amount
+    >>> aged_price([Offer(3.0, 3.0, 3.0), Offer(1.0, 1.0, 1.0), Offer(9.0, 8.0, 10.0)], PricedAmounts()).amount
     Amount(value=3.0, low=1.0, high=10.0)
     """
     priced = [(offer, price) for offer in offers if (price := offer.price(held)) is not None]
@@ -258,11 +280,11 @@ def taken(offers: Iterable[Offer], held: Held) -> Taken | None:
     ranked = sorted(priced, key=lambda pair: (pair[1][0], pair[0].provider, pair[0].date))
     offer, (value, _, _) = ranked[(len(ranked) - 1) // 2]
     low, high = min(price[1] for _, price in ranked), max(price[2] for _, price in ranked)
-    return Taken(offer, Amount(value, low, high), len(ranked))
+    return AgedPrice(offer, Amount(value, low, high), len(ranked))
 
 
 def today() -> dt.date:
-    """The date by which prices are old; SOURCE_DATE_EPOCH, seconds since 1970, takes the place of the clock."""
+    """Return today's date, or the date of the environment variable SOURCE_DATE_EPOCH (seconds since 1970)."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     if given.isdigit():
         return dt.datetime.fromtimestamp(int(given), dt.UTC).date()
@@ -270,7 +292,7 @@ def today() -> dt.date:
 
 
 def months_old(date: str, day: dt.date | None = None) -> int | None:
-    """Months since a date as a file writes it; a year is meant as its middle; None for no date.
+    """Return the months since a date such as 2023-11; a year counts from its middle; None for no date.
 
     >>> months_old("2023-11", dt.date(2026, 11, 1)), months_old("2026", dt.date(2026, 11, 1)), months_old("")
     (36, 5, None)

@@ -1,4 +1,4 @@
-"""Sites of machines: cooling, price of energy, the room, carbon of the grid; and the key `site:` of files."""
+"""Sites of machines: PUE, electricity price, hosting, carbon intensity; and the key `site:` of files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ NUMBERS: Final[dict[str, Dimension]] = {"pue": COUNT, "grid": GRID, "electricity
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place for machines; what is None is left out of the answer.
+    """A site of machines; numbers that are None are omitted from the output.
 
     Args:
-        pue: power at the meter over power at the machines' plugs; None: the answer is at the plug.
-        grid: kg of CO2 for a joule. electricity: USD for a joule at the meter.
-        hosting: USD for a watt that the machines may draw, and second: room, cooling machines, staff.
-        name: what it is called; said: source and date of its numbers in words.
+        pue: power usage effectiveness, facility power / IT power; None: energy is at the wall plugs.
+        grid: carbon intensity (kg of CO2 per joule).
+        electricity: price of electricity at the meter (USD per joule).
+        hosting: price of space, cooling equipment and staff (USD per second and watt of loaded power).
+        name: name of the site.
+        said: source and date of its numbers, as text.
     """
 
     pue: Amount | None = None
@@ -32,7 +34,7 @@ class Site:
     said: str = ""
 
     def over(self, base: Site) -> Site:
-        """This site with what it leaves out taken from another."""
+        """Return this site with missing numbers from another site."""
         mine = {name: getattr(self, name) for name in NUMBERS}
         return Site(
             **{name: value if value is not None else getattr(base, name) for name, value in mine.items()},
@@ -43,7 +45,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class SiteKeys:
-    """The place of machines."""
+    """A site of machines."""
 
     use: str | None = field("site of the library or of this file; the other keys override it", default=None)
     pue: Tree | None = field("power usage effectiveness: facility power / IT power", default=None, example="1.2")
@@ -68,10 +70,12 @@ class RangeKeys:
 
 
 def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = None) -> Site:
-    """The value of a `site:`; its mistakes are noted.
+    """Parse a `site:`; add its mistakes to `mistakes`.
 
     Args:
-        sites: sites that `use:` may name; a text alone is such a name.
+        tree: value of the key: a mapping, or the name of a site.
+        mistakes: list of mistakes.
+        sites: sites by name.
     """
     sites = sites or {}
     if isinstance(tree.value, str):
@@ -87,9 +91,7 @@ def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = No
     pue = numbers.get("pue")
     if pue is not None and pue.low < 1:
         place = (tree.get("pue") or tree).place
-        mistakes.add(
-            place, "a PUE must be at least 1", "1.1 for a large data centre, 1.6 for an average one"
-        )
+        mistakes.add(place, "a PUE must be at least 1", "1.1 for a large data centre, 1.6 for an average one")
     origin = ", ".join(filter(None, (keys.source, str(keys.date or ""))))
     site = Site(**numbers, name=keys.use or "", said=origin)
     if keys.use is not None:

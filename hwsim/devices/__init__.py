@@ -12,12 +12,12 @@ from hwsim.devices.memory import Memory
 from hwsim.devices.network import Nic, Switch
 from hwsim.devices.roofline import WORKLOAD, CannotCompute
 from hwsim.devices.work import (
-    Attended,
-    Call,
+    AttentionCall,
+    ExpertsCall,
     Into,
+    LibraryCall,
+    MatmulShape,
     Mix,
-    Product,
-    Routed,
     Start,
     Work,
     elementwise_call,
@@ -26,9 +26,9 @@ from hwsim.devices.work import (
     product_call,
     reduce_call,
 )
-from hwsim.spec.kinds import Kinds
+from hwsim.spec.kinds import KindTable
 
-KINDS: Final = Kinds[type[Device]](
+KINDS: Final = KindTable[type[Device]](
     {
         "cpu": "hwsim.devices.cpu:Cpu",
         "gpu": "hwsim.devices.gpu:Gpu",
@@ -45,7 +45,29 @@ KINDS: Final = Kinds[type[Device]](
 )
 
 __all__ = [
-    "KINDS", "WORKLOAD", "Accesses", "Attended", "Call", "CannotCompute", "Cpu", "Device", "Gpu", "Into", "Memory", "Mix", "Nic",
-    "Product", "Routed", "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "general_call", "lookup_call",
-    "product_call", "reduce_call",
+    "KINDS",
+    "WORKLOAD",
+    "Accesses",
+    "AttentionCall",
+    "CannotCompute",
+    "Cpu",
+    "Device",
+    "ExpertsCall",
+    "Gpu",
+    "Into",
+    "LibraryCall",
+    "MatmulShape",
+    "Memory",
+    "Mix",
+    "Nic",
+    "Sockets",
+    "Start",
+    "Storage",
+    "Switch",
+    "Work",
+    "elementwise_call",
+    "general_call",
+    "lookup_call",
+    "product_call",
+    "reduce_call",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hwsim.demand import Pattern
-from hwsim.devices.work import Call
+from hwsim.devices.work import LibraryCall
 from hwsim.records import dataclass
 
 
@@ -42,7 +42,7 @@ class Accesses:
     remote: float = 0.0
     banks: int | None = None
     row_hit: float = 0.0
-    call: Call | None = None
+    call: LibraryCall | None = None
 
     @property
     def step(self) -> float:

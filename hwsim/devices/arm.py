@@ -58,7 +58,7 @@ class Platter:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class SeekCurve:
     """A seek curve: a + b sqrt(d) up to `bend` cylinders, c + e d beyond."""
 
     a: float
@@ -75,10 +75,10 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Distances:
+class RandomSeeks:
     """Seeks between two random cylinders: a share x of the cylinders is the distance with density 2 (1 - x)."""
 
-    curve: Curve
+    curve: SeekCurve
     cylinders: float
 
     @property
@@ -98,7 +98,7 @@ class Distances:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class HeadPositioning:
     """Positioning times to a random sector: a seek, then a uniformly distributed part of a revolution.
 
     Args:
@@ -107,7 +107,7 @@ class Reach:
         settle: extra time of each positioning (s).
     """
 
-    seeks: Distances
+    seeks: RandomSeeks
     turn: float
     settle: float = 0.0
 
@@ -116,7 +116,7 @@ class Reach:
         """Average positioning time (s).
 
         >>> drive = Seek(cylinders=3000, track=1e-3, average=8e-3, full=16e-3)
-        >>> round(Reach(drive.within(1.0), turn=60 / 7200).mean, 5)
+        >>> round(HeadPositioning(drive.within(1.0), turn=60 / 7200).mean, 5)
         0.01191
         """
         return self.seeks.mean + 0.5 * self.turn + self.settle
@@ -151,22 +151,22 @@ class Seek:
         elif not (self.track or 0.0) <= (self.average or 0.0) <= (self.full or 0.0):
             yield "average", "a longer seek takes less time: expected `track` <= `average` <= `full`", None
 
-    def curve(self) -> Curve:
+    def curve(self) -> SeekCurve:
         """Return the seek curve."""
         if self.a is not None and self.b is not None and self.c is not None and self.e is not None and self.bend is not None:
-            return Curve(self.a, self.b, self.c, self.e, float(self.bend))
+            return SeekCurve(self.a, self.b, self.c, self.e, float(self.bend))
         track, average, full = self.track or 0.0, self.average or 0.0, self.full or 0.0
         cylinders, third = float(self.cylinders), self.cylinders / 3
         e = (full - average) / (cylinders - third)
         if third <= 1:
-            return Curve(track, 0.0, full - e * cylinders, e, 1.0)
+            return SeekCurve(track, 0.0, full - e * cylinders, e, 1.0)
         b = (average - track) / (math.sqrt(third) - 1.0)
-        return Curve(track - b, b, full - e * cylinders, e, third)
+        return SeekCurve(track - b, b, full - e * cylinders, e, third)
 
     def seconds(self, distance: float) -> float:
         """Return the seek time (s) over a distance in cylinders."""
         return self.curve()(distance)
 
-    def within(self, part: float) -> Distances:
+    def within(self, part: float) -> RandomSeeks:
         """Return the random seeks within a share of the cylinders."""
-        return Distances(self.curve(), part * self.cylinders)
+        return RandomSeeks(self.curve(), part * self.cylinders)

@@ -34,7 +34,7 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class CacheLevel:
     """A cache level, as one core sees it."""
 
     size: Bytes = field("capacity of one cache of this level", exclusive_minimum=0.0)
@@ -85,7 +85,7 @@ class Tlb:
 class Caches:
     """The caches of a socket from the core outwards, and its TLBs."""
 
-    levels: Mapping[str, Level] = field("cache levels from the core outwards: {L1: ..., L2: ..., L3: ...}")
+    levels: Mapping[str, CacheLevel] = field("cache levels from the core outwards: {L1: ..., L2: ..., L3: ...}")
     tlbs: Mapping[str, Tlb] = field("TLBs from the core outwards", default_factory=dict)
     line: Bytes = field("size of a cache line", default=64.0, exclusive_minimum=0.0)
     overlap: bool = field("true: levels transfer concurrently (AMD Zen); false: one after another (Intel)", default=False)
@@ -98,7 +98,7 @@ class Caches:
         """Yield (key, message, hint) for each invalid combination of keys."""
         if not self.levels:
             yield "caches.levels", "no cache level is defined", "such as {L1: {size: 32 KiB, cycles: 4}}"
-        before: Level | None = None
+        before: CacheLevel | None = None
         for name, level in self.levels.items():
             key = f"caches.levels.{name}"
             if level.latency is not None and level.cycles is not None:
@@ -117,7 +117,7 @@ class Caches:
     def sizes(self, used: int) -> tuple[float, ...]:
         """Return the total capacity (B) of each level for `used` busy cores next to each other.
 
-        >>> Caches(levels={"L1": Level(size=32.0), "L3": Level(size=1000.0, shared_by=4)}).sizes(6)
+        >>> Caches(levels={"L1": CacheLevel(size=32.0), "L3": CacheLevel(size=1000.0, shared_by=4)}).sizes(6)
         (192.0, 2000.0)
         """
         sizes: list[float] = []
@@ -195,7 +195,7 @@ class Caches:
     def followed(self, chains: int) -> float:
         """Return the misses in flight of a core with `chains` parallel chains: `paired` of every two, at most `in_flight`.
 
-        >>> slow = Caches(levels={"L1": Level(size=32.0)}, paired=1.5)
+        >>> slow = Caches(levels={"L1": CacheLevel(size=32.0)}, paired=1.5)
         >>> [slow.followed(chains) for chains in (1, 2, 4, 100)]
         [1.0, 1.5, 3.0, 10.0]
         """

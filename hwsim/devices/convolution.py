@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from hwsim.devices.work import Product, Work
+from hwsim.devices.work import MatmulShape, Work
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -32,7 +32,7 @@ TILE: Final = 4  # side of a Winograd tile, in results: Lavin and Gray, F(4x4, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Convolution:
+class ConvolutionPass:
     """The geometry of one pass of a convolution over a batch.
 
     Args:
@@ -89,17 +89,17 @@ class Convolution:
         """Return the size of input and output images without the weights (B)."""
         return (self.images * self.size_in * self.channels_in + self.pixels * self.channels_out) * width
 
-    def product(self, width: float) -> Product:
+    def product(self, width: float) -> MatmulShape:
         """Return the matmul of each group."""
         into, out, g = self.channels_in // self.groups, self.channels_out // self.groups, self.groups
         match self.what:
             case "forward":
-                return Product(self.pixels, out, into * self.window, g, element=width)
+                return MatmulShape(self.pixels, out, into * self.window, g, element=width)
             case "input":
-                return Product(self.pixels, into, out * self.window, g, element=width)
+                return MatmulShape(self.pixels, into, out * self.window, g, element=width)
             case "weights":
                 pixels = -(-self.pixels // PIECE) * PIECE
-                return Product(into * self.window, out, pixels, g, element=width)
+                return MatmulShape(into * self.window, out, pixels, g, element=width)
 
     def work(self, dtype: str) -> Work:
         """Return the work as an implicit matmul."""
@@ -128,11 +128,11 @@ class Convolution:
         reads, writes = self.traffic(width)
         match self.what:
             case "forward":
-                read, written, shape = into + kernels, out, Product(tiles, self.channels_out, self.channels_in, points)
+                read, written, shape = into + kernels, out, MatmulShape(tiles, self.channels_out, self.channels_in, points)
             case "input":
-                read, written, shape = out + kernels, into, Product(tiles, self.channels_in, self.channels_out, points)
+                read, written, shape = out + kernels, into, MatmulShape(tiles, self.channels_in, self.channels_out, points)
             case "weights":
-                read, written, shape = into + out, kernels, Product(self.channels_in, self.channels_out, tiles, points)
+                read, written, shape = into + out, kernels, MatmulShape(self.channels_in, self.channels_out, tiles, points)
         flop = 2.0 * tiles * points * self.channels_in * self.channels_out
         return (
             Work(reads=reads, writes=read, dtype=dtype),

@@ -59,7 +59,7 @@ ISAS: Final[tuple[str, ...]] = get_args(Isa)
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class BoostClock:
     """The clock of up to a number of busy cores."""
 
     cores: int = field("maximum number of busy cores at this clock", minimum=1)
@@ -75,7 +75,9 @@ class Instructions:
     fma: bool = field("whether one instruction multiplies and adds (fused multiply-add)", default=False)
     formats: tuple[str, ...] = field("number formats that they compute in", default=("fp64", "fp32"), one_or_many=True)
     clock: Hertz | None = field("clock with all cores busy (default: `clock` of the CPU)", default=None, exclusive_minimum=0.0)
-    boost: tuple[Busy, ...] = field("higher clocks with fewer busy cores, from the fewest cores on", default=(), one_or_many=True)
+    boost: tuple[BoostClock, ...] = field(
+        "higher clocks with fewer busy cores, from the fewest cores on", default=(), one_or_many=True
+    )
 
     def lanes(self, dtype: str) -> int:
         """Return the count of numbers in a register.
@@ -96,7 +98,7 @@ class Instructions:
     def clock_of(self, busy: int, otherwise: float) -> float:
         """Return the clock (Hz) with `busy` busy cores; `otherwise` if the class has no clock of its own.
 
-        >>> Instructions(clock=3e9, boost=(Busy(1, 4e9), Busy(2, 3.5e9))).clock_of(2, 0)
+        >>> Instructions(clock=3e9, boost=(BoostClock(1, 4e9), BoostClock(2, 3.5e9))).clock_of(2, 0)
         3500000000.0
         """
         return next((step.clock for step in self.boost if busy <= step.cores), self.clock or otherwise)
@@ -130,7 +132,7 @@ class Core:
             for dtype in entry.formats:
                 if dtype not in BYTES:
                     yield f"core.isa.{name}.formats", f"unknown number format '{dtype}'", did_you_mean(dtype, BYTES)
-            steps = [*entry.boost, Busy(cores, entry.clock or clock or 1.0)]
+            steps = [*entry.boost, BoostClock(cores, entry.clock or clock or 1.0)]
             for low, high in pairwise(steps):
                 if high.cores < low.cores or (low.cores < cores and (low.cores + 1) * high.clock < low.cores * low.clock):
                     key = f"core.isa.{name}.boost"
@@ -151,7 +153,7 @@ class Core:
         if sockets == 1:
             return self
         classes = {
-            name: replace(entry, boost=tuple(Busy(step.cores * sockets, step.clock) for step in entry.boost))
+            name: replace(entry, boost=tuple(BoostClock(step.cores * sockets, step.clock) for step in entry.boost))
             for name, entry in self.isa.items()
         }
         return replace(self, isa=classes)

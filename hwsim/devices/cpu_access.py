@@ -17,9 +17,9 @@ from typing import Final
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
 from hwsim.devices.accesses import Accesses, crossings, lines_touched
 from hwsim.devices.cpu_keys import CpuKeys
-from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
-from hwsim.devices.doubts import doubts
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, source_of
+from hwsim.devices.cpu_work import cache_term, memory_floor, memory_time, traffic_beyond_caches
+from hwsim.devices.line_errors import doubts
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, CapacityDraw, Input, assemble, source_of
 from hwsim.formats import format_share, precise
 from hwsim.origins import IDEAL, Origin
 
@@ -37,18 +37,18 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
     served: tuple[float, ...] = ()
     if cpu.caches:
         served = cpu.caches.streamed(footprint, used) if is_prefetched else cpu.caches.scattered(footprint)
-    traffic = to_memory(cpu, reads, writes, 0.0, served[-1] if served else 0.0)
+    traffic = traffic_beyond_caches(cpu, reads, writes, 0.0, served[-1] if served else 0.0)
     issue = _issuing(cpu, name, accesses, used, line)
     terms = [issue]
     if cpu.caches and is_prefetched and footprint is not None:
         requested_share = min(1.0, accesses.size / (lines * line))
-        terms.append(through_caches(cpu, name, reads, writes, 0.0, served, used, requested_share))
+        terms.append(cache_term(cpu, name, reads, writes, 0.0, served, used, requested_share))
     busy = max(term.seconds for term in terms)
-    floor, reach_terms = reach(cpu, name, traffic, used, accesses.remote)
+    floor, reach_terms = memory_floor(cpu, name, traffic, used, accesses.remote)
     if accesses.remote > 0 and not is_prefetched and cpu.numa is not None and cpu.numa.remote_latency <= 0:
         raise CannotCompute(f"{name} has no extra latency for remote memory", "add `numa: {remote_latency: 60 ns}`")
     waits = [] if is_prefetched else _waiting(cpu, name, accesses, footprint, lines, traffic.read / line, used)
-    core = Draw(f"{name}.cores", busy * used, float(cpu.cores), accesses.count, "1", issue)
+    core = CapacityDraw(f"{name}.cores", busy * used, float(cpu.cores), accesses.count, "1", issue)
     cost = assemble(
         [core, memory_time(cpu, name, traffic)],
         clock=f"{name}.cores",

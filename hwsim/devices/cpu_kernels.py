@@ -9,11 +9,11 @@ from typing import Final
 
 from hwsim.demand import Cost, Term, Unit
 from hwsim.devices.cpu_keys import CpuKeys
-from hwsim.devices.kernels import Kernels, Time
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_term, source_of
-from hwsim.devices.work import Call
+from hwsim.devices.kernels import CallTime, MeasuredFunctions
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, CapacityDraw, Input, assemble, latency_term, source_of
+from hwsim.devices.work import LibraryCall
 from hwsim.formats import precise
-from hwsim.origins import Case, Cited, Doubt
+from hwsim.origins import Case, Cited, UncertaintySource
 
 UNCALIBRATED: Final = "uncalibrated"  # labels of lines about the uncertainty of a time
 EXTRAPOLATED: Final = "extrapolated"
@@ -30,7 +30,7 @@ REGIMES: Final = {  # regimes of `errors.yaml`, by the standing of a call
 
 
 def measured_cost(
-    cpu: CpuKeys, name: str, call: Call | None, flop: float, otherwise: Callable[[], Cost], unit: Unit = "FLOP"
+    cpu: CpuKeys, name: str, call: LibraryCall | None, flop: float, otherwise: Callable[[], Cost], unit: Unit = "FLOP"
 ) -> Cost:
     """Return the cost of a call from the CPU's measured functions, if it is among them, else from the formulas."""
     kernels = cpu.kernels
@@ -53,11 +53,11 @@ def measured_cost(
     return _cost(cpu, kernels, name, call, flop, unit, kernels.time(call))
 
 
-def _typical_cost(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwise: Callable[[], Cost]) -> Cost:
+def _typical_cost(cpu: CpuKeys, name: str, call: LibraryCall, flop: float, unit: Unit, otherwise: Callable[[], Cost]) -> Cost:
     """Return the typical time of a call on one core, where peak and bandwidth alone would be far too fast for the library."""
-    from hwsim.devices.stand_in import usual_kernels
+    from hwsim.devices.typical_functions import typical_kernels
 
-    kernels = usual_kernels(cpu.clock_of("", 1))
+    kernels = typical_kernels(cpu.clock_of("", 1))
     if call.function in OWN_RATE or call.function == "matmul":  # a formula with numbers and sources of its own
         return otherwise()
     if kernels.unknown(call):
@@ -76,7 +76,7 @@ def _with_doubt(cost: Cost, function: str) -> Cost:
     """Add the uncertainty of a formula that replaces a library call."""
     return replace(cost, why=tuple(
         term if term.doubts or term.seconds <= 0 else replace(
-            term, doubts=(Doubt("program/formula", "outside", f"formula {function}", term.seconds),)
+            term, doubts=(UncertaintySource("program/formula", "outside", f"formula {function}", term.seconds),)
         ) for term in cost.why
     ))  # fmt: skip
 
@@ -90,13 +90,15 @@ def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
     return cost.demand.floor > 0 or any(amount > 0 for _, amount in cost.demand.amounts)
 
 
-def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit, time: Time) -> Cost:
+def _cost(
+    cpu: CpuKeys, kernels: MeasuredFunctions, name: str, call: LibraryCall, flop: float, unit: Unit, time: CallTime
+) -> Cost:
     is_related = time.standing == "related"
     sources: dict[str, Cited] = {"related": "similar measured functions", "usual": USUAL}
     kernel_source = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
     source = sources.get(time.standing, kernel_source)
     case: Case = "outside" if time.standing == "usual" else "generation" if kernel_source.kind == "what-if" else "known"
-    doubt = Doubt(REGIMES[time.standing], case, f"{name} {call.function}", time.body)
+    doubt = UncertaintySource(REGIMES[time.standing], case, f"{name} {call.function}", time.body)
     why = replace(_line(name, time, source), doubts=(doubt,))
     traffic = min(time.memory / cpu.memory.bandwidth, time.body)
     inputs: tuple[Input, ...] = (
@@ -106,8 +108,8 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
     memory = Term("memory", "traffic / bandwidth", inputs, traffic, f"{name}.memory")
     cost = assemble(
         [
-            Draw(f"{name}.cores", time.body * kernels.cores, float(cpu.cores), flop, unit, why),
-            Draw(f"{name}.memory", traffic, 1.0, time.memory, "B", memory),
+            CapacityDraw(f"{name}.cores", time.body * kernels.cores, float(cpu.cores), flop, unit, why),
+            CapacityDraw(f"{name}.memory", traffic, 1.0, time.memory, "B", memory),
         ],
         clock=f"{name}.cores",
         bandwidth=cpu.memory.bandwidth,
@@ -122,12 +124,12 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
     return cost
 
 
-def _start(time: Time, source: Cited, doubt: Doubt) -> Term:
+def _start(time: CallTime, source: Cited, doubt: UncertaintySource) -> Term:
     seconds = time.call * time.ratio
     return replace(latency_term("one call", seconds, source), doubts=(doubt._replace(seconds=seconds),))
 
 
-def _line(name: str, time: Time, source: Cited) -> Term:
+def _line(name: str, time: CallTime, source: Cited) -> Term:
     pieces = (
         ("computing", time.compute, "elements, inner loops, flop"),
         ("moving", time.moving, "bytes from beyond the L1 cache"),

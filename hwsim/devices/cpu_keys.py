@@ -16,8 +16,8 @@ from typing import Literal, Self
 from hwsim.demand import Capacity, Cost
 from hwsim.devices.cache import Caches
 from hwsim.devices.cores import Coherence, Core, Numa
-from hwsim.devices.kernels import Kernels
-from hwsim.devices.kind import Device, under
+from hwsim.devices.kernels import MeasuredFunctions
+from hwsim.devices.kind import Device, prefix_problems
 from hwsim.devices.roofline import CannotCompute, Efficiency, LocalMemory, busy_cost, peak_of, source_of, unknown_dtypes
 from hwsim.origins import Origin
 from hwsim.records import dataclass
@@ -56,8 +56,9 @@ class CpuKeys(Device):
     caches: Caches | None = field("caches and TLBs; without them, memory serves every access", default=None)
     numa: Numa | None = field("NUMA domains and sustained memory bandwidth", default=None)
     coherence: Coherence | None = field("core-to-core latencies of a cache line", default=None)
-    kernels: Kernels | None = field("measured times of library functions on this CPU; derived from the other keys if omitted",
-                                    default=None)  # fmt: skip
+    kernels: MeasuredFunctions | None = field(
+        "measured times of library functions on this CPU; derived from the other keys if omitted", default=None
+    )
     dimm_slots: int | None = field("number of slots for memory modules (DIMMs); not checked if omitted", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
@@ -90,7 +91,7 @@ class CpuKeys(Device):
                 f"numa: {{domains: {self.cores}}}, or more cores",
             )
         if self.kernels:
-            yield from under("kernels", self.kernels.problems())
+            yield from prefix_problems("kernels", self.kernels.problems())
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         capacities = Capacity.of(name, "cores", float(self.cores)), Capacity.of(name, "memory")

@@ -21,9 +21,9 @@ from typing import Final
 from hwsim.demand import Cost, Term
 from hwsim.devices.cores import Numa
 from hwsim.devices.cpu_keys import CpuKeys
-from hwsim.devices.doubts import doubts
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, source_of
-from hwsim.devices.work import Product, Work
+from hwsim.devices.line_errors import doubts
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, CapacityDraw, Input, assemble, latency_terms, source_of
+from hwsim.devices.work import MatmulShape, Work
 from hwsim.formats import precise
 from hwsim.origins import Cited, Origin
 from hwsim.records import dataclass
@@ -31,12 +31,12 @@ from hwsim.units import BYTES
 
 # Default rate of numpy's normal random numbers on one core (1/s), fitted to the laptop of the d2l text (13.2). An EPYC 7003
 # generates 48.4 million per second (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
-DRAWN: Final = 32.5e6
+DEFAULT_RANDOM_RATE: Final = 32.5e6
 GUESSED: Final = Origin("elsewhere", "for every core: as the CPU of the d2l text")
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class MemoryTraffic:
     """The bytes between the caches and memory.
 
     Args:
@@ -64,11 +64,11 @@ def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
     served = cpu.caches.streamed(work.working_set, used) if cpu.caches else ()
     lines = [core.why, *_instructions(cpu, name, work, used)]
     if cpu.caches and work.working_set is not None:
-        lines.append(through_caches(cpu, name, work.reads, work.writes, work.in_place, served, used))
+        lines.append(cache_term(cpu, name, work.reads, work.writes, work.in_place, served, used))
     seconds = max(line.seconds for line in lines)
     core = replace(core, amount=seconds * used if seconds > core.why.seconds else core.amount)
-    traffic = to_memory(cpu, work.reads, work.writes, work.in_place, served[-1] if served else 0.0)
-    floor, reach_terms = reach(cpu, name, traffic, used, work.remote)
+    traffic = traffic_beyond_caches(cpu, work.reads, work.writes, work.in_place, served[-1] if served else 0.0)
+    floor, reach_terms = memory_floor(cpu, name, traffic, used, work.remote)
     latency = cpu.memory.latency if traffic.bytes > 0 else 0.0
     cost = assemble(
         [core, memory_time(cpu, name, traffic)],
@@ -87,11 +87,11 @@ def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
 # ---- cores ----
 
 
-def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
+def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> CapacityDraw:
     """Return the core time, which depends on the number of cores only through the clock."""
     capacity, flop, dtype, mix = f"{name}.cores", work.flop, work.dtype, work.mix
     if mix == "random":
-        rate = DRAWN if cpu.random is None else cpu.random
+        rate = DEFAULT_RANDOM_RATE if cpu.random is None else cpu.random
         amount = flop / rate
         inputs: tuple[Input, ...] = (
             ("numbers", precise(flop, "1"), WORKLOAD),
@@ -103,7 +103,7 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
             ("cores", str(used), source_of(cpu.sources, "cores")),
         )
         why = Term("compute", "numbers / (rate x cores)", inputs, amount / used, capacity)
-        return Draw(capacity, amount, float(cpu.cores), flop, "1", why)
+        return CapacityDraw(capacity, amount, float(cpu.cores), flop, "1", why)
     format_used, rate_all, key = cpu.peak(dtype, name, work.isa, used) if flop > 0 else _any_peak(cpu, work, name, used)
     efficiency = cpu.efficiency.of(mix)
     key_of_efficiency = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
@@ -126,16 +126,16 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
     formula = "flop x packing" if packed > 1 else "flop"
     formula += " / (peak x used / cores x efficiency)" if used < cpu.cores else " / (peak x efficiency)"
     why = Term("compute", formula + wrong, inputs, amount / used, capacity)
-    return Draw(capacity, amount, float(cpu.cores), flop, "FLOP", why)
+    return CapacityDraw(capacity, amount, float(cpu.cores), flop, "FLOP", why)
 
 
-def packing(side: float, product: Product | None) -> float:
+def packing(side: float, product: MatmulShape | None) -> float:
     """Return the time of a matmul over that of its arithmetic: operand blocks are packed, result blocks are read and written.
 
     **Source**: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008: the copies take
     time in proportion to m k + k n + m n.  **Error**: no measurement available; a calibrated machine has `kernels` instead.
 
-    >>> packing(18, Product(18, 18, 18)), packing(18, None), round(packing(18, Product(1800, 1800, 1800)), 2)
+    >>> packing(18, MatmulShape(18, 18, 18)), packing(18, None), round(packing(18, MatmulShape(1800, 1800, 1800)), 2)
     (2.0, 1.0, 1.01)
     """
     return 1.0 if product is None else 1.0 + side / 3.0 * (1.0 / product.m + 1.0 / product.n + 1.0 / product.k)
@@ -215,7 +215,7 @@ def _clock(cpu: CpuKeys, name: str, isa: str, used: int) -> float:
 # ---- caches and memory ----
 
 
-def through_caches(
+def cache_term(
     cpu: CpuKeys, name: str, reads: float, writes: float, in_place: float, served: tuple[float, ...], used: int, near: float = 1.0
 ) -> Term:
     """Return the line of a core's time for its share of the bytes through all cache levels."""
@@ -234,17 +234,17 @@ def through_caches(
     return Term("caches", formula, inputs, seconds, f"{name}.cores", doubts=unsure)
 
 
-def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served: float) -> Traffic:
+def traffic_beyond_caches(cpu: CpuKeys, reads: float, writes: float, in_place: float, served: float) -> MemoryTraffic:
     """Return the traffic that misses the last cache level, whose hit rate is `served`."""
     missed = 1.0 - served
     filled = max(0.0, writes - in_place) if cpu.caches and cpu.caches.write_allocate else 0.0
     reasons = [f"{precise(missed, '%')} cache misses"] if served > 0 else []
     if filled > 0:
         reasons.append("write allocate")
-    return Traffic((reads + filled) * missed, writes * missed, "; ".join(reasons))
+    return MemoryTraffic((reads + filled) * missed, writes * missed, "; ".join(reasons))
 
 
-def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
+def memory_time(cpu: CpuKeys, name: str, traffic: MemoryTraffic) -> CapacityDraw:
     """Return the time of the traffic on the memory of the whole socket."""
     capacity = f"{name}.memory"
     bandwidth = ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth"))
@@ -252,7 +252,7 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
         seconds = traffic.bytes / cpu.memory.bandwidth
         crossing = ("traffic", precise(traffic.bytes, "B"), traffic.source)
         why = Term("memory", "traffic / bandwidth", (crossing, bandwidth), seconds, capacity)
-        return Draw(capacity, seconds, 1.0, traffic.bytes, "B", why)
+        return CapacityDraw(capacity, seconds, 1.0, traffic.bytes, "B", why)
     weight, formula, inputs = _weighted(cpu.numa, traffic, cpu)
     seconds = weight / (cpu.memory.bandwidth * cpu.numa.efficiency)
     inputs = (
@@ -262,10 +262,10 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
     )
     unsure = doubts("stream/cpu", name, source_of(cpu.sources, "numa.efficiency"), seconds)
     why = Term("memory", f"{formula} / (bandwidth x efficiency)", inputs, seconds, capacity, doubts=unsure)
-    return Draw(capacity, seconds, 1.0, traffic.bytes, "B", why)
+    return CapacityDraw(capacity, seconds, 1.0, traffic.bytes, "B", why)
 
 
-def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, tuple[Input, ...]]:
+def _weighted(numa: Numa, traffic: MemoryTraffic, cpu: CpuKeys) -> tuple[float, str, tuple[Input, ...]]:
     """Return (bytes with written bytes weighted by their cost, formula, inputs)."""
     source = traffic.source
     if traffic.written <= 0:
@@ -278,7 +278,7 @@ def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, t
     return traffic.read + numa.write_cost * traffic.written, "(read + write_cost x written)", inputs
 
 
-def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -> tuple[float, tuple[Term, ...]]:
+def memory_floor(cpu: CpuKeys, name: str, traffic: MemoryTraffic, used: int, remote: float) -> tuple[float, tuple[Term, ...]]:
     """Return (minimum time in s of these cores for their traffic, lines of the derivation).
 
     Raises:
@@ -322,7 +322,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
     return max((term.seconds for term in terms), default=0.0), tuple(terms)
 
 
-def _store_terms(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
+def _store_terms(cpu: CpuKeys, name: str, traffic: MemoryTraffic, used: int) -> list[Term]:
     rate = cpu.store_rate()
     if rate is None or traffic.written <= 0:
         return []

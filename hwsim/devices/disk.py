@@ -19,10 +19,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Crowd, Demand, Term
-from hwsim.devices.crowding import Knee, Streams
+from hwsim.devices.contention import ParallelChips, SequentialStreams
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, latency_term, source_of
-from hwsim.devices.storage import Asked, Direction, Limit, cost_of, each, given, number
+from hwsim.devices.storage import Direction, StorageAccesses, StorageLimit, cost_of, count_input, key_input, size_input
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -54,7 +54,7 @@ class Disk(Storage):
         media = Capacity.of(name, "media")
         return (media,) if self.iops is None else (media, Capacity.of(name, "iops", self.iops, "1"))
 
-    def serve(self, name: str, direction: Direction, request: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, request: StorageAccesses) -> Cost:
         """Return the cost of the reads or writes of one op. `region` has no effect; `sync` only limits the depth to 1."""
         serial = self.queue == 1 or request.times == 1
         cost = (
@@ -76,31 +76,37 @@ class Disk(Storage):
         )
 
     def _stream(
-        self, name: str, request: Asked, rate: tuple[str, float], latency: tuple[str, float], _: tuple[str, float]
+        self, name: str, request: StorageAccesses, rate: tuple[str, float], latency: tuple[str, float], _: tuple[str, float]
     ) -> Cost:
         """Return the cost of sequential accesses of one request among others: the latency occupies the device, as at random."""
         wait: Input = ("latency", precise(latency[1], "s"), source_of(self.sources, latency[0]))
-        speed = given("bandwidth", rate[1], "B/s", self.sources, rate[0])
+        speed = key_input("bandwidth", rate[1], "B/s", self.sources, rate[0])
         seconds = latency[1] + request.bytes / rate[1]
-        limit = Limit("media", "latency + times x size / bandwidth", (wait, number(request), each(request), speed), seconds)
+        limit = StorageLimit(
+            "media", "latency + times x size / bandwidth", (wait, count_input(request), size_input(request), speed), seconds
+        )
         access_s, one_s = seconds / request.times, request.size / rate[1]
         if self.queue == 1:
-            streams = Streams(access_s, one_s, fixed=latency[1], reach=0.0, gain=0.0, queue=1, together=request.own_depth)
+            streams = SequentialStreams(
+                access_s, one_s, fixed=latency[1], reach=0.0, gain=0.0, queue=1, together=request.own_depth
+            )
             return cost_of(name, request, [limit], [], ("", 0.0, ""), crowd=streams)
-        knee = Knee(access_s, self.queue / access_s, math.inf, self.queue, one_s)
-        media = Limit("media", "times x size / bandwidth", (number(request), each(request), speed), request.bytes / rate[1])
+        knee = ParallelChips(access_s, self.queue / access_s, math.inf, self.queue, one_s)
+        media = StorageLimit(
+            "media", "times x size / bandwidth", (count_input(request), size_input(request), speed), request.bytes / rate[1]
+        )
         limit = replace(limit, label="accesses", moving=request.bytes / rate[1])
         return cost_of(name, request, [media], [limit], ("", 0.0, ""), crowd=knee)
 
     def _accesses(
-        self, name: str, request: Asked, rate: tuple[str, float], latency: tuple[str, float], iops: tuple[str, float]
+        self, name: str, request: StorageAccesses, rate: tuple[str, float], latency: tuple[str, float], iops: tuple[str, float]
     ) -> Cost:
         size, times, depth = request.size, request.times, 1.0 if request.sync else request.depth
         seconds = size * times / rate[1]
         media = f"{name}.media"
-        speed = given("bandwidth", rate[1], "B/s", self.sources, rate[0])
+        speed = key_input("bandwidth", rate[1], "B/s", self.sources, rate[0])
         amounts, moved = {media: seconds}, {media: size * times}
-        why = [Term("media", "times x size / bandwidth", (number(request), each(request), speed), seconds, media)]
+        why = [Term("media", "times x size / bandwidth", (count_input(request), size_input(request), speed), seconds, media)]
         latency_source = source_of(self.sources, latency[0])
         crowd, part, start, floor = None, 0.0, 0.0, 0.0
         if request.access == "sequential" or times <= 0:
@@ -113,17 +119,21 @@ class Disk(Storage):
             floor = math.ceil(times / in_flight) * one_s
             part = size / rate[1] / one_s if size * one_s > 0 else 0.0
             if one_s > 0:
-                knee = Knee(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
+                knee = ParallelChips(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
                 crowd = Crowd(media, max(1, round(min(depth, times))), knee)
             at_once = ("at once", f"{in_flight:g}", f"minimum of depth {depth:g} and queue {self.queue}")
             formula = "ceil(times / at once) x (latency + size / bandwidth)"
             latency_input = ("latency", precise(latency[1], "s"), latency_source)
-            why.append(Term("accesses", formula, (number(request), at_once, latency_input, each(request), speed), floor, media))
+            why.append(
+                Term(
+                    "accesses", formula, (count_input(request), at_once, latency_input, size_input(request), speed), floor, media
+                )
+            )
             if self.iops is not None:
                 # One capacity in reads per second; a write draws the number of reads that it displaces.
                 amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times
-                iops_input = given("iops", iops[1], "1/s", self.sources, iops[0])
-                why.append(Term("iops", "times / iops", (number(request), iops_input), times / iops[1], f"{name}.iops"))
+                iops_input = key_input("iops", iops[1], "1/s", self.sources, iops[0])
+                why.append(Term("iops", "times / iops", (count_input(request), iops_input), times / iops[1], f"{name}.iops"))
         draws = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(

@@ -18,7 +18,7 @@ from typing import ClassVar
 from hwsim.demand import Cost
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
-from hwsim.devices.storage import Asked, Direction, Limit, cost_of, each, given, number
+from hwsim.devices.storage import Direction, StorageAccesses, StorageLimit, cost_of, count_input, key_input, size_input
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -48,21 +48,29 @@ class Filesystem(Storage):
                            default=2.0**20, exclusive_minimum=0.0)  # fmt: skip
     size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
 
-    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, accesses: StorageAccesses) -> Cost:
         key, rate = "bandwidth", self.bandwidth
         if direction == "write" and self.write_bandwidth is not None:
             key, rate = "write_bandwidth", self.write_bandwidth
-        speed = given("bandwidth", rate, "B/s", self.sources, key)
-        limits = [Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / rate)]
+        speed = key_input("bandwidth", rate, "B/s", self.sources, key)
+        limits = [
+            StorageLimit(
+                "media", "times x size / bandwidth", (count_input(accesses), size_input(accesses), speed), accesses.bytes / rate
+            )
+        ]
         if self.requests is not None:
             count = accesses.times * max(1.0, math.ceil(accesses.size / self.request))
             inputs = (("count", precise(count, "1"), f"requests of at most {precise(self.request, 'B')}"),)
-            request_rate = given("most", self.requests, "1/s", self.sources, "requests")
-            limits.append(Limit("requests", "count / most", (*inputs, request_rate), count / self.requests))
+            request_rate = key_input("most", self.requests, "1/s", self.sources, "requests")
+            limits.append(StorageLimit("requests", "count / most", (*inputs, request_rate), count / self.requests))
         floors = []
         if self.client is not None:
-            inputs_client = (number(accesses), each(accesses), given("client", self.client, "B/s", self.sources, "client"))
-            floors.append(Limit("client", "times x size / client", inputs_client, accesses.bytes / self.client))
+            inputs_client = (
+                count_input(accesses),
+                size_input(accesses),
+                key_input("client", self.client, "B/s", self.sources, "client"),
+            )
+            floors.append(StorageLimit("client", "times x size / client", inputs_client, accesses.bytes / self.client))
         latency, slow = self.latency, "latency"
         if direction == "write" and self.write_latency is not None:
             latency, slow = self.write_latency, "write_latency"
@@ -72,14 +80,14 @@ class Filesystem(Storage):
         key = "bandwidth" if stream_rate == rate else "client" if stream_rate == self.client else "stream"
         source = f"{key}: " + source_of(self.sources, key) + (f", {self.stripes} stripes" if key == "stream" else "")
         terms: tuple[Input, ...] = (
-            number(accesses),
+            count_input(accesses),
             ("waits", precise(waits, "1"), "requests exposed to the latency"),
             ("latency", precise(latency, "s"), f"{slow}: " + source_of(self.sources, slow)),
-            each(accesses),
+            size_input(accesses),
             ("alone", precise(stream_rate, "B/s"), source),
             accesses.under_way(self.queue),
         )
         formula = "(waits x latency + times x size / alone) / at once"
         moving = accesses.bytes / stream_rate / depth if key != "client" else 0.0
-        floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / stream_rate) / depth, moving))
+        floors.append(StorageLimit("accesses", formula, terms, (waits * latency + accesses.bytes / stream_rate) / depth, moving))
         return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: " + source_of(self.sources, slow)))

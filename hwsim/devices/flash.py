@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.demand import soft_min
-from hwsim.devices.storage import Asked, Direction
+from hwsim.devices.storage import Direction, StorageAccesses
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -140,7 +140,7 @@ def amplification(over_provisioning: float, reserve: float = 0.0) -> float:
     return 1.0 / (1.0 - 0.5 * (low + high))
 
 
-def moved_pages(asked: Asked, page: float, unit: float, gathers: bool) -> float:
+def moved_pages(asked: StorageAccesses, page: float, unit: float, gathers: bool) -> float:
     """Return the pages programmed for one write: whole mapping units, and whole pages unless a buffer gathers writes."""
     rounded = max(1.0, math.ceil(asked.size / unit)) * unit
     return rounded / page if gathers else float(math.ceil(rounded / page))

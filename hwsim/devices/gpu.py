@@ -33,16 +33,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from hwsim.demand import Capacity, Cost, Term
 from hwsim.devices.accesses import Accesses
-from hwsim.devices.doubts import doubts
-from hwsim.devices.gpu_attention import APIECE, UNITS, Attention, Rates
-from hwsim.devices.gpu_experts import Grouped, named
+from hwsim.devices.gpu_attention import EXPONENTIALS_PER_CLOCK, FLOP_PER_EXPONENTIAL, AttentionKernels, KernelRates
+from hwsim.devices.gpu_experts import ExpertKernels, kernel_name_of
 from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, software_of, tiles_like
-from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
-from hwsim.devices.kind import Device, under
-from hwsim.devices.owning import GpuPowerCurve
+from hwsim.devices.gpu_memory import (
+    Hierarchy,
+    Launch,
+    Level1,
+    Level2,
+    Occupancy,
+    SustainedBandwidth,
+    ThreadStream,
+    memory_problems,
+)
+from hwsim.devices.kind import Device, prefix_problems
+from hwsim.devices.line_errors import doubts
+from hwsim.devices.power_curves import GpuPowerCurve
 from hwsim.devices.roofline import (
     WORKLOAD,
-    Draw,
+    CapacityDraw,
     Efficiency,
     Input,
     LocalMemory,
@@ -53,7 +62,7 @@ from hwsim.devices.roofline import (
     source_of,
     unknown_dtypes,
 )
-from hwsim.devices.work import Attended, Mix, Routed, Start, Work
+from hwsim.devices.work import AttentionCall, ExpertsCall, Mix, Start, Work
 from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
@@ -62,19 +71,19 @@ from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
 
 if TYPE_CHECKING:  # imported on the first kernel
-    from hwsim.devices.gpu_access import Served
-    from hwsim.devices.gpu_attended import Attending
-    from hwsim.devices.gpu_product import Floats, Tiled
+    from hwsim.devices.gpu_access import StreamTimes
+    from hwsim.devices.gpu_attention_cost import AttentionCost
+    from hwsim.devices.gpu_matmul_cost import Floats, TiledMatmul
 
 # fp32 FLOP of a normal number from a counter-based generator (Philox, ten rounds for four numbers) and the Box-Muller method:
 # an estimate from the two algorithms, not measured.
-DRAWING: Final = 100.0
+FLOP_PER_RANDOM_NUMBER: Final = 100.0
 MULTIPROCESSORS, CLOCK = 100, 1.7e9  # defaults: SMs, and Hz
 GUESSED: Final = "random: " + Origin("guess", "for every GPU: ten rounds of Philox for four numbers, and Box-Muller")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
+class GpuCopies:
     """The speed of copies; the defaults are ideal: no setup, full bandwidth of the links."""
 
     setup: Seconds = field("startup time of a copy by a copy engine (DMA), before the first byte", default=0.0)
@@ -117,21 +126,22 @@ class Gpu(Device):
                                          default_factory=dict)  # fmt: skip
     vendor: str | None = field("vendor: nvidia or amd; with `generation`, it selects the class defaults", default=None)
     generation: str | None = field("architecture: hopper, blackwell, cdna3", default=None)
-    attention: Ratio | Attention | None = field("fused attention kernels, or the share of the peak that they reach on long "
-                                                "sequences (default: class default)",
-                                                default=None, exclusive_minimum=0.0)  # fmt: skip
-    experts: Mapping[str, Grouped] = field("mixture-of-experts kernels by library and number format (default: typical kernels)",
-                                           default_factory=dict)  # fmt: skip
+    attention: Ratio | AttentionKernels | None = field(
+        "fused attention kernels, or the share of the peak that they reach on long sequences (default: class default)",
+        default=None, exclusive_minimum=0.0)  # fmt: skip
+    experts: Mapping[str, ExpertKernels] = field(
+        "mixture-of-experts kernels by library and number format (default: typical kernels)", default_factory=dict
+    )
     random: PerSecond | None = field("random numbers per second (default: 100 fp32 FLOP for each)",
                                      default=None, exclusive_minimum=0.0)  # fmt: skip
     l1: Level1 | None = field("L1 cache of an SM", default=None)
     l2: Level2 | None = field("L2 cache", default=None)
-    sustained: Sustained = field("sustained share of the memory bandwidth", default_factory=Sustained)
+    sustained: SustainedBandwidth = field("sustained share of the memory bandwidth", default_factory=SustainedBandwidth)
     occupancy: Occupancy | None = field("threads required to saturate the memory; any number of threads does if omitted",
                                         default=None)  # fmt: skip
     power: Watts | GpuPowerCurve | None = field("maximum power; or idle power, power at full load and in memory-bound kernels",
                                                 default=None, example="700 W", kw_only=True)  # fmt: skip
-    copies: Copies = field("speed of copies into and out of the GPU (default: that of the links)", default_factory=Copies)
+    copies: GpuCopies = field("speed of copies into and out of the GPU (default: that of the links)", default_factory=GpuCopies)
     pcie: int | None = field("PCIe generation; a faster slot runs at this generation", default=None, minimum=1)
     nvlinks: int | None = field("number of NVLink links; not checked if omitted", default=None, minimum=0)
     forwards: bool = field("whether it forwards traffic between its neighbours", default=False)
@@ -144,10 +154,10 @@ class Gpu(Device):
         yield from unknown_dtypes("matmul", {key: 0.0 for key in self.matmul if format_of(key) is None})
         if self.matmul and self.sms is None:
             yield "matmul", "`matmul` requires the number of SMs", "add `sms: 80`"
-        if isinstance(self.attention, Attention):
-            yield from under("attention", self.attention.problems())
+        if isinstance(self.attention, AttentionKernels):
+            yield from prefix_problems("attention", self.attention.problems())
         for dtype, tiling in self.matmul.items():
-            yield from under(f"matmul.{dtype}", tiling.problems())
+            yield from prefix_problems(f"matmul.{dtype}", tiling.problems())
         yield from memory_problems(self.hierarchy)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
@@ -169,19 +179,19 @@ class Gpu(Device):
         tiled = self._tiled(name, work)
         if tiled is not None:
             return self._product(name, tiled)
-        served = stream(name, self.hierarchy, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
+        served = stream(name, self.hierarchy, ThreadStream(reads=work.reads, writes=work.writes, working_set=work.working_set))
         starting = self._start_terms(name, traffic, work.kernels, work.start)
         why = self._random_term(name, flop) if mix == "random" else self._compute_term(name, flop, work.dtype, mix)
-        draws = (Draw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why),)
+        draws = (CapacityDraw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why),)
         return self._served(name, served, draws, starting)
 
-    def _product(self, name: str, tiled: Tiled) -> Cost:
+    def _product(self, name: str, tiled: TiledMatmul) -> Cost:
         """Return the cost of a tiled matmul. In a stream, the host launches it while the previous kernel runs, as in a graph."""
         starting, least = self._launch_terms(name, tiled)
         draws, served, floor, starts = tiled.draws(tiled.served(), starting, least)
         return self._served(name, dataclasses.replace(served, floor=floor), draws, starts)
 
-    def _launch_terms(self, name: str, tiled: Tiled) -> tuple[list[Term], float]:
+    def _launch_terms(self, name: str, tiled: TiledMatmul) -> tuple[list[Term], float]:
         """Return the launch terms of a matmul, and the time (s) in which the host launches one kernel."""
         work, launch = tiled.work, self.launch
         follows = work.start == "stream" and work.kernels == 1 and isinstance(launch, Launch) and launch.graph is not None
@@ -200,18 +210,18 @@ class Gpu(Device):
         starting, least = self._launch_terms("gpu", tiled)
         return tiled.by_rows(rows, math.fsum(term.seconds for term in starting), least)
 
-    def attend(self, work: Work, call: Attended) -> tuple[float, float, float]:
+    def attend(self, work: Work, call: AttentionCall) -> tuple[float, float, float]:
         """Return (time, SM time, memory time) of fused attention calls like that of `work`, for numbers or arrays."""
         assert work.attention is not None
         return self._attention("gpu", work, work.attention).times(call)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
         """Return the cost of reads and writes of single words by one kernel."""
-        from hwsim.devices.gpu_access import scattered
+        from hwsim.devices.gpu_access import scattered_access
 
-        return self._served(name, scattered(name, self.hierarchy, accesses), (), self._start_terms(name, accesses.count))
+        return self._served(name, scattered_access(name, self.hierarchy, accesses), (), self._start_terms(name, accesses.count))
 
-    def stream(self, name: str, streamed: Stream) -> Cost:
+    def stream(self, name: str, streamed: ThreadStream) -> Cost:
         """Return the cost of one kernel that only moves data, with a given number of threads."""
         from hwsim.devices.gpu_access import stream
 
@@ -227,7 +237,7 @@ class Gpu(Device):
         """Memory levels that serve reads and writes."""
         return Hierarchy(self.memory, self.sustained, self.sms, self.l1, self.l2, self.occupancy, self.sources)
 
-    def _served(self, name: str, served: Served, draws: Sequence[Draw], latencies: Sequence[Term]) -> Cost:
+    def _served(self, name: str, served: StreamTimes, draws: Sequence[CapacityDraw], latencies: Sequence[Term]) -> Cost:
         draws, clock = [*draws, served.draw], f"{name}.compute"
         cost = assemble(draws, clock=clock, bandwidth=self.memory.bandwidth, floor=served.floor, latencies=latencies)
         return dataclasses.replace(cost, why=(*cost.why, *served.terms)) if served.terms else cost
@@ -277,20 +287,20 @@ class Gpu(Device):
             return tuple(sorted({name for name in map(software_of, self.matmul) if name}))
         kernels: Mapping[str, Any] = self.experts
         if part == "attention":
-            kernels = {**self.attention.prefill, **self.attention.decode} if isinstance(self.attention, Attention) else {}
+            kernels = {**self.attention.prefill, **self.attention.decode} if isinstance(self.attention, AttentionKernels) else {}
         return tuple(sorted({name.partition(" ")[0] for name in kernels}))
 
-    def _tiled(self, name: str, work: Work) -> Tiled | None:
+    def _tiled(self, name: str, work: Work) -> TiledMatmul | None:
         if work.mix != "matmul" or work.product is None or self.sms is None or not self.matmul:
             return None
         compute_dtype, rate = peak_of(self.flop, work.dtype, name)
         key = tiles_like(compute_dtype, self.matmul, work.product.variant, work.product.software)
         if key is None:
             return None
-        from hwsim.devices.gpu_product import Tiled
+        from hwsim.devices.gpu_matmul_cost import TiledMatmul
 
         origin = f"flop.{compute_dtype}: " + source_of(self.sources, f"flop.{compute_dtype}")
-        return Tiled(
+        return TiledMatmul(
             name=name,
             work=work,
             product=work.product,
@@ -302,31 +312,34 @@ class Gpu(Device):
             sources=self.sources,
         )
 
-    def attending(self, dtype: str, name: str = "gpu") -> Rates:
+    def attending(self, dtype: str, name: str = "gpu") -> KernelRates:
         """Return the rates that determine fused attention in a number format; omitted rates are estimated.
 
         Raises:
             CannotCompute: there is no peak for the number format.
         """
         multiprocessors = self.sms or MULTIPROCESSORS
-        return Rates(
+        return KernelRates(
             peak=peak_of(self.flop, dtype, name)[1],
-            exponentials=max(UNITS * multiprocessors * (self.clock or CLOCK), peak_of(self.flop, "bf16", name)[1] / APIECE),
+            exponentials=max(
+                EXPONENTIALS_PER_CLOCK * multiprocessors * (self.clock or CLOCK),
+                peak_of(self.flop, "bf16", name)[1] / FLOP_PER_EXPONENTIAL,
+            ),
             bandwidth=self.memory.bandwidth,
             read=self.memory.bandwidth * self.sustained.read,
             multiprocessors=float(multiprocessors),
             cache=(self.l2.size or 0.0) if self.l2 is not None else 0.0,
         )
 
-    def _attention(self, name: str, work: Work, call: Attended) -> Attending:
-        from hwsim.devices.gpu_attended import Attending
+    def _attention(self, name: str, work: Work, call: AttentionCall) -> AttentionCost:
+        from hwsim.devices.gpu_attention_cost import AttentionCost
 
         compute_dtype = peak_of(self.flop, work.dtype, name)[0]
-        return Attending(
+        return AttentionCost(
             name=name,
             work=work,
             call=call,
-            kernels=self.attention if isinstance(self.attention, Attention) else Attention(),
+            kernels=self.attention if isinstance(self.attention, AttentionKernels) else AttentionKernels(),
             rates=self.attending(work.dtype, name),
             peaks=lambda dtype: self.attending(dtype, name),
             peak_source=f"flop.{compute_dtype}: " + source_of(self.sources, f"flop.{compute_dtype}"),
@@ -334,12 +347,12 @@ class Gpu(Device):
             share=self.attention if isinstance(self.attention, float) else None,
         )
 
-    def _experts_cost(self, name: str, work: Work, call: Routed) -> Cost:
-        from hwsim.devices.gpu_attended import routed
+    def _experts_cost(self, name: str, work: Work, call: ExpertsCall) -> Cost:
+        from hwsim.devices.gpu_attention_cost import experts_cost
 
-        key = named(call.kernel, self.experts)
-        kernel = self.experts[key] if key else Grouped()
-        return routed(name, call, kernel, self.attending(work.dtype, name), self.sources, key=key)
+        key = kernel_name_of(call.kernel, self.experts)
+        kernel = self.experts[key] if key else ExpertKernels()
+        return experts_cost(name, call, kernel, self.attending(work.dtype, name), self.sources, key=key)
 
     def _compute_term(self, name: str, flop: float, dtype: str, mix: Mix) -> Term:
         table, key = self.flop, "flop"
@@ -364,7 +377,7 @@ class Gpu(Device):
             rate = precise(self.random, "1/s"), "random: " + source_of(self.sources, "random")
             rate_inputs = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
             return Term("compute", "numbers / rate", rate_inputs, count / self.random, f"{name}.compute")
-        term = self._compute_term(name, count * DRAWING, "fp32", "vector")
-        flop_each = ("each", precise(DRAWING, "FLOP"), GUESSED)
+        term = self._compute_term(name, count * FLOP_PER_RANDOM_NUMBER, "fp32", "vector")
+        flop_each = ("each", precise(FLOP_PER_RANDOM_NUMBER, "FLOP"), GUESSED)
         inputs = (("numbers", precise(count, "1"), WORKLOAD), flop_each, *term.inputs[1:])
         return dataclasses.replace(term, formula="numbers x each / (peak x efficiency)", inputs=inputs)

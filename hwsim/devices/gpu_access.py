@@ -13,24 +13,24 @@ import math
 
 from hwsim.demand import Term, soft_max
 from hwsim.devices.accesses import Accesses, lines_touched
-from hwsim.devices.doubts import doubts
-from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Level2, Stream, Together
-from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
+from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Level2, SharedReads, ThreadStream
+from hwsim.devices.line_errors import doubts
+from hwsim.devices.roofline import WORKLOAD, CapacityDraw, Input, source_of
 from hwsim.formats import precise
-from hwsim.origins import IDEAL, Doubt
+from hwsim.origins import IDEAL, UncertaintySource
 from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class StreamTimes:
     """The memory time and the minimum duration of a stream."""
 
-    draw: Draw
+    draw: CapacityDraw
     floor: float
     terms: tuple[Term, ...]
 
 
-def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
+def stream(name: str, parts: Hierarchy, streamed: ThreadStream) -> StreamTimes:
     """Return the times of a stream on the GPU called `name`."""
     l1 = _level1(name, parts, streamed)
     l1_misses = streamed.reads * (1.0 - l1.hits)
@@ -49,7 +49,7 @@ def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
     if streamed.blocks > 0 and parts.occupancy is not None and parts.occupancy.blocks is not None:
         terms.append(_blocks(name, parts, streamed.blocks, parts.occupancy.blocks))
         total = max(total, terms[-1].seconds)
-    return Served(draw, total if terms else 0.0, (*terms,))
+    return StreamTimes(draw, total if terms else 0.0, (*terms,))
 
 
 def latency(parts: Hierarchy, working_set: float | None) -> float:
@@ -77,7 +77,7 @@ def latency(parts: Hierarchy, working_set: float | None) -> float:
     return l1_hits * l1.latency + (1.0 - l1_hits) * latency_s
 
 
-def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
+def scattered_access(name: str, parts: Hierarchy, accesses: Accesses) -> StreamTimes:
     """Return the times of single accesses, which transfer whole sectors from memory.
 
     Adjacent accesses share sectors; random accesses do not, and a thread with random reads has one of them in flight.
@@ -91,14 +91,14 @@ def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
         threads = float(parts.sms * parts.occupancy.threads)
     reads, writes, sectors = size * (1.0 - accesses.write), size * accesses.write, touched or 1.0
     return stream(
-        name, parts, Stream(reads=reads, writes=writes, each=sectors, working_set=accesses.working_set, threads=threads)
+        name, parts, ThreadStream(reads=reads, writes=writes, each=sectors, working_set=accesses.working_set, threads=threads)
     )
 
 
-def _chains(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Served:
+def _chains(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> StreamTimes:
     """Return the times of dependent accesses in `chains` parallel chains."""
     latency_s = latency(parts, accesses.working_set)
-    missed = missing(parts, accesses.working_set)
+    missed = miss_rate_of_caches(parts, accesses.working_set)
     draw = _memory(name, parts, missed * size * (1.0 - accesses.write), missed * size * accesses.write, missed)
     seconds = accesses.count * latency_s / accesses.chains
     over = "all of memory" if accesses.working_set is None else precise(accesses.working_set, "B")
@@ -109,10 +109,10 @@ def _chains(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Ser
     )
     unsure = doubts("latency/gpu", name, source_of(parts.sources, "l2.miss"), seconds)
     term = Term("floor", "count x latency / chains", inputs, seconds, f"{name}.memory", kind="floor", doubts=unsure)
-    return Served(draw, seconds, (term,))
+    return StreamTimes(draw, seconds, (term,))
 
 
-def missing(parts: Hierarchy, working_set: float | None) -> float:
+def miss_rate_of_caches(parts: Hierarchy, working_set: float | None) -> float:
     """Return the share of random reads in a working set that misses all caches."""
     if working_set is None:
         return 1.0
@@ -130,7 +130,7 @@ class _Part:
     term: Term | None = None
 
 
-def _level1(name: str, parts: Hierarchy, streamed: Stream) -> _Part:
+def _level1(name: str, parts: Hierarchy, streamed: ThreadStream) -> _Part:
     cache = parts.l1
     if cache is None or cache.bandwidth is None or parts.sms is None or streamed.working_set is None or not streamed.together:
         return _Part(0.0, 1.0, 0.0)  # blocks run on any SM, so the L1 of one rarely holds data of its next block
@@ -149,7 +149,7 @@ def _level1(name: str, parts: Hierarchy, streamed: Stream) -> _Part:
     return _Part(hits, 1.0 - hits, seconds, Term("level 1", formula, inputs, seconds, f"{name}.memory", doubts=unsure))
 
 
-def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Part:
+def _level2(name: str, parts: Hierarchy, streamed: ThreadStream, reads: float) -> _Part:
     cache, traffic = parts.l2, reads + streamed.writes
     if cache is None or streamed.working_set is None or traffic <= 0:
         return _Part(0.0, 1.0, 0.0)
@@ -172,7 +172,7 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
 
 
 def _shared_reads(
-    name: str, parts: Hierarchy, cache: Level2, ways: Together, working_set: float, traffic: float, hits: float
+    name: str, parts: Hierarchy, cache: Level2, ways: SharedReads, working_set: float, traffic: float, hits: float
 ) -> _Part:
     """Return the part of a cache whose lines all SMs read; each line leaves the memory once."""
     near_hits = ways.ramp.hits(working_set, cache.near or cache.size)
@@ -189,7 +189,7 @@ def _shared_reads(
     return _Part(hits, (1.0 - hits) / (parts.sms or 1), seconds, term)
 
 
-def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: float) -> Draw:
+def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: float) -> CapacityDraw:
     traffic, capacity = reads + writes, f"{name}.memory"
     label = "traffic" if missed >= 1.0 else "missed"
     part = parts.sustained.part(reads, writes)
@@ -206,10 +206,10 @@ def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: fl
         inputs = (*inputs, ("efficiency", precise(part, "%"), f"sustained, {share}: " + origin))
         formula = f"{label} / (bandwidth x efficiency)"
     unsure = doubts("stream/gpu", name, origin, seconds)
-    return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, inputs, seconds, capacity, doubts=unsure))
+    return CapacityDraw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, inputs, seconds, capacity, doubts=unsure))
 
 
-def _waiting_time(parts: Hierarchy, streamed: Stream, hits: float, missed: float) -> float:
+def _waiting_time(parts: Hierarchy, streamed: ThreadStream, hits: float, missed: float) -> float:
     """Return the time (s) that threads wait for their reads; 0 if there are enough threads."""
     occupancy = parts.occupancy
     if occupancy is None or streamed.threads is None:
@@ -223,7 +223,7 @@ def _waiting_time(parts: Hierarchy, streamed: Stream, hits: float, missed: float
     ) / streamed.threads
 
 
-def _sum_term(name: str, l1_s: float, l2_s: float, memory: float, moving: float, unsure: tuple[Doubt, ...]) -> Term:
+def _sum_term(name: str, l1_s: float, l2_s: float, memory: float, moving: float, unsure: tuple[UncertaintySource, ...]) -> Term:
     parts = [("nearest", l1_s, "level 1"), ("shared", l2_s, "level 2"), ("memory", memory, "memory")]
     inputs = [(key, precise(seconds, "s"), source) for key, seconds, source in parts if seconds > 0]
     formula = " + ".join(key for key, _, _ in inputs)

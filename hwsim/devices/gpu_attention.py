@@ -34,21 +34,21 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from hwsim.demand import rooted_twice, squared_twice
-from hwsim.devices.kind import under
-from hwsim.devices.work import Attended
+from hwsim.demand import fourth_power, fourth_root
+from hwsim.devices.kind import prefix_problems
+from hwsim.devices.work import AttentionCall
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import BytesPerSecond, Ratio, Seconds
 
-UNITS: Final = 16.0  # exponentials that an NVIDIA SM starts per clock
-APIECE: Final = 512.0  # maximum 16-bit FLOP per exponential (Blackwell: 499), for GPUs with separate vector units
-STAYS: Final = 0.6  # share of the last-level cache that holds the previous kernel's output
+EXPONENTIALS_PER_CLOCK: Final = 16.0  # exponentials that an NVIDIA SM starts per clock
+FLOP_PER_EXPONENTIAL: Final = 512.0  # maximum 16-bit FLOP per exponential (Blackwell: 499), for GPUs with separate vector units
+CACHED_OUTPUT_SHARE: Final = 0.6  # share of the last-level cache that holds the previous kernel's output
 KEYS: Final = 128.0  # minimum tokens of a piece of the KV cache
 DEPTH: Final = 64.0  # tokens of the KV cache that a block processes at once
-PADDED: Final = 32  # multiple that head sizes are padded to
-SKIPPED: Final = 1024  # tokens of a window below which special kernels exist
+HEAD_SIZE_MULTIPLE: Final = 32  # multiple that head sizes are padded to
+WINDOW_KERNEL_TOKENS: Final = 1024  # tokens of a window below which special kernels exist
 LATENT: Final = " latent"
 WIDE: Final = 64  # query heads of one latent vector from which the `wide` kernel is used
 LIBRARIES: Final = ("flash", "tensorrt")  # libraries whose kernels replace those of unmeasured libraries, best first
@@ -57,7 +57,7 @@ QUERIES: Final = 8.0  # multiple that the query heads of a block are padded to
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class KernelRates:
     """The rates of a GPU that determine attention.
 
     Args:
@@ -77,10 +77,10 @@ class Rates:
     cache: float = 0.0
 
 
-def most(first: Any, second: Any) -> float:
+def elementwise_max(first: Any, second: Any) -> float:
     """Return the maximum of two numbers, or the elementwise maximum of arrays.
 
-    >>> most(1.0, 2.0), least(1.0, 2.0)
+    >>> elementwise_max(1.0, 2.0), elementwise_min(1.0, 2.0)
     (2.0, 1.0)
     """
     larger: float
@@ -93,40 +93,40 @@ def most(first: Any, second: Any) -> float:
     return larger
 
 
-def least(first: float, second: float) -> float:
+def elementwise_min(first: float, second: float) -> float:
     """Return the minimum of two numbers, or the elementwise minimum of arrays."""
-    return -most(-first, -second)
+    return -elementwise_max(-first, -second)
 
 
-def whole(number: float) -> float:
+def round_up(number: float) -> float:
     """Return a number or array rounded up.
 
-    >>> whole(1.25), whole(2.0)
+    >>> round_up(1.25), round_up(2.0)
     (2.0, 2.0)
     """
     return -(-number // 1)
 
 
-def rounded(*seconds: float) -> float:
+def smooth_max(*seconds: float) -> float:
     """Return a smooth maximum of times, for numbers or arrays.
 
-    >>> round(rounded(1e-3, 1e-6), 9), round(rounded(1e-3, 1e-3), 6)
+    >>> round(smooth_max(1e-3, 1e-6), 9), round(smooth_max(1e-3, 1e-3), 6)
     (0.001, 0.001189)
     """
     total = 0.0
     for term in seconds:
-        total = total + squared_twice(term / 1e-3)  # not in place, because it may be an array
-    longest: float = 1e-3 * rooted_twice(total)
+        total = total + fourth_power(term / 1e-3)  # not in place, because it may be an array
+    longest: float = 1e-3 * fourth_root(total)
     return longest
 
 
-def missing(size: float, rates: Rates) -> float:
+def uncached_share(size: float, rates: KernelRates) -> float:
     """Return the share of `size` bytes that is not in the last-level cache."""
-    part: float = squared_twice(size) / (squared_twice(size) + squared_twice(STAYS * rates.cache))
+    part: float = fourth_power(size) / (fourth_power(size) + fourth_power(CACHED_OUTPUT_SHARE * rates.cache))
     return part
 
 
-class Parts(NamedTuple):
+class AttentionTimes(NamedTuple):
     """The parts of the time of a kernel of attention (s).
 
     Attributes:
@@ -145,11 +145,11 @@ class Parts(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return self.start + self.beside + rounded(self.computing, self.memory)
+        return self.start + self.beside + smooth_max(self.computing, self.memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
+class PrefillKernel:
     """A prefill kernel of attention. The defaults describe no measured kernel; class defaults are more accurate."""
 
     rows: int = field("number of queries in a block", default=128, minimum=1)
@@ -174,22 +174,22 @@ class Blocks:
             if not size.isdigit() or int(size) < 1:
                 yield f"share.{size}", f"expected a head size, got '{size}'", "such as 128"
 
-    def law(self, head: float, rates: Rates) -> float:
+    def law(self, head: float, rates: KernelRates) -> float:
         """Return the share of the peak from the law of head sizes."""
         return 1.0 / (1.0 / self.efficiency + rates.peak / (4.0 * head * self.exponentials * rates.exponentials))
 
-    def reached(self, head: float, rates: Rates) -> float:
+    def reached(self, head: float, rates: KernelRates) -> float:
         """Return the share of the peak for a head size: from the table, interpolated in 1 / head, extrapolated by the law.
 
-        >>> rates = Rates(peak=1e12, exponentials=1e10, bandwidth=1e12, read=1e12, multiprocessors=100)
-        >>> kernel = Blocks(share={"64": 0.4, "128": 0.5})
+        >>> rates = KernelRates(peak=1e12, exponentials=1e10, bandwidth=1e12, read=1e12, multiprocessors=100)
+        >>> kernel = PrefillKernel(share={"64": 0.4, "128": 0.5})
         >>> [round(kernel.reached(head, rates), 3) for head in (64, 80, 96, 128, 256)]
         [0.4, 0.385, 0.462, 0.5, 0.534]
         """
         stated = self.share.get(f"{head:g}")
         if stated is not None:
             return stated
-        size = -(-head // PADDED) * PADDED
+        size = -(-head // HEAD_SIZE_MULTIPLE) * HEAD_SIZE_MULTIPLE
         table = sorted((float(row), share) for row, share in self.share.items())
         below = [row for row in table if row[0] <= size]
         above = [row for row in table if row[0] >= size]
@@ -204,29 +204,32 @@ class Blocks:
             share = self.law(size, rates)
         return share * head / size
 
-    def parts(self, call: Attended, rates: Rates, share: float) -> Parts:
+    def parts(self, call: AttentionCall, rates: KernelRates, share: float) -> AttentionTimes:
         """Return the parts of the time of a call, over all its kernels."""
         packed_heads = 1.0 if not self.packed else call.heads / call.kv_heads
-        blocks = whole(call.queries * packed_heads / self.rows) * call.heads / packed_heads * call.sequences
-        rows = least(self.rows / packed_heads, call.queries)
-        keys = least(call.seen + (rows - 1) / 2, call.context)
-        longest = least(call.window + (call.window <= 0) * call.context + rows, call.context)
+        blocks = round_up(call.queries * packed_heads / self.rows) * call.heads / packed_heads * call.sequences
+        rows = elementwise_min(self.rows / packed_heads, call.queries)
+        keys = elementwise_min(call.seen + (rows - 1) / 2, call.context)
+        longest = elementwise_min(call.window + (call.window <= 0) * call.context + rows, call.context)
         turns = blocks / rates.multiprocessors
         step = call.each * self.rows * rates.multiprocessors / (share * rates.peak)
         wave_s = step * turns * (keys + self.prologue)
         tail_s = step * self.lost * (turns > 1) * (keys + self.prologue)
-        computing = most(step * (longest + self.prologue) / self.alone, wave_s + tail_s)
+        computing = elementwise_max(step * (longest + self.prologue) / self.alone, wave_s + tail_s)
         # activations were written just before, so a part of them is in the last-level cache
-        memory_s, cache_s = missing(call.outer + call.keys, rates) / rates.read, 1.0 / (self.passing * rates.multiprocessors)
+        memory_s, cache_s = (
+            uncached_share(call.outer + call.keys, rates) / rates.read,
+            1.0 / (self.passing * rates.multiprocessors),
+        )
         byte = memory_s + cache_s
         cold = (1 - call.warm) * call.old * (1.0 / rates.read - memory_s)
         passes = self.queries * call.outer / 2 + self.keys * call.fresh
         start = self.start * call.written + (1 - call.written) * (self.start / 2 if self.kernel is None else self.kernel)
-        return Parts(start, passes * byte * call.written, computing, (call.outer + call.keys) * byte + cold, wave_s)
+        return AttentionTimes(start, passes * byte * call.written, computing, (call.outer + call.keys) * byte + cold, wave_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strips:
+class DecodeKernel:
     """A decode kernel of attention. The defaults describe no measured kernel."""
 
     heads: int = field("number of query heads of one KV head that a block processes together", default=32, minimum=1)
@@ -245,33 +248,33 @@ class Strips:
     start: Seconds = field("startup time of all kernels of the call in a CUDA graph; half of it if no cache is written",
                            default=9e-6)  # fmt: skip
 
-    def parts(self, call: Attended, rates: Rates) -> Parts:
+    def parts(self, call: AttentionCall, rates: KernelRates) -> AttentionTimes:
         """Return the parts of the time of a call."""
-        tokens = least(call.context, call.window + (call.window <= 0) * call.context)
+        tokens = elementwise_min(call.context, call.window + (call.window <= 0) * call.context)
         token = 2 * call.head * call.kv_width
         group = call.heads / call.kv_heads
         size = tokens * token * call.sequences * call.kv_heads
-        memory_s_per_byte = (1 - call.warm * (1 - missing(size + call.outer, rates))) / (self.reading * rates.bandwidth)
+        memory_s_per_byte = (1 - call.warm * (1 - uncached_share(size + call.outer, rates))) / (self.reading * rates.bandwidth)
         memory = size * memory_s_per_byte + (size + self.queries * call.outer) / (self.cached * rates.multiprocessors)
         split = 0.0 if self.widest is None else 1.0 * (group > self.widest)
         block_heads = split + (1 - split) * self.heads
-        blocks = call.sequences * call.kv_heads * whole(group / block_heads)
+        blocks = call.sequences * call.kv_heads * round_up(group / block_heads)
         max_pieces = self.filled * rates.multiprocessors / blocks
-        pieces = most(1.0, least(whole(tokens / KEYS), max_pieces // 1))
+        pieces = elementwise_max(1.0, elementwise_min(round_up(tokens / KEYS), max_pieces // 1))
         if not self.lone:
             pieces = 1 + (pieces - 1) * (group > 1)
-        turns = most(1.0, blocks * pieces / rates.multiprocessors)
-        depth = whole(tokens / pieces / DEPTH) * DEPTH
+        turns = elementwise_max(1.0, blocks * pieces / rates.multiprocessors)
+        depth = round_up(tokens / pieces / DEPTH) * DEPTH
         longest_s = turns * (depth * token / self.rate + self.each)
-        wide = least(block_heads, whole(group / QUERIES) * QUERIES)
+        wide = elementwise_min(block_heads, round_up(group / QUERIES) * QUERIES)
         computing = turns * depth * wide * call.each * rates.multiprocessors / (self.share * rates.peak)
         joining = self.joining * (1 + pieces / 16) * (pieces > 1)
         busy = blocks * pieces / rates.multiprocessors * (depth * token / self.rate + self.each)
-        return Parts(self.start * (1 + call.written) / 2, joining, rounded(longest_s, computing), memory, busy)
+        return AttentionTimes(self.start * (1 + call.written) / 2, joining, smooth_max(longest_s, computing), memory, busy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attention:
+class AttentionKernels:
     """The attention kernels of a GPU's libraries.
 
     A kernel's name consists of the library (flash, tensorrt) and words for the kind of kernel. `fp8`: 8-bit computation.
@@ -280,21 +283,21 @@ class Attention:
     the matrix units.
     """
 
-    prefill: Mapping[str, Blocks] = field("prefill kernels by name (many queries per sequence)", default_factory=dict)
-    decode: Mapping[str, Strips] = field("decode kernels by name (one query per sequence)", default_factory=dict)
+    prefill: Mapping[str, PrefillKernel] = field("prefill kernels by name (many queries per sequence)", default_factory=dict)
+    decode: Mapping[str, DecodeKernel] = field("decode kernels by name (one query per sequence)", default_factory=dict)
 
     def problems(self) -> Iterator[Problem]:
         """Yield (key, message, hint) for each invalid combination of keys."""
         for name, blocks in self.prefill.items():
-            yield from under(f"prefill.{name}", blocks.problems())
+            yield from prefix_problems(f"prefill.{name}", blocks.problems())
 
-    def blocks(self, call: Attended, dtype: str) -> tuple[str, Blocks]:
+    def blocks(self, call: AttentionCall, dtype: str) -> tuple[str, PrefillKernel]:
         """Return (name, kernel) of a prefill; the name is "" if no such kernel is known."""
-        return next(((name, self.prefill[name]) for name in names_of(call, dtype) if name in self.prefill), ("", Blocks()))
+        return next(((name, self.prefill[name]) for name in names_of(call, dtype) if name in self.prefill), ("", PrefillKernel()))
 
-    def strips(self, call: Attended, dtype: str) -> tuple[str, Strips]:
+    def strips(self, call: AttentionCall, dtype: str) -> tuple[str, DecodeKernel]:
         """Return (name, kernel) of a decode step; the name is "" if no such kernel is known."""
-        return next(((name, self.decode[name]) for name in names_of(call, dtype) if name in self.decode), ("", Strips()))
+        return next(((name, self.decode[name]) for name in names_of(call, dtype) if name in self.decode), ("", DecodeKernel()))
 
 
 @functools.lru_cache(maxsize=256)
@@ -308,16 +311,16 @@ def _names(library: str, dtype: str, narrow: bool, kind: str) -> tuple[str, ...]
     return tuple(f"{name}{format_word}{word}" for name in libraries for word in kinds for format_word in formats)
 
 
-def names_of(call: Attended, dtype: str) -> tuple[str, ...]:
+def names_of(call: AttentionCall, dtype: str) -> tuple[str, ...]:
     """Return the names of the kernels that a call can use, best first.
 
-    >>> names_of(Attended(1, 64, 0, 8, 8, 128, window=128), "fp16")[:3]
+    >>> names_of(AttentionCall(1, 64, 0, 8, 8, 128, window=128), "fp16")[:3]
     ('flash window', 'flash', 'tensorrt window')
-    >>> names_of(Attended(1, 1, 64, 128, 1, 288, latent=2176), "bf16")[:3]
+    >>> names_of(AttentionCall(1, 1, 64, 128, 1, 288, latent=2176), "bf16")[:3]
     ('flash latent wide', 'tensorrt latent wide', 'flash latent')
     """
     if call.latent > 0:
         kind = f"{LATENT} wide" if call.heads >= WIDE * call.kv_heads else LATENT
     else:
-        kind = " window" if 0 < call.window < SKIPPED else "" if call.causal > 0 else " encoder"
+        kind = " window" if 0 < call.window < WINDOW_KERNEL_TOKENS else "" if call.causal > 0 else " encoder"
     return _names(call.library, dtype, call.kv_width < call.width, kind)

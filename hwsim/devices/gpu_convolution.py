@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Term, rates_of
-from hwsim.devices.convolution import Convolution
-from hwsim.devices.convolving import CONVOLVING, Convolving, matrix_units, units_of
+from hwsim.devices.convolution import ConvolutionPass
+from hwsim.devices.convolution_speeds import CONVOLUTION_SPEEDS, ConvolutionSpeeds, matrix_units, units_of
 from hwsim.devices.gpu import Gpu
-from hwsim.devices.gpu_doubts import called, case
-from hwsim.devices.in_turn import in_turn
+from hwsim.devices.gpu_cases import case, gpu_label
+from hwsim.devices.kernel_sequence import sequence_cost
 from hwsim.devices.work import Start, Work
 from hwsim.formats import precise
-from hwsim.origins import Doubt
+from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -42,7 +42,7 @@ class TimedKernel:
 
 
 def fastest(
-    shape: Convolution, dtype: str, constants: Convolving, alone: Callable[[Work], float], *, matrix_units: bool
+    shape: ConvolutionPass, dtype: str, constants: ConvolutionSpeeds, alone: Callable[[Work], float], *, matrix_units: bool
 ) -> tuple[TimedKernel, ...]:
     """Return the kernels of the fastest algorithm of a convolution.
 
@@ -64,7 +64,7 @@ def fastest(
     return min(ways, key=lambda way: math.fsum(timed.seconds for timed in way))
 
 
-def _timed(work: Work, part: float, constants: Convolving, alone: Callable[[Work], float]) -> TimedKernel:
+def _timed(work: Work, part: float, constants: ConvolutionSpeeds, alone: Callable[[Work], float]) -> TimedKernel:
     """Return one kernel: arithmetic at a share of the matmul's speed, transfers as in the GPU's model."""
     seconds, slower = alone(work), 1.0
     if work.flop > 0.0:
@@ -74,15 +74,15 @@ def _timed(work: Work, part: float, constants: Convolving, alone: Callable[[Work
     return TimedKernel(work, slower, seconds * slower)
 
 
-def convolved(
-    name: str, gpu: Gpu, shapes: Sequence[Convolution], dtype: str, start: Start = "stream", more: Sequence[Work] = ()
+def convolution_cost(
+    name: str, gpu: Gpu, shapes: Sequence[ConvolutionPass], dtype: str, start: Start = "stream", more: Sequence[Work] = ()
 ) -> Cost:
     """Return the cost of convolutions in one op, each with its fastest algorithm, and of `more` kernels after them.
 
     Raises:
         CannotCompute: there is no peak for the number format.
     """
-    matrix, constants = matrix_units(gpu, dtype), CONVOLVING[units_of(gpu, dtype)]
+    matrix, constants = matrix_units(gpu, dtype), CONVOLUTION_SPEEDS[units_of(gpu, dtype)]
     rates = rates_of(gpu.capacities(name))
     costs: dict[Work, Cost] = {}
 
@@ -97,14 +97,14 @@ def convolved(
         for timed in fastest(shape, dtype, constants, lambda work: cost(work).demand.alone(rates), matrix_units=matrix)
     ]
     turns: list[tuple[str, Cost]] = [
-        (direction, lengthened(cost(timed.work), timed.slower, rates, f"{name}.compute")) for direction, timed in kernels
+        (direction, scale_kernel(cost(timed.work), timed.slower, rates, f"{name}.compute")) for direction, timed in kernels
     ]
     turns += [("bias", cost(work)) for work in more]
-    doubt = Doubt("conv/*", case(gpu, "matmul", dtype), called(gpu, dtype), 0.0)
-    return in_turn(turns, rates, f"{name}.compute", doubt=doubt)
+    doubt = UncertaintySource("conv/*", case(gpu, "matmul", dtype), gpu_label(gpu, dtype), 0.0)
+    return sequence_cost(turns, rates, f"{name}.compute", doubt=doubt)
 
 
-def lengthened(cost: Cost, slower: float, rates: Mapping[str, float], compute: str) -> Cost:
+def scale_kernel(cost: Cost, slower: float, rates: Mapping[str, float], compute: str) -> Cost:
     """Return the cost of a kernel that takes `slower` times as long: the arithmetic units (`compute`) are busy longer."""
     if abs(slower - 1.0) < 1e-12:
         return cost

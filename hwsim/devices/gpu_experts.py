@@ -22,8 +22,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.devices.gpu_attention import LIBRARIES, Rates, least, most, rounded, whole
-from hwsim.devices.work import Routed
+from hwsim.devices.gpu_attention import LIBRARIES, KernelRates, elementwise_max, elementwise_min, round_up, smooth_max
+from hwsim.devices.work import ExpertsCall
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, Ratio, Seconds
@@ -70,7 +70,7 @@ def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, 
 def experts_call(
     tokens: int, top_k: int, experts: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float, width: float = 2.0,
     skew: float = 0.0,
-) -> Routed:  # fmt: skip
+) -> ExpertsCall:  # fmt: skip
     """Return a call of `experts` experts on one GPU by `tokens` tokens, with `top_k` experts for each token.
 
     Args:
@@ -86,7 +86,7 @@ def experts_call(
         skew: exponent of the power law; 0: even distribution.
     """
     by_expert = tokens_of(tokens, top_k, experts, skew)
-    return Routed(
+    return ExpertsCall(
         tokens=tokens,
         pairs=float(sum(by_expert)),  # integers
         active=float(sum(tokens_of_expert > 0 for tokens_of_expert in by_expert)),
@@ -101,16 +101,16 @@ def experts_call(
     )
 
 
-def drawn_call(
+def random_experts_call(
     tokens: float, top_k: int, experts: int, local: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float,
     width: float = 2.0,
-) -> Routed:  # fmt: skip
+) -> ExpertsCall:  # fmt: skip
     """Return a call of `local` of a model's experts on one GPU by `tokens` tokens, each with `top_k` random experts.
 
     The tokens of an expert are binomially distributed: with few tokens some experts are idle, and one GPU has the largest load.
 
-    >>> call = drawn_call(16, 8, 128, 128, 64, 64, 2, "flash bf16", weight=2.0)
-    >>> round(call.active, 1), call.pairs, drawn_call(16, 8, 128, 16, 64, 64, 2, "", weight=2.0).pairs > 16
+    >>> call = random_experts_call(16, 8, 128, 128, 64, 64, 2, "flash bf16", weight=2.0)
+    >>> round(call.active, 1), call.pairs, random_experts_call(16, 8, 128, 16, 64, 64, 2, "", weight=2.0).pairs > 16
     (82.4, 128.0, True)
     """
     part, pairs = top_k / experts, tokens * top_k * local / experts
@@ -119,7 +119,7 @@ def drawn_call(
         pairs = min(tokens * min(top_k, local), pairs + math.sqrt(2.0 * math.log(sharing) * pairs * (1.0 - 1.0 / sharing)))
     mean = pairs / local
     active_share = 1.0 - (1.0 - part) ** (mean / part)
-    return Routed(
+    return ExpertsCall(
         tokens=tokens,
         pairs=pairs,
         active=local * active_share,
@@ -148,10 +148,11 @@ def _blocks(mean: float, deviation: float, active: float, rows: int) -> float:
     return active + low - 1 + 0.5 * math.fsum(tails)
 
 
-def named(kernel: str, names: Collection[str]) -> str:
+def kernel_name_of(kernel: str, names: Collection[str]) -> str:
     """Return the name of a call's kernel in `names`: its own, else another library's in the same format; "" if there is none.
 
-    >>> named("vllm bf16", ("flash bf16", "tensorrt fp8")), named("flash fp8", ("tensorrt fp8",)), named("flash nvfp4", ())
+    >>> (kernel_name_of("vllm bf16", ("flash bf16", "tensorrt fp8")), kernel_name_of("flash fp8", ("tensorrt fp8",)),
+    ...  kernel_name_of("flash nvfp4", ()))
     ('flash bf16', 'tensorrt fp8', '')
     """
     library, _, width = kernel.partition(" ")
@@ -164,7 +165,7 @@ def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class ExpertKernels:
     """The kernels of a mixture of experts. The defaults describe no measured kernel."""
 
     efficiency: Ratio = field("share of the peak that large tiles reach", default=0.7, exclusive_minimum=0.0)
@@ -181,22 +182,22 @@ class Grouped:
     padded: int = field("rows that each expert is padded to, even without tokens; 0: experts with tokens, to whole tiles",
                         default=0, minimum=0)  # fmt: skip
 
-    def seconds(self, call: Routed, rates: Rates) -> float:
+    def seconds(self, call: ExpertsCall, rates: KernelRates) -> float:
         """Return the time of a call (s)."""
         total, filled = self.start + self.passes(call, rates), self.filled(call)
         for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner)):
             total = total + self.product(filled, rates, columns, depth)
         return total
 
-    def rows(self, call: Routed) -> float:
+    def rows(self, call: ExpertsCall) -> float:
         """Return the number of computed rows if every expert is padded."""
         return call.pairs + call.experts * (self.padded - 1)
 
-    def filled(self, call: Routed) -> Routed:
+    def filled(self, call: ExpertsCall) -> ExpertsCall:
         """Return the call with its computed blocks; padded experts without tokens repeatedly read the weights of one expert."""
         return replace(call, blocks=tuple(self.rows(call) / tile for tile in TILES)) if self.padded else call
 
-    def passes(self, call: Routed, rates: Rates) -> float:
+    def passes(self, call: ExpertsCall, rates: KernelRates) -> float:
         """Return the time (s) to sort, gather and sum tokens; padded rows also pass the activation and the quantization."""
         moved_each = (2 * call.hidden + call.inner) * call.width / rates.multiprocessors
         if self.tokens is None:
@@ -207,19 +208,19 @@ class Grouped:
             return seconds
         return seconds + self.rows(call) * (call.gates + 2.5) * call.inner * call.width / (self.reading * rates.bandwidth)
 
-    def product(self, call: Routed, rates: Rates, columns: float, depth: float) -> float:
+    def product(self, call: ExpertsCall, rates: KernelRates, columns: float, depth: float) -> float:
         """Return the time of one grouped matmul (s)."""
         memory = call.active * columns * depth * call.weight / (self.reading * rates.bandwidth)
         steps = depth + self.prologue
         least_tile = COLUMNS * (depth + self.prologue / 4) * call.weight / self.rate
-        wide = whole(columns / COLUMNS) / rates.multiprocessors
+        wide = round_up(columns / COLUMNS) / rates.multiprocessors
         best: float | None = None
         for rows, blocks in zip(TILES, call.blocks, strict=True):
             relative = (1 + 2 * self.edge / LARGEST) / (1 + self.edge * (1 / COLUMNS + 1 / rows))
             speed = self.efficiency * rates.peak * min(relative, 1.0) / rates.multiprocessors
-            tile = most(2.0 * COLUMNS * rows * steps / speed, least_tile)
+            tile = elementwise_max(2.0 * COLUMNS * rows * steps / speed, least_tile)
             turns = blocks * wide
-            busy = most(turns + self.lost / 2 * (turns > 1), 1.0) * tile
-            best = busy if best is None else least(best, busy)
+            busy = elementwise_max(turns + self.lost / 2 * (turns > 1), 1.0) * tile
+            best = busy if best is None else elementwise_min(best, busy)
         assert best is not None
-        return rounded(best, memory)
+        return smooth_max(best, memory)

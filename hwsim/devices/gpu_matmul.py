@@ -35,9 +35,9 @@ from collections.abc import Collection, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.demand import rooted_twice, soft_max, squared_twice
-from hwsim.devices.kind import under
-from hwsim.devices.work import Product
+from hwsim.demand import fourth_power, fourth_root, soft_max
+from hwsim.devices.kind import prefix_problems
+from hwsim.devices.work import MatmulShape
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 ROUNDING: Final = 4.0  # sharpness of the knee between computing and memory; 3 to 6 fit the published matmuls equally well
 PIECES: Final = 4.0  # bytes of an element of a partial result, in fp32
-SLENDER: Final = 8  # maximum aspect ratio of a tile in libraries
-SHORTEST: Final = 64  # minimum steps of k in a piece: the pipeline depth of a kernel
-REMEMBERED: Final = 8192  # matmuls whose best cut is cached
+MAX_TILE_ASPECT: Final = 8  # maximum aspect ratio of a tile in libraries
+MIN_SPLIT_STEPS: Final = 64  # minimum steps of k in a piece: the pipeline depth of a kernel
+PLAN_CACHE_SIZE: Final = 8192  # matmuls whose best cut is cached
 
 VARIANTS: Final = (["block"], ["weights"])  # second words of keys that name a variant, not a library
 
@@ -157,9 +157,9 @@ class Tiling:
         longer = max(self.smallest, self.rows or 0)
         if self.largest < self.smallest * longer:
             yield "largest", f"expected at least the smallest tile, {longer} x {self.smallest}, got {self.largest}", None
-        yield from under("alignment", self.alignment.problems())
+        yield from prefix_problems("alignment", self.alignment.problems())
 
-    def arriving(self, product: Product) -> float:
+    def arriving(self, product: MatmulShape) -> float:
         """Return the operand bandwidth of an SM (B/s) for the layout of a matmul's operands."""
         loads = math.inf if self.loads is None else self.loads
         return loads * self.transposed if product.transposed else loads
@@ -190,7 +190,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TilePlan:
     """A way to cut a matmul into tiles, and its duration.
 
     Args:
@@ -241,14 +241,21 @@ def tiles_of(smallest: int, largest: int, rows: int | None = None) -> tuple[tupl
     ((128, 128), (64, 256), (256, 64), (64, 128), (128, 64))
     """
     sides = [smallest << step for step in range(10) if smallest << step <= 256] or [smallest]
-    fits = [(a, b) for a in sides for b in sides if a * b <= largest and max(a, b) <= SLENDER * min(a, b)]
+    fits = [(a, b) for a in sides for b in sides if a * b <= largest and max(a, b) <= MAX_TILE_ASPECT * min(a, b)]
     tiles = [(a, b) for a, b in fits if max(a, b) >= (rows or smallest)]
     return tuple(sorted(tiles, key=lambda tile: (-tile[0] * tile[1], tile[0] + tile[1], tile)))
 
 
-def way(
-    product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float, rows: int, columns: int, splits: int
-) -> Cut:
+def tile_plan(
+    product: MatmulShape,
+    widths: tuple[float, float],
+    tiling: Tiling,
+    chip: Chip,
+    memory: float,
+    rows: int,
+    columns: int,
+    splits: int,
+) -> TilePlan:
     """Return one way to cut a matmul."""
     m, n, k, batch = product.m, product.n, product.k, product.batch
     aligned = tiling.alignment.keeps(n, k, widths[0])
@@ -262,7 +269,7 @@ def way(
     moved = PIECES * m * n * batch * (splits + 1) / chip.bandwidth
     adding = tiling.adding + moved if splits > 1 else 0.0
     time = soft_max(turns * max(computing, loading), memory, ROUNDING) + adding
-    return Cut(rows, columns, splits, product_tiles * splits, turns, computing, loading, adding, time)
+    return TilePlan(rows, columns, splits, product_tiles * splits, turns, computing, loading, adding, time)
 
 
 @functools.cache
@@ -277,9 +284,9 @@ def _cut_ways(tiling: Tiling) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def by_rows(
-    rows: Floats, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Floats
+    rows: Floats, product: MatmulShape, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Floats
 ) -> tuple[Floats, Floats]:
-    """Return (time, SM time) of a matmul in s for each number of rows, as `best` does.
+    """Return (time, SM time) of a matmul in s for each number of rows, as `fastest_tile_plan` does.
 
     memory: time (s) to transfer each matrix to or from memory once, for each number of rows.
     """
@@ -291,9 +298,9 @@ def by_rows(
 
 
 def _times(
-    m: Any, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Any
+    m: Any, product: MatmulShape, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Any
 ) -> tuple[Floats, Floats]:
-    """Return (time, SM time) of the matmul with m rows for each of `_cut_ways`, as `way` does except for rounding."""
+    """Return (time, SM time) of the matmul with m rows for each of `_cut_ways`, as `tile_plan` does except for rounding."""
     import numpy as np
 
     n, k, batch = product.n, product.k, product.batch
@@ -307,25 +314,25 @@ def _times(
     exact = np.ceil(m / rows) * np.ceil(n / columns) * (batch * splits) / chip.multiprocessors
     turns = np.where(exact <= 1.0, 1.0, tiling.lost * np.ceil(exact) + (1.0 - tiling.lost) * exact)
     high, low = np.maximum(turns * tile, memory), np.minimum(turns * tile, memory)
-    time = high * rooted_twice(1.0 + squared_twice(low / high))
+    time = high * fourth_root(1.0 + fourth_power(low / high))
     cut = splits > 1
     time += np.where(cut, tiling.adding + PIECES * m * n * batch / chip.bandwidth * (splits + 1.0), 0.0)
-    return np.where(cut & (splits * SHORTEST > k), np.inf, time), exact * tile
+    return np.where(cut & (splits * MIN_SPLIT_STEPS > k), np.inf, time), exact * tile
 
 
-@functools.lru_cache(maxsize=REMEMBERED)
-def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Cut:
+@functools.lru_cache(maxsize=PLAN_CACHE_SIZE)
+def fastest_tile_plan(product: MatmulShape, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> TilePlan:
     """Return the fastest way to cut a matmul; among equals, the one with the largest tiles.
 
     >>> chip = Chip(multiprocessors=4, peak=4e12, bandwidth=1e12)
-    >>> cut = best(Product(512, 512, 1000), (4, 4), Tiling(largest=128 * 128), chip, 0.0)
+    >>> cut = fastest_tile_plan(MatmulShape(512, 512, 1000), (4, 4), Tiling(largest=128 * 128), chip, 0.0)
     >>> (cut.rows, cut.columns, cut.tiles, cut.waves, cut.time) == (128, 128, 16, 4.0, 2 * 512**2 * 1000 / 4e12)
     True
     """
     times, _ = _times(product.m, product, widths, tiling, chip, memory)
     rows, columns, splits, _ = _cut_ways(tiling)
     ways = [
-        way(product, widths, tiling, chip, memory, int(rows[index]), int(columns[index]), int(splits[index]))
+        tile_plan(product, widths, tiling, chip, memory, int(rows[index]), int(columns[index]), int(splits[index]))
         for index in (times <= times.min() * NEAR).nonzero()[0]
     ]
     return min(ways, key=_TIME)

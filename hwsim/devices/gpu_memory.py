@@ -12,7 +12,7 @@ from dataclasses import field as attribute
 from typing import Final
 
 from hwsim.devices.cache import hit_share
-from hwsim.devices.kind import under
+from hwsim.devices.kind import prefix_problems
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Start
 from hwsim.origins import Origin
@@ -44,7 +44,7 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
-class Sustained:
+class SustainedBandwidth:
     """The sustained share of the bandwidth of a memory or cache, by the share of writes.
 
     Between reads only, a copy (half of the bytes written) and writes only, the time per byte is linear in the share of writes.
@@ -67,7 +67,8 @@ class Sustained:
     def bytes_at_peak(self, reads: float, writes: float) -> float:
         """Return the bytes that take the same time at the full bandwidth.
 
-        >>> Sustained(read=0.8, copy=0.5).bytes_at_peak(80.0, 0.0), Sustained(read=0.8, copy=0.5).bytes_at_peak(50.0, 50.0)
+        >>> (SustainedBandwidth(read=0.8, copy=0.5).bytes_at_peak(80.0, 0.0),
+        ...  SustainedBandwidth(read=0.8, copy=0.5).bytes_at_peak(50.0, 50.0))
         (100.0, 200.0)
         """
         share, excess = (self.read, reads - writes) if reads >= writes else (self.write, writes - reads)
@@ -95,7 +96,7 @@ class Level1:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class SharedReads:
     """Reads of the same lines by all SMs at about the same time, e.g. of a shared table.
 
     Memory transfers each line once; the limit is the bandwidth at which the lines reach all SMs.
@@ -117,9 +118,9 @@ class Level2:
     size: Bytes = field("total capacity of the L2 cache", exclusive_minimum=0.0)
     bandwidth: BytesPerSecond | None = field("total bandwidth to all SMs; if omitted, streams do not use the L2 cache",
                                              default=None, exclusive_minimum=0.0)  # fmt: skip
-    sustained: Sustained = field("sustained share of the L2 bandwidth", default_factory=Sustained)
+    sustained: SustainedBandwidth = field("sustained share of the L2 bandwidth", default_factory=SustainedBandwidth)
     ramp: Ramp = field("hit rate of streams as a function of the working set", default_factory=Ramp)
-    together: Together | None = field("bandwidth of reads of the same lines by all SMs (default: as separate lines)",
+    together: SharedReads | None = field("bandwidth of reads of the same lines by all SMs (default: as separate lines)",
                                       default=None, record=NO_OP)  # fmt: skip
     latency: Seconds = field("latency of a read that hits (the near partition, if there are two)", default=0.0)
     chase: Ramp = field("hit rate of dependent reads (pointer chasing) as a function of the working set", default_factory=Ramp)
@@ -182,7 +183,7 @@ class Hierarchy:
     """The memory levels that serve the reads and writes of a GPU, nearest first; omitted levels serve nothing."""
 
     memory: LocalMemory
-    sustained: Sustained = attribute(default_factory=Sustained)
+    sustained: SustainedBandwidth = attribute(default_factory=SustainedBandwidth)
     sms: int | None = None
     l1: Level1 | None = None
     l2: Level2 | None = None
@@ -191,7 +192,7 @@ class Hierarchy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class ThreadStream:
     """The reads and writes of the threads of a kernel, with adjacent addresses in adjacent threads.
 
     Args:
@@ -221,10 +222,10 @@ class Stream:
 
 def memory_problems(parts: Hierarchy) -> Iterator[Problem]:
     """Yield (key, message, hint) for each memory level that is slower than the next one."""
-    yield from under("sustained", parts.sustained.problems())
+    yield from prefix_problems("sustained", parts.sustained.problems())
     l1, l2, memory = parts.l1, parts.l2, parts.memory.bandwidth
     if l2 is not None:
-        yield from under("l2.sustained", l2.sustained.problems())
+        yield from prefix_problems("l2.sustained", l2.sustained.problems())
         if l2.bandwidth is not None and l2.bandwidth * l2.sustained.copy < memory * parts.sustained.copy:
             yield "l2.bandwidth", "the L2 cache is slower than the memory", None
         if l2.together is not None and l2.together.near < l2.together.far:

@@ -30,11 +30,21 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.demand import Cost
-from hwsim.devices.arm import Platter, Reach, Seek
-from hwsim.devices.crowding import Arm, Streams
-from hwsim.devices.kind import Storage, under
+from hwsim.devices.arm import HeadPositioning, Platter, Seek
+from hwsim.devices.contention import QueuedArm, SequentialStreams
+from hwsim.devices.kind import Storage, prefix_problems
 from hwsim.devices.roofline import CannotCompute, Input, source_of
-from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
+from hwsim.devices.storage import (
+    Direction,
+    StorageAccesses,
+    StorageLimit,
+    burst_amount,
+    cost_of,
+    count_input,
+    drain_time,
+    key_input,
+    size_input,
+)
 from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
@@ -68,7 +78,7 @@ class Hdd(Storage):
                                              default=None, exclusive_minimum=0.0)  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
-        yield from under("seek", self.seek.problems())
+        yield from prefix_problems("seek", self.seek.problems())
         if self.outer is None and self.platter is None:
             yield "rpm", "a hard disk requires a transfer rate", "add `outer: 250 MB/s`, or a `platter:`"
         if self.inner is not None and self.inner > self.rate(0.0):
@@ -102,13 +112,13 @@ class Hdd(Storage):
         """Return the average transfer rate (B/s) over the outermost share `part` of the disk."""
         return 0.5 * (self.rate(0.0) + self.rate(part))
 
-    def ways(self, part: float = 1.0, *, writes: bool = False) -> Reach:
+    def ways(self, part: float = 1.0, *, writes: bool = False) -> HeadPositioning:
         """Return the positioning times to random sectors of the outermost share `part` of the disk, at queue depth 1."""
         outer, inner, edge_rate = self.rate(0.0), self.rate(1.0), self.rate(part)
         cylinders = (outer - edge_rate) / (outer - inner) if outer > inner else part
-        return Reach(self.seek.within(cylinders), self.turn, self.settle if writes else 0.0)
+        return HeadPositioning(self.seek.within(cylinders), self.turn, self.settle if writes else 0.0)
 
-    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, accesses: StorageAccesses) -> Cost:
         part = self._covered_share(accesses)
         if accesses.access == "sequential":
             return self._sequential(name, direction, accesses, part)
@@ -119,7 +129,7 @@ class Hdd(Storage):
         key = "outer" if self.outer is not None else "platter.density"
         return f"{key}: " + source_of(self.sources, key)
 
-    def _covered_share(self, accesses: Asked) -> float:
+    def _covered_share(self, accesses: StorageAccesses) -> float:
         if self.holds is None:
             if accesses.region is not None:
                 raise CannotCompute("a region requires the size of the disk", "add `size: 4 TB` to the disk")
@@ -132,16 +142,16 @@ class Hdd(Storage):
     def _capped(self, rate: float) -> float:
         return rate if self.interface is None else min(rate, self.interface)
 
-    def _hit_rate(self, accesses: Asked) -> float:
+    def _hit_rate(self, accesses: StorageAccesses) -> float:
         if accesses.region is None or self.cache <= 0 or accesses.bytes <= accesses.region:
             return 0.0
         kept = min(1.0, self.cache / accesses.region) if accesses.access == "random" else float(accesses.region <= self.cache)
         return kept * (1.0 - accesses.region / accesses.bytes)
 
-    def _sequential(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
+    def _sequential(self, name: str, direction: Direction, accesses: StorageAccesses, part: float) -> Cost:
         rate = self._capped(self.stretch(part))
         speed = ("bandwidth", precise(rate, "B/s"), self._rate_source + f"; over {part:.4g} of the disk")
-        times, size = number(accesses), each(accesses)
+        times, size = count_input(accesses), size_input(accesses)
         again = self._hit_rate(accesses) if direction == "read" else 0.0
         limits, floors = [], []
         if direction == "write" and accesses.sync:
@@ -153,14 +163,14 @@ class Hdd(Storage):
             seconds = (
                 max(0.0, accesses.times - 1) * wait + accesses.times * accesses.size / rate
             )  # the first access is in position already
-            limits.append(Limit("media", "(times - 1) x wait + times x size / bandwidth", (*inputs, size, speed), seconds))
+            limits.append(StorageLimit("media", "(times - 1) x wait + times x size / bandwidth", (*inputs, size, speed), seconds))
         elif again > 0:
             missed = accesses.bytes * (1 - again)
             inputs = (("missed", precise(missed, "B"), "bytes read for the first time"), speed)
-            limits.append(Limit("media", "missed / bandwidth", inputs, missed / rate))
+            limits.append(StorageLimit("media", "missed / bandwidth", inputs, missed / rate))
             floors += self._hit_limits(accesses)
         else:
-            limits.append(Limit("media", "times x size / bandwidth", (times, size, speed), accesses.bytes / rate))
+            limits.append(StorageLimit("media", "times x size / bandwidth", (times, size, speed), accesses.bytes / rate))
         ways = self.ways(1.0 if accesses.region is None else part)
         position_s = ways.mean
         start = self.overhead + position_s
@@ -175,8 +185,8 @@ class Hdd(Storage):
             ("gain", f"{self.gain:g}", "gain: " + source_of(self.sources, "gain")),
         )
         formula = f"overhead + position / queue^gain + {limit.formula}"
-        limit = Limit("media", formula, (lead, way, *queue, *limit.inputs), start + limit.seconds)
-        streams = Streams(
+        limit = StorageLimit("media", formula, (lead, way, *queue, *limit.inputs), start + limit.seconds)
+        streams = SequentialStreams(
             alone=limit.seconds / accesses.times,
             each=accesses.size / rate,
             fixed=self.overhead,
@@ -188,17 +198,17 @@ class Hdd(Storage):
         )
         return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=None if again > 0 else streams)
 
-    def _hit_limits(self, accesses: Asked) -> list[Limit]:
+    def _hit_limits(self, accesses: StorageAccesses) -> list[StorageLimit]:
         if self.interface is None:
             return []
         inputs: tuple[Input, ...] = (
             ("bytes", precise(accesses.bytes, "B"), "workload"),
-            given("interface", self.interface, "B/s", self.sources, "interface"),
+            key_input("interface", self.interface, "B/s", self.sources, "interface"),
         )
         seconds = accesses.bytes / self.interface
-        return [Limit("interface", "bytes / interface", inputs, seconds, seconds)]
+        return [StorageLimit("interface", "bytes / interface", inputs, seconds, seconds)]
 
-    def _random(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
+    def _random(self, name: str, direction: Direction, accesses: StorageAccesses, part: float) -> Cost:
         write = direction == "write"
         buffered = write and self.write_cache and not accesses.sync
         ways = self.ways(part, writes=write)
@@ -210,7 +220,7 @@ class Hdd(Storage):
         hit_rate = 0.0 if write else self._hit_rate(accesses)
         scope = "" if part >= 1 else f" over {part:.4g} of the disk"
         inputs: list[Input] = [
-            number(accesses),
+            count_input(accesses),
             ("overhead", precise(self.overhead, "s"), "overhead: " + source_of(self.sources, "overhead")),
             (
                 "position",
@@ -219,7 +229,7 @@ class Hdd(Storage):
             ),
             ("queue", f"{depth:.6g}", "writes in the cache" if buffered else accesses.under_way(self.queue)[2]),
             ("gain", f"{self.gain:g}", "gain: " + source_of(self.sources, "gain")),
-            each(accesses),
+            size_input(accesses),
             ("bandwidth", precise(rate, "B/s"), self._rate_source),
         ]
         formula = "times x (overhead + position / queue^gain + size / bandwidth)"
@@ -230,9 +240,9 @@ class Hdd(Storage):
         if buffered and accesses.size > 0 and not accesses.of_service:  # the cache of a service is full
             fast = max(1.0 / one_s, 1.0 / (self.overhead + accesses.size / (self.interface or self.rate(0.0))))
             stock = self.cache / accesses.size
-            seconds = drained(accesses.times, fast, 1 / one_s, stock)
+            seconds = drain_time(accesses.times, fast, 1 / one_s, stock)
             quick = ("fast", precise(fast, "1/s"), "into the cache")
-            absorbed = drained_after(accesses.times, fast, 1 / one_s, stock)
+            absorbed = burst_amount(accesses.times, fast, 1 / one_s, stock)
             if absorbed is None:
                 inputs, formula = [inputs[0], quick], "times / fast"
             else:
@@ -241,8 +251,8 @@ class Hdd(Storage):
                 formula = formula.replace("times x", "first / fast + (times - first) x")
         floors = self._hit_limits(accesses) if hit_rate > 0 else []
         fixed = self.overhead + accesses.size / rate
-        crowd = None if buffered else Arm(fixed, position_s, self.gain, self.queue, ways)
+        crowd = None if buffered else QueuedArm(fixed, position_s, self.gain, self.queue, ways)
         if buffered and accesses.of_service:  # the disk behind the cache has the whole queue
-            crowd = Arm(fixed, reach, 0.0, self.queue, ways)
-        limit = Limit("media", formula, tuple(inputs), seconds)
+            crowd = QueuedArm(fixed, reach, 0.0, self.queue, ways)
+        limit = StorageLimit("media", formula, tuple(inputs), seconds)
         return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=crowd)

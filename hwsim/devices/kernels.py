@@ -27,7 +27,7 @@ from dataclasses import field as attribute
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
-from hwsim.devices.work import Call, Operand
+from hwsim.devices.work import LibraryCall, Operand
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -36,13 +36,13 @@ from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 Standing = Literal["measured", "interpolated", "extrapolated", "related", "usual"]
 HUGE: Final = 2.0**21  # size of a huge page (B)
 FAR: Final = 25.0  # squared distance, in factors of two, at which a single measured call counts as much as the formula
-CORRECTED: Final = (3, 5)  # lengths of a correction: of a function, of a matmul
-HELD: Final = 14.0  # distance beyond the measured sizes, in factors of two, up to which the last correction applies
-STRAY: Final = 2.0  # factor from which a size counts as extrapolated
+CORRECTION_LENGTHS: Final = (3, 5)  # lengths of a correction: of a function, of a matmul
+CORRECTION_REACH: Final = 14.0  # distance beyond the measured sizes, in factors of two, up to which the last correction applies
+EXTRAPOLATION_FACTOR: Final = 2.0  # factor from which a size counts as extrapolated
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
+class CacheTier:
     """The extra time of a byte over the L1 cache; without extra time for omitted keys."""
 
     beyond: Bytes = field("reuse distance (bytes accessed since the last use) from which an array comes from this level",
@@ -82,7 +82,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class ProductTime:
+class MatmulTime:
     """The time of a matmul (m x k) by (k x n)."""
 
     flop: FlopPerSecond = field("FLOP/s of large matmuls", exclusive_minimum=0.0)
@@ -120,7 +120,7 @@ class Corrections:
         if is_call and points:  # beyond the measured sizes: the correction at their end; far beyond: the formula alone
             size = min(max(logs[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
             beyond, logs[0] = abs(size - logs[0]), size
-        fade = 1.0 if beyond <= HELD else math.exp(-((beyond - HELD) ** 2) / (2.0 * self.width**2))
+        fade = 1.0 if beyond <= CORRECTION_REACH else math.exp(-((beyond - CORRECTION_REACH) ** 2) / (2.0 * self.width**2))
         for *sizes, ratio in points:
             is_flat = is_flat and sizes[1] <= 1.0
             distance = math.fsum(
@@ -138,7 +138,7 @@ class Corrections:
         return (math.exp(fade * total / weight), False) if weight > 0 else (1.0, False)
 
 
-class Time(NamedTuple):
+class CallTime(NamedTuple):
     """The time of one call in parts (s), before `ratio`.
 
     Attributes:
@@ -171,7 +171,7 @@ class Time(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Kernels:
+class MeasuredFunctions:
     """The measured functions of one library."""
 
     library: str = field("name and version of the library", default="", record="for readers")
@@ -187,14 +187,16 @@ class Kernels:
     pages_from: Bytes = field("array size from which each new array consists of new pages", default=2.0**25)
     fault: Seconds = field("extra time of a page fault, for each new page of 4 KiB", default=0.0)
     lookup: Seconds = field("time of a random lookup in the L1 cache", default=0.0)
-    levels: Mapping[str, Tier] = field("cache levels beyond the L1 cache, and memory, from the nearest", default_factory=dict)
+    levels: Mapping[str, CacheTier] = field(
+        "cache levels beyond the L1 cache, and memory, from the nearest", default_factory=dict
+    )
     functions: Mapping[str, Function] = field("measured functions by name, or by name and form: `sum`, `sum rows`",
                                               default_factory=dict)  # fmt: skip
     forms: Mapping[str, Form] = field("extra times of operand layouts: scalar, row, column, strided", default_factory=dict)
-    products: Mapping[str, ProductTime] = field("measured matmuls by number format", default_factory=dict)
+    products: Mapping[str, MatmulTime] = field("measured matmuls by number format", default_factory=dict)
     corrections: Corrections = field("ratios of measured to calculated time for the measured calls", default_factory=Corrections)
-    _related: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
-    _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
+    _related: dict[LibraryCall, CallTime] = attribute(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[LibraryCall, CallTime] = attribute(default_factory=dict, init=False, repr=False, compare=False)
 
     def problems(self) -> Iterator[Problem]:
         """Yield (key, message, hint) for each invalid combination of keys."""
@@ -204,14 +206,14 @@ class Kernels:
                 yield f"levels.{name}.beyond", f"expected more than the previous level's {before:g} B, got {tier.beyond:g}", None
             before = tier.beyond
         for key, rows in self.corrections.points.items():
-            if any(len(row) not in CORRECTED or min(row) < 0 or row[-1] == 0 for row in rows):
+            if any(len(row) not in CORRECTION_LENGTHS or min(row) < 0 or row[-1] == 0 for row in rows):
                 yield (
                     f"corrections.points.{key}",
                     "expected lists of elements, inner loops and ratio, or of m, n, k, batch and ratio",
                     None,
                 )
 
-    def unknown(self, call: Call) -> str:
+    def unknown(self, call: LibraryCall) -> str:
         """Return the reason why the time of a call is unknown; "" if it is known."""
         if call.cores not in (None, self.cores):
             return f"measured on {self.cores} core{'s' if self.cores > 1 else ''}, not on {call.cores}"
@@ -222,11 +224,11 @@ class Kernels:
             return call.function
         return "" if call.count <= 0 or call.dtype in function[1].each else f"{call.function} of {call.dtype}"
 
-    def function(self, call: Call) -> tuple[str, Function, tuple[str, ...]] | None:
+    def function(self, call: LibraryCall) -> tuple[str, Function, tuple[str, ...]] | None:
         """Return (name, entry, remaining words of the form) of a function, in as much of its form as was measured."""
         words, untimed = call.form.split(), None
         for functions in range(len(words), -1, -1):
-            for name in alike(call.function, words[:functions]):
+            for name in form_names(call.function, words[:functions]):
                 entry = self.functions.get(name)
                 if entry is None:
                     continue
@@ -235,36 +237,36 @@ class Kernels:
                 untimed = untimed or (name, entry, tuple(words[functions:]))
         return untimed
 
-    def entry(self, call: Call) -> str:
+    def entry(self, call: LibraryCall) -> str:
         """Return the key that sets the time of a call: `functions.add`, `products.fp32`."""
         if call.product is not None:
             return f"products.{call.dtype}"
         function = self.function(call)
         return f"functions.{function[0] if function else call.function}"
 
-    def time(self, call: Call) -> Time:
+    def time(self, call: LibraryCall) -> CallTime:
         """Return the time of a call that is not `unknown`."""
         time = self._found.get(call)
         if time is None:
             time = self._found[call] = self._time(call)
         return time
 
-    def related(self, call: Call) -> Time | None:
+    def related(self, call: LibraryCall) -> CallTime | None:
         """Return the time of an `unknown` call, from similar measured functions; None if there is none."""
         if call.cores not in (None, self.cores) or call.product is not None:
             return None
         known_time = self._related.get(call)
         if known_time is None:
-            from hwsim.devices.stand_in import stand_in
+            from hwsim.devices.typical_functions import estimate_function
 
-            function = stand_in(self, call)
+            function = estimate_function(self, call)
             if function is None:
                 return None
             around = replace(self, functions={call.function: function}, corrections=Corrections())
             known_time = self._related[call] = around.time(call)._replace(standing="related")
         return known_time
 
-    def _time(self, call: Call) -> Time:
+    def _time(self, call: LibraryCall) -> CallTime:
         before, compute, standing = self._computing(call)
         moved = call.moved + call.span
         moving = memory = last_level_s = 0.0
@@ -281,9 +283,9 @@ class Kernels:
         pages += max(call.faults - fresh / HUGE - 1.0, 0.0) * self.fault
         ratio, exact = self.corrections.of(key_of(call), call.point)
         before *= self.among_others if call.among_others else 1.0
-        return Time(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)
+        return CallTime(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)
 
-    def _computing(self, call: Call) -> tuple[float, float, Standing]:
+    def _computing(self, call: LibraryCall) -> tuple[float, float, Standing]:
         """Return (fixed time, arithmetic time, whether similar sizes were measured)."""
         result_s = self.into.get(call.into, 0.0)
         if call.product is not None:
@@ -318,7 +320,7 @@ class Kernels:
             seconds += last_s
         return seconds, part, last_s
 
-    def parts(self, since: float) -> Iterator[tuple[Tier, float]]:
+    def parts(self, since: float) -> Iterator[tuple[CacheTier, float]]:
         """Yield each level with the share of an array that comes from it."""
         tiers = list(self.levels.values())
         shares = [step(since, tier.beyond, tier.sharpness or self.sharpness) for tier in tiers]
@@ -336,10 +338,10 @@ def step(since: float, capacity: float, sharpness: float) -> float:
     return 0.0 if since <= 0 else 1.0 / (1.0 + math.exp(min(sharpness * math.log(capacity / since), 700.0)))
 
 
-def alike(function: str, words: Sequence[str]) -> Iterator[str]:
+def form_names(function: str, words: Sequence[str]) -> Iterator[str]:
     """Yield the names under which a form may have been measured, as a numpy method or as a function.
 
-    >>> list(alike("mean", ["columns", "method"])), list(alike("add", []))
+    >>> list(form_names("mean", ["columns", "method"])), list(form_names("add", []))
     (['mean columns method', 'mean columns'], ['add', 'add method'])
     """
     yield " ".join((function, *words))
@@ -347,10 +349,10 @@ def alike(function: str, words: Sequence[str]) -> Iterator[str]:
     yield " ".join((function, *without))
 
 
-def key_of(call: Call) -> str:
+def key_of(call: LibraryCall) -> str:
     """Return the key of a call among the corrections.
 
-    >>> key_of(Call(function="sum", form="rows", dtype="fp32", into="new"))
+    >>> key_of(LibraryCall(function="sum", form="rows", dtype="fp32", into="new"))
     'sum rows fp32 new'
     """
     return " ".join(word for word in (call.function, call.form, call.dtype, call.into) if word)
@@ -358,4 +360,4 @@ def key_of(call: Call) -> str:
 
 def _standing(size: float, counts: tuple[float, float]) -> Standing:
     low, high = counts
-    return "interpolated" if low / STRAY <= size <= high * STRAY else "extrapolated"
+    return "interpolated" if low / EXTRAPOLATION_FACTOR <= size <= high * EXTRAPOLATION_FACTOR else "extrapolated"

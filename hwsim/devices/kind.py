@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from hwsim.demand import Capacity, Cost
-from hwsim.devices.owning import PowerCurve
+from hwsim.devices.power_curves import PowerCurve
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -15,7 +15,7 @@ from hwsim.spec.mistakes import Problem
 from hwsim.units import Watts
 
 if TYPE_CHECKING:
-    from hwsim.devices.storage import Asked, Direction
+    from hwsim.devices.storage import Direction, StorageAccesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Storage(Device):
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return (Capacity.of(name, "media"),)
 
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, asked: StorageAccesses) -> Cost:
         """Return the cost of the reads or writes of one op."""
         raise NotImplementedError
 
 
-def under(key: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+def prefix_problems(key: str, problems: Iterable[Problem]) -> Iterator[Problem]:
     """Prefix the keys of problems with the key of the value that they were found in."""
     return ((f"{key}.{inner}", message, hint) for inner, message, hint in problems)

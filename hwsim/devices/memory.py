@@ -9,8 +9,8 @@ from typing import ClassVar
 from hwsim.demand import Capacity, Cost, Demand, Requests, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.dram import Dram
-from hwsim.devices.kind import Device, under
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, source_of
+from hwsim.devices.kind import Device, prefix_problems
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, populated_memory, source_of
 from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
@@ -36,12 +36,12 @@ class Memory(Device):
     channels: int | None = field("number of populated channels; overrides that of `dram`", default=None, minimum=1)
 
     def __post_init__(self) -> None:
-        dram, bandwidth = installed(self.dram, self.channels, self.bandwidth)
+        dram, bandwidth = populated_memory(self.dram, self.channels, self.bandwidth)
         object.__setattr__(self, "dram", dram)
         object.__setattr__(self, "bandwidth", bandwidth)
 
     def problems(self) -> Iterator[Problem]:
-        yield from under("dram", self.dram.problems() if self.dram else ())
+        yield from prefix_problems("dram", self.dram.problems() if self.dram else ())
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return (Capacity.of(name, "memory"),)

@@ -25,12 +25,12 @@ from hwsim.spec.tree import Tree, tree_of
 from hwsim.units import BANDWIDTH, MONEY, PRICE, RATE, SIZE, Dimension, DollarsPerSecond, Quantity, Seconds, UnitError, parse_as
 
 Mark = Literal["list", "quote", "street", "estimate", "recalled"]
-Way = Literal["purchase", "on_demand", "reserved"]
-WAYS: Final[tuple[Way, ...]] = ("purchase", "on_demand", "reserved")
+PaymentOption = Literal["purchase", "on_demand", "reserved"]
+PAYMENT_OPTIONS: Final[tuple[PaymentOption, ...]] = ("purchase", "on_demand", "reserved")
 SPREAD: Final = {"list": 0.1, "quote": 0.1, "street": 0.2, "estimate": 0.35, "recalled": 0.35}  # default relative half-width
 A_DATE: Final = "a year, a month or a day: 2026-06"
 _DATE: Final = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
-_UNITS: Final[dict[Way, tuple[Dimension, Dimension]]] = {  # units of the whole price, and per byte of capacity
+_UNITS: Final[dict[PaymentOption, tuple[Dimension, Dimension]]] = {  # units of the whole price, and per byte of capacity
     "purchase": (MONEY, MONEY / SIZE),
     "on_demand": (PRICE, PRICE / SIZE),
     "reserved": (PRICE, PRICE / SIZE),
@@ -77,14 +77,14 @@ class TierKeys:
     of: Tree | None = field("rate that `each` is the price of (default: 1 1/s; 1 MB/s)", default=None, example="1 MiB/s")
 
 
-class Tier(NamedTuple):
+class PriceTier(NamedTuple):
     """A price per second of each access or byte per second (USD/s), from the rate `over` on."""
 
     over: float
     each: float
 
 
-class Held(NamedTuple):
+class PricedAmounts(NamedTuple):
     """The capacity (B), accesses per second and bandwidth (B/s) of a part; None if not stated."""
 
     size: float | None = None
@@ -92,10 +92,10 @@ class Held(NamedTuple):
     bandwidth: float | None = None
 
 
-def tiered(tiers: tuple[Tier, ...], rate: float) -> float:
+def tiered_price(tiers: tuple[PriceTier, ...], rate: float) -> float:
     """Return the price (USD/s) of a number of accesses or bytes per second.
 
-    >>> tiered((Tier(100.0, 2.0), Tier(200.0, 1.0)), 250.0), tiered((Tier(100.0, 2.0),), 100.0)
+    >>> tiered_price((PriceTier(100.0, 2.0), PriceTier(200.0, 1.0)), 250.0), tiered_price((PriceTier(100.0, 2.0),), 100.0)
     (250.0, 0.0)
     """
     ends = [tier.over for tier in tiers[1:]] + [math.inf] * bool(tiers)
@@ -132,8 +132,8 @@ class Offer:
     source: str = ""
     term: float = 0.0
     billed: float = 0.0
-    iops: tuple[Tier, ...] = ()
-    throughput: tuple[Tier, ...] = ()
+    iops: tuple[PriceTier, ...] = ()
+    throughput: tuple[PriceTier, ...] = ()
     place: Place = place_field()
 
     @property
@@ -141,14 +141,14 @@ class Offer:
         """Whether it is a price of storage, by capacity or performance."""
         return self.per_byte or bool(self.iops or self.throughput)
 
-    def price(self, held: Held) -> tuple[float, float, float] | None:
+    def price(self, held: PricedAmounts) -> tuple[float, float, float] | None:
         """Return (value, low, high) for a part; None if the part lacks a number that the price depends on."""
         if (self.per_byte and held.size is None) or (self.iops and held.iops is None):
             return None
         if self.throughput and held.bandwidth is None:
             return None
         size = (held.size or 0.0) if self.per_byte else 1.0
-        extra = tiered(self.iops, held.iops or 0.0) + tiered(self.throughput, held.bandwidth or 0.0)
+        extra = tiered_price(self.iops, held.iops or 0.0) + tiered_price(self.throughput, held.bandwidth or 0.0)
         below, above = (end / self.value if self.value else 1.0 for end in (self.low, self.high))
         return self.value * size + extra, self.low * size + extra * below, self.high * size + extra * above
 
@@ -161,7 +161,7 @@ class Price:
     on_demand: tuple[Offer, ...] = ()
     reserved: tuple[Offer, ...] = ()
 
-    def of(self, way: Way) -> tuple[Offer, ...]:
+    def of(self, way: PaymentOption) -> tuple[Offer, ...]:
         """Return the offers of one way to pay."""
         offers: tuple[Offer, ...] = getattr(self, way)
         return offers
@@ -190,7 +190,7 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
     """
     amount = tree if not tree.is_mapping else tree.get("value") or tree.get("capacity")
     if amount is not None:  # money alone is a purchase, money per time a rental
-        way: Way = "on_demand" if "/" in re.sub("/[kMGTP]?i?B", "", str(amount.value)) else "purchase"
+        way: PaymentOption = "on_demand" if "/" in re.sub("/[kMGTP]?i?B", "", str(amount.value)) else "purchase"
         return Price(**{way: _offers(tree, way, mistakes, date, provider, source)})
     keys = decode(tree, PriceKeys, mistakes, ignore=("source", "ref"))
     if keys is None:
@@ -200,19 +200,19 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
     origin = tree.text("source") or source
     return Price(**{
         way: _offers(offers, way, mistakes, date, provider, origin)
-        for way in WAYS
+        for way in PAYMENT_OPTIONS
         if (offers := getattr(keys, way)) is not None
     })  # fmt: skip
 
 
-def _offers(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, source: str) -> tuple[Offer, ...]:
+def _offers(tree: Tree, way: PaymentOption, mistakes: Mistakes, date: str, provider: str, source: str) -> tuple[Offer, ...]:
     offers = [_offer(element, way, mistakes, date, provider, source) for element in tree.elements()]
     if tree.is_list and not offers:
         mistakes.add(tree.place, "the list of prices is empty", "remove the key: the answer names parts without a price")
     return tuple(offer for offer in offers if offer is not None)
 
 
-def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, source: str) -> Offer | None:
+def _offer(tree: Tree, way: PaymentOption, mistakes: Mistakes, date: str, provider: str, source: str) -> Offer | None:
     before = len(mistakes)
     mapping = tree if tree.is_mapping else tree_of({"value": tree}, tree.place)
     keys = decode(mapping, OfferKeys, mistakes, ignore=("ref", "note"))
@@ -269,7 +269,7 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
     )
 
 
-def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistakes: Mistakes) -> tuple[Tier, ...]:
+def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: PaymentOption, mistakes: Mistakes) -> tuple[PriceTier, ...]:
     if tree is None:
         return ()
     if way == "purchase":
@@ -285,7 +285,7 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
         if unit_rate == 0:
             mistakes.add(entry.key_place("of"), "expected more than 0, got 0", "of: 1 MB/s")
         if over is not None and unit_rate:
-            tiers.append(Tier(over, keys.each / unit_rate))
+            tiers.append(PriceTier(over, keys.each / unit_rate))
     for before, after in pairwise(tiers):
         if not before.over < after.over:
             mistakes.add(tree.place, f"expected the tiers of `{name}` in increasing order of `over`", None)

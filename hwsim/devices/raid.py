@@ -26,13 +26,13 @@ from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
 from hwsim.demand import Capacity, Cost, Crowd, Term, rates_of
-from hwsim.devices.crowding import Members
+from hwsim.devices.contention import ArrayMembers
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
-from hwsim.devices.kind import Storage, under
+from hwsim.devices.kind import Storage, prefix_problems
 from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.devices.ssd import Ssd
-from hwsim.devices.storage import Asked, Direction, mixed
+from hwsim.devices.storage import Direction, StorageAccesses, mixed_cost
 from hwsim.devices.volume import Volume
 from hwsim.formats import precise
 from hwsim.origins import Origin
@@ -41,7 +41,7 @@ from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes
 
-Level = Literal[0, 1, 5, 6, 10]
+RaidLevel = Literal[0, 1, 5, 6, 10]
 
 _LEAST: Final[dict[int, int]] = {0: 1, 1: 2, 5: 3, 6: 4, 10: 4}
 _PARITIES: Final[dict[int, int]] = {5: 1, 6: 2}
@@ -52,7 +52,7 @@ class Raid(Storage):
     """An array of identical members; exactly one of hdd, ssd, disk and volume describes a member."""
 
     kind: ClassVar[str] = "raid"
-    level: Level = field("RAID level: 0, 1, 5, 6 or 10")
+    level: RaidLevel = field("RAID level: 0, 1, 5, 6 or 10")
     members: int = field("number of member disks", minimum=1)
     stripe: Bytes = field("stripe unit (chunk): consecutive bytes on one member", default=65536.0, exclusive_minimum=0.0)
     hdd: Hdd | None = field("model of each member if it is a hard disk, e.g. {use: hdd-7200rpm}", default=None)
@@ -69,7 +69,7 @@ class Raid(Storage):
                 "one of `hdd`, `ssd`, `disk` and `volume`, such as `hdd: {use: hdd-7200rpm}`",
             )
         for key, member in members:
-            yield from under(key, member.problems())
+            yield from prefix_problems(key, member.problems())
         if self.members < _LEAST[self.level]:
             yield "members", f"RAID {self.level} requires at least {_LEAST[self.level]} disks, got {self.members}", None
         elif self.level == 10 and self.members % 2:
@@ -98,10 +98,10 @@ class Raid(Storage):
             return n
         return 1 if self.level == 1 else n // 2
 
-    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, accesses: StorageAccesses) -> Cost:
         """Return the cost at the busiest member, which has an equal share of all accesses."""
         share, idle, part = self._member_share(direction, accesses)
-        cost = mixed(self.member, name, share) if share.written else self.member.serve(name, direction, share)
+        cost = mixed_cost(self.member, name, share) if share.written else self.member.serve(name, direction, share)
         label = "work of each member"
         kind = f"accesses ({share.written:.3g} writes)" if share.written else f"{direction}s"
         value = f"{share.times:.6g} {kind} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
@@ -120,14 +120,14 @@ class Raid(Storage):
             doubts = tuple(doubt._replace(seconds=doubt.seconds * idle) for doubt in line.doubts)
             why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media", doubts=doubts))
         moved = tuple((capacity, accesses.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)
-        crowd = cost.demand.crowd and Crowd(f"{name}.media", accesses.own_depth, Members(cost.demand.crowd.each, part))
+        crowd = cost.demand.crowd and Crowd(f"{name}.media", accesses.own_depth, ArrayMembers(cost.demand.crowd.each, part))
         demand = replace(cost.demand, floor=floor, clocks=clocks, share=accesses.bytes or 1.0, crowd=crowd)
         return replace(cost, demand=demand, moved=moved, why=tuple(why))
 
     def _models(self) -> tuple[tuple[str, Disk | Hdd | Ssd | Volume | None], ...]:
         return ("hdd", self.hdd), ("ssd", self.ssd), ("disk", self.disk), ("volume", self.volume)
 
-    def _member_share(self, direction: Direction, accesses: Asked) -> tuple[Asked, float, float]:
+    def _member_share(self, direction: Direction, accesses: StorageAccesses) -> tuple[StorageAccesses, float, float]:
         """Return (accesses of one member, members per access in flight, share of each access at one member).
 
         The second number is at least 1.

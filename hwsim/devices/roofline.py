@@ -21,7 +21,7 @@ from hwsim.formats import precise
 from hwsim.origins import GIVEN, IDEAL, Cited, Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Hinted, Problem, did_you_mean
+from hwsim.spec.mistakes import HintedError, Problem, did_you_mean
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
 Input = tuple[str, str, Cited]  # name, value with unit, source
@@ -37,7 +37,7 @@ WIDER: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-class CannotCompute(Hinted):
+class CannotCompute(HintedError):
     """An error about a number that the device does not have; `hint` names the key that sets it."""
 
 
@@ -75,7 +75,7 @@ class LocalMemory:
     dimms: int | None = field("number of memory modules (DIMMs)", default=None, minimum=1)
 
     def __post_init__(self) -> None:
-        dram, bandwidth = installed(self.dram, self.channels, self.bandwidth)
+        dram, bandwidth = populated_memory(self.dram, self.channels, self.bandwidth)
         object.__setattr__(self, "dram", dram)
         object.__setattr__(self, "bandwidth", bandwidth)
         for key, message, _ in dram.problems() if dram else ():
@@ -86,7 +86,7 @@ class LocalMemory:
             raise ValueError(f"expected at least a DIMM for each of {self.channels} channels, got {self.dimms}")
 
 
-def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tuple[Dram | None, float]:
+def populated_memory(dram: Dram | None, channels: int | None, bandwidth: float) -> tuple[Dram | None, float]:
     """Return the DRAM with a number of channels, and its bandwidth (B/s): as stated (not 0), else that of a stream.
 
     Raises:
@@ -134,7 +134,7 @@ def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class CapacityDraw:
     """The use of one capacity by an op.
 
     Args:
@@ -154,7 +154,9 @@ class Draw:
     why: Term
 
 
-def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: float = 0.0, latencies: Sequence[Term] = ()) -> Cost:
+def assemble(
+    draws: Sequence[CapacityDraw], *, clock: str, bandwidth: float, floor: float = 0.0, latencies: Sequence[Term] = ()
+) -> Cost:
     """Return the cost of these draws together; its share is the longest draw (s) x `bandwidth`.
 
     clock: the capacity whose speed also scales the latency and the floor, which draw nothing.

@@ -1,6 +1,6 @@
 """A solid-state drive, described by its data sheet, by its flash, or by both.
 
-    accesses per second with n in flight = rate_at(n, one, most, sharpness)      (see `hwsim.devices.crowding`)
+    accesses per second with n in flight = rate_at(n, one, most, sharpness)      (see `hwsim.devices.contention`)
 
 - `one`: the time of a single access: the `latency` of the data sheet (4 KiB), or controller + flash + interface.
 - `most`: the maximum rate: the `iops` of the data sheet up to the bandwidth, or the rate of the chips and channels (see
@@ -25,11 +25,22 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from hwsim.demand import Cost, Term
-from hwsim.devices.crowding import Knee, Mixture, moving_at, rate_at
+from hwsim.devices.contention import Mixture, ParallelChips, device_share_at, rate_at
 from hwsim.devices.flash import Endurance, Flash, amplification, moved_pages
-from hwsim.devices.kind import Storage, under
+from hwsim.devices.kind import Storage, prefix_problems
 from hwsim.devices.roofline import Input, source_of
-from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
+from hwsim.devices.storage import (
+    PAGE,
+    Direction,
+    StorageAccesses,
+    StorageLimit,
+    burst_amount,
+    cost_of,
+    count_input,
+    drain_time,
+    key_input,
+    size_input,
+)
 from hwsim.formats import format_quantity, precise
 from hwsim.origins import GIVEN, Cited
 from hwsim.records import dataclass
@@ -98,7 +109,7 @@ class Ssd(Storage):
         if self.cache is not None and self.cache.write < self.write_bandwidth:
             yield "cache.write", "the write cache is slower than the drive behind it", "remove the cache"
         if self.endurance is not None:
-            yield from under("endurance", self.endurance.problems())
+            yield from prefix_problems("endurance", self.endurance.problems())
 
     # ---- what it does, whichever way it is described ----
 
@@ -153,7 +164,7 @@ class Ssd(Storage):
             return min(self.write_iops * min(1.0, share), self.bandwidth("write") / size, cap)
         if self.flash is None:
             return min(self.bandwidth("write") / units_bytes, cap)
-        pages = moved_pages(Asked(size=size), self.flash.page, self.smallest, self.cache is not None)
+        pages = moved_pages(StorageAccesses(size=size), self.flash.page, self.smallest, self.cache is not None)
         factor = self.amplification if self.state == "steady" else 0.0
         limit = self.flash.writes(pages, self.flash.transfer(units_bytes), factor, 1.0)
         return min(limit, cap)
@@ -175,7 +186,7 @@ class Ssd(Storage):
         written = None if self.endurance is None else self.endurance.bytes(self.size, self.amplification if random else 1.0)
         return None if written is None or rate <= 0 else written / rate
 
-    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, accesses: StorageAccesses) -> Cost:
         """Return the cost of the reads or writes of one op; for writes, with the lifetime of the drive at that rate."""
         cost_method = self._sequential if accesses.access == "sequential" else self._random
         cost = cost_method(name, direction, accesses)
@@ -200,7 +211,7 @@ class Ssd(Storage):
     def _striped(self, depth: float, size: float) -> float:
         if self.flash is None:
             return self.write or self.read or 0.0
-        pages = moved_pages(Asked(size=size), self.flash.page, self.smallest, gathers=True)
+        pages = moved_pages(StorageAccesses(size=size), self.flash.page, self.smallest, gathers=True)
         planes = self.flash.planes_at(depth * pages)
         factor = 1.0 if self.state == "steady" else 0.0
         return self.flash.writes(1.0, self.flash.transfer(self.flash.page), factor, planes) * self.flash.page
@@ -209,7 +220,7 @@ class Ssd(Storage):
         stated = self.sources.get(key)
         return f"{key}: " + (stated or GIVEN) if stated is not None or self.flash is None else "flash"
 
-    def _sequential(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+    def _sequential(self, name: str, direction: Direction, accesses: StorageAccesses) -> Cost:
         steady = self.bandwidth(direction)
         if direction == "write" and self.flash is not None and self.write is None and accesses.size > 0:
             steady = self._capped(
@@ -225,39 +236,50 @@ class Ssd(Storage):
         if accesses.sync and direction == "write":
             one_s = max(start, self.one("write", PAGE), self.one("write", accesses.size) - accesses.size / steady) + self.flush
             one_input = ("one", precise(one_s, "s"), f"{self._source(key)!s}, flush: " + source_of(self.sources, "flush"))
-            inputs = (number(accesses), one_input, each(accesses), ("bandwidth", precise(steady, "B/s"), self._source("write")))
+            inputs = (
+                count_input(accesses),
+                one_input,
+                size_input(accesses),
+                ("bandwidth", precise(steady, "B/s"), self._source("write")),
+            )
             alone = one_s + accesses.size / steady
-            floor = Limit("accesses", "times x (one + size / bandwidth)", inputs, accesses.times * alone, accesses.bytes / steady)
-            crowd = Knee(alone, max(steady / max(accesses.size, 1.0), 1 / alone), self.sharpness, self.queue, 0.0)
+            floor = StorageLimit(
+                "accesses", "times x (one + size / bandwidth)", inputs, accesses.times * alone, accesses.bytes / steady
+            )
+            crowd = ParallelChips(alone, max(steady / max(accesses.size, 1.0), 1 / alone), self.sharpness, self.queue, 0.0)
             return cost_of(name, accesses, [], [floor], ("", 0.0, ""), errors, crowd)
         speed = ("bandwidth", precise(steady, "B/s"), self._source(direction))
-        limit = Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / steady)
+        limit = StorageLimit(
+            "media", "times x size / bandwidth", (count_input(accesses), size_input(accesses), speed), accesses.bytes / steady
+        )
         if direction == "write" and self.cache is not None:
             limit = self._cached(accesses, self._capped(self.cache.write), steady)
             if any(key == "first" for key, *_ in limit.inputs):  # the cache runs full
                 errors = "disk/filled", self._source("write")
         if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
             one_s = self.one("write", accesses.size)  # a write completes after its program; writes in flight hide the latency
-            waits = (number(accesses), ("one", precise(one_s, "s"), self._source(key)), accesses.under_way(self.queue))
+            waits = (count_input(accesses), ("one", precise(one_s, "s"), self._source(key)), accesses.under_way(self.queue))
             turns = accesses.times / accesses.at_once(self.queue)
-            floor = Limit("accesses", "times x one / at once", waits, turns * one_s, turns * self.own("write", accesses.size))
+            floor = StorageLimit(
+                "accesses", "times x one / at once", waits, turns * one_s, turns * self.own("write", accesses.size)
+            )
             return cost_of(name, accesses, [limit], [floor], ("", 0.0, ""), errors)
         return cost_of(name, accesses, [limit], [], ("first access", start, self._source(key)), errors)
 
-    def _cached(self, accesses: Asked, fast: float, steady: float) -> Limit:
+    def _cached(self, accesses: StorageAccesses, fast: float, steady: float) -> StorageLimit:
         cache = self.cache
         stock = cache.size if cache is not None and not accesses.of_service else 0.0
-        seconds = drained(accesses.bytes, fast, steady, stock)
+        seconds = drain_time(accesses.bytes, fast, steady, stock)
         written = ("bytes", precise(accesses.bytes, "B"), "workload")
         quick = ("fast", precise(fast, "B/s"), "cache: " + source_of(self.sources, "cache.write"))
-        absorbed = drained_after(accesses.bytes, fast, steady, stock)
+        absorbed = burst_amount(accesses.bytes, fast, steady, stock)
         if absorbed is None:
-            return Limit("media", "bytes / fast", (written, quick), seconds)
+            return StorageLimit("media", "bytes / fast", (written, quick), seconds)
         slow = ("steady", precise(steady, "B/s"), self._source("write"))
         first_input = ("first", precise(absorbed, "B"), f"until the cache of {precise(stock, 'B')} is full")
-        return Limit("media", "first / fast + (bytes - first) / steady", (first_input, quick, written, slow), seconds)
+        return StorageLimit("media", "first / fast + (bytes - first) / steady", (first_input, quick, written, slow), seconds)
 
-    def _random(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+    def _random(self, name: str, direction: Direction, accesses: StorageAccesses) -> Cost:
         write = direction == "write"
         depth = accesses.at_once(self.queue)
         one_s, most = self.one(direction, accesses.size), self.most(direction, accesses.size)
@@ -269,45 +291,45 @@ class Ssd(Storage):
             fast_one, fast_own_s = (one_s, own_s) if self.cache.latency is None else (self.cache.latency, 0.0)
             fast_most = max(most, min(self.cache.iops or math.inf, self._capped(self.cache.write) / max(accesses.size, 1.0)))
         steady = rate_at(depth, one_s, most, self.sharpness)
-        moving = moving_at(depth, one_s, most, self.sharpness, own_s)
+        moving = device_share_at(depth, one_s, most, self.sharpness, own_s)
         latency = "write_latency" if write and self.write_latency is not None else "latency"
         iops = "write_iops" if write else "iops"
         amplified = (
             f", amplification {self.amplification:.3g}" if write and self.write_iops is None and self.amplification > 1 else ""
         )
         inputs: tuple[Input, ...] = (
-            number(accesses),
+            count_input(accesses),
             accesses.under_way(self.queue),
             ("one", precise(one_s, "s"), self._source(latency)),
             ("most", precise(most, "1/s"), self._source(iops) + amplified),
             ("p", f"{self.sharpness:g}", "sharpness: " + source_of(self.sources, "sharpness")),
         )
         formula = "times x (at once^-p x (one^p - most^-p) + most^-p)^(1/p)"
-        top = (number(accesses), inputs[3])
+        top = (count_input(accesses), inputs[3])
         errors = f"disk/{direction}", inputs[3][2]
-        behind = Knee(one_s, most, self.sharpness, self.queue, 1 / most)
+        behind = ParallelChips(one_s, most, self.sharpness, self.queue, 1 / most)
         if fast_most <= most or accesses.size <= 0:
-            limits = [Limit("media", "times / most", top, accesses.times / most)]
-            floor = Limit("accesses", formula, inputs, accesses.times / steady, accesses.times / steady * moving)
+            limits = [StorageLimit("media", "times / most", top, accesses.times / most)]
+            floor = StorageLimit("accesses", formula, inputs, accesses.times / steady, accesses.times / steady * moving)
             return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, behind)
         quick = rate_at(depth, fast_one, fast_most, self.sharpness)
         stock = self.cache.size / accesses.size if self.cache is not None and not accesses.of_service else 0.0
-        cache_input = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
+        cache_input = key_input("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
         rates = (
-            number(accesses),
+            count_input(accesses),
             ("fast", precise(quick, "1/s"), "cache, at this queue depth"),
             ("steady", precise(steady, "1/s"), self._source(iops) + amplified),
         )
-        floor = Limit("accesses", "times / fast", rates[:2], drained(accesses.times, quick, steady, stock))
-        absorbed = drained_after(accesses.times, quick, steady, stock)
+        floor = StorageLimit("accesses", "times / fast", rates[:2], drain_time(accesses.times, quick, steady, stock))
+        absorbed = burst_amount(accesses.times, quick, steady, stock)
         if absorbed is not None:
             inputs = (*rates, ("first", precise(absorbed, "1"), f"until the cache of {cache_input[1]} is full"))
-            floor = Limit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
-        both = (number(accesses), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1])
-        limits = [Limit("media", "times / fast, then / most", both, drained(accesses.times, fast_most, most, stock))]
-        into = Knee(fast_one, fast_most, self.sharpness, self.queue, 1 / fast_most)
+            floor = StorageLimit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
+        both = (count_input(accesses), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1])
+        limits = [StorageLimit("media", "times / fast, then / most", both, drain_time(accesses.times, fast_most, most, stock))]
+        into = ParallelChips(fast_one, fast_most, self.sharpness, self.queue, 1 / fast_most)
         cached_share = 1.0 if absorbed is None else absorbed / accesses.times
-        fast = moving_at(depth, fast_one, fast_most, self.sharpness, fast_own_s)
+        fast = device_share_at(depth, fast_one, fast_most, self.sharpness, fast_own_s)
         floor = replace(floor, moving=accesses.times * (cached_share * fast / quick + (1.0 - cached_share) * moving / steady))
         crowd = into if absorbed is None else Mixture(((cached_share, into), (1 - cached_share, behind)))
         return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, crowd)

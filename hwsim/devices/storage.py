@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from hwsim.demand import Cost, Crowd, Demand, Each, Requests, Term, Unit
-from hwsim.devices.crowding import Mixture
-from hwsim.devices.doubts import doubts
+from hwsim.demand import AccessTime, Cost, Crowd, Demand, Requests, Term, Unit
+from hwsim.devices.contention import Mixture
+from hwsim.devices.line_errors import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
 from hwsim.formats import precise
 from hwsim.origins import Cited, Origin
@@ -25,7 +25,7 @@ PAGE: Final = 4096.0  # access size of the IOPS in data sheets (B)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StorageAccesses:
     """The accesses of an op to a storage device.
 
     Args:
@@ -97,14 +97,14 @@ class Asked:
         )
 
 
-def drained(amount: float, fast: float, steady: float, stock: float) -> float:
+def drain_time(amount: float, fast: float, steady: float, stock: float) -> float:
     """Return the time (s) of an amount that proceeds at the rate `fast` until the stock is used up, then at the rate `steady`.
 
     The stock refills at the steady rate and is consumed at fast - steady: an exact token bucket.
 
-    >>> drained(30.0, fast=3.0, steady=1.0, stock=10.0)  # 5 s at 3, the other 15 at 1
+    >>> drain_time(30.0, fast=3.0, steady=1.0, stock=10.0)  # 5 s at 3, the other 15 at 1
     20.0
-    >>> drained(12.0, fast=3.0, steady=1.0, stock=10.0), drained(5.0, fast=1.0, steady=2.0, stock=0.0)
+    >>> drain_time(12.0, fast=3.0, steady=1.0, stock=10.0), drain_time(5.0, fast=1.0, steady=2.0, stock=0.0)
     (4.0, 5.0)
     """
     if fast <= steady or math.isinf(stock):
@@ -115,19 +115,20 @@ def drained(amount: float, fast: float, steady: float, stock: float) -> float:
     return amount / fast if amount <= fast * burst else burst + (amount - fast * burst) / steady
 
 
-def drained_after(amount: float, fast: float, steady: float, stock: float) -> float | None:
-    """Return the amount that proceeds at the rate `fast` before the stock is used up (see `drained`); None if the stock suffices.
+def burst_amount(amount: float, fast: float, steady: float, stock: float) -> float | None:
+    """Return the amount that proceeds at the rate `fast` before the stock is used up (see `drain_time`); None if the stock
+    suffices.
 
-    >>> drained_after(30.0, fast=3.0, steady=1.0, stock=10.0), drained_after(12.0, fast=3.0, steady=1.0, stock=10.0)
+    >>> burst_amount(30.0, fast=3.0, steady=1.0, stock=10.0), burst_amount(12.0, fast=3.0, steady=1.0, stock=10.0)
     (15.0, None)
     """
-    if drained(amount, fast, steady, stock) <= amount / fast * (1 + 1e-12):
+    if drain_time(amount, fast, steady, stock) <= amount / fast * (1 + 1e-12):
         return None
     return stock * fast / (fast - steady)
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class StorageLimit:
     """A line of a derivation: a lower bound of the time that a device is busy.
 
     Args:
@@ -145,29 +146,29 @@ class Limit:
     moving: float = 0.0
 
 
-def number(accesses: Asked) -> Input:
+def count_input(accesses: StorageAccesses) -> Input:
     """Return the number of accesses as an input of a derivation."""
     return "times", precise(accesses.times, "1"), WORKLOAD
 
 
-def each(accesses: Asked) -> Input:
+def size_input(accesses: StorageAccesses) -> Input:
     """Return the size of one access as an input of a derivation."""
     return "size", precise(accesses.size, "B"), WORKLOAD
 
 
-def given(name: str, value: float, unit: str, sources: Mapping[str, Origin], key: str) -> Input:
+def key_input(name: str, value: float, unit: str, sources: Mapping[str, Origin], key: str) -> Input:
     """Return a number of the device's file as an input of a derivation."""
     return name, precise(value, unit), f"{key}: " + source_of(sources, key)
 
 
 def cost_of(
     name: str,
-    accesses: Asked,
-    limits: Sequence[Limit],
-    floors: Sequence[Limit],
+    accesses: StorageAccesses,
+    limits: Sequence[StorageLimit],
+    floors: Sequence[StorageLimit],
     first: tuple[str, float, Cited],
     errors: tuple[str, Cited] = ("", ""),
-    crowd: Each | None = None,
+    crowd: AccessTime | None = None,
 ) -> Cost:
     """Return the cost of one op: the medium is busy for the longest limit, and the op lasts at least as long as each floor.
 
@@ -196,7 +197,7 @@ def cost_of(
         )
         for line in (*limits, *floors)
     ]
-    floor = max(floors, key=lambda line: line.seconds, default=Limit("", "", (), 0.0))
+    floor = max(floors, key=lambda line: line.seconds, default=StorageLimit("", "", (), 0.0))
     return Cost(
         Demand(
             latency=math.fsum(term.seconds for term in start),
@@ -211,7 +212,7 @@ def cost_of(
     )
 
 
-def mixed(device: Storage, name: str, accesses: Asked) -> Cost:
+def mixed_cost(device: Storage, name: str, accesses: StorageAccesses) -> Cost:
     """Return the cost of interleaved reads and writes, `accesses.written` of them writes: reads + writes + turnarounds.
 
     In random order, a share 2 w (1 - w) of the accesses follows one of the other kind and costs the drive's `turnaround`, if any.

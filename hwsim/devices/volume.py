@@ -19,7 +19,7 @@ from typing import ClassVar
 from hwsim.demand import Cost
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
-from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after
+from hwsim.devices.storage import Direction, StorageAccesses, StorageLimit, burst_amount, cost_of, drain_time
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -64,7 +64,7 @@ class Volume(Storage):
         grown = max(self.iops, self.iops_per_gib * (self.size or 0.0) / _GIB)
         return grown if self.iops_most is None else min(grown, self.iops_most)
 
-    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, accesses: StorageAccesses) -> Cost:
         key = "write_latency" if direction == "write" and self.write_latency is not None else "latency"
         one_s = (self.write_latency if key == "write_latency" else self.latency) or 0.0
         chunks = math.ceil(accesses.size / self.chunk) if accesses.access == "random" else accesses.size / self.chunk
@@ -92,21 +92,21 @@ class Volume(Storage):
                 ("latency", precise(one_s, "s"), f"{key}: " + source_of(self.sources, key)),
                 accesses.under_way(self.queue),
             )
-            floors.append(Limit("accesses", "waits x latency / at once", waits_inputs, waits * one_s / depth))
+            floors.append(StorageLimit("accesses", "waits x latency / at once", waits_inputs, waits * one_s / depth))
         return cost_of(name, accesses, limits, floors, ("first access", start, f"{key}: " + source_of(self.sources, key)))
 
     def _bucket(
         self, label: str, amount: float, unit: str, fast: float, base: float, stock: float, base_key: str, stock_key: str
-    ) -> Limit:
-        seconds = drained(amount, fast, base, stock)
+    ) -> StorageLimit:
+        seconds = drain_time(amount, fast, base, stock)
         plain = "B" if unit == "B/s" else "1"
         amount_input: Input = ("amount", precise(amount, plain), "amount counted against the limit")
         quick: Input = ("fast", precise(fast, unit), f"{base_key}, burst: " + source_of(self.sources, base_key))
-        burst = drained_after(amount, fast, base, stock)
+        burst = burst_amount(amount, fast, base, stock)
         if burst is None:
-            return Limit(label, "amount / fast", (amount_input, quick), seconds)
+            return StorageLimit(label, "amount / fast", (amount_input, quick), seconds)
         first: Input = ("first", precise(burst, plain), f"{stock_key} of {precise(stock, plain)}, until used up")
         slow: Input = ("base", precise(base, unit), f"{base_key}: " + source_of(self.sources, base_key))
-        return Limit(
+        return StorageLimit(
             label, "first / fast + (amount - first) / base", (first, quick, amount_input, slow), seconds, (amount - burst) / base
         )

@@ -21,7 +21,7 @@ BY_ROW: Final = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class MatmulShape:
     """The shape of a matmul: (m x k) by (k x n), `batch` times.
 
     Args:
@@ -65,7 +65,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class LibraryCall:
     """One call of a library function.
 
     Args:
@@ -92,7 +92,7 @@ class Call:
     rows: float = 1.0
     operands: tuple[Operand, ...] = ()
     into: Into = "out"
-    product: Product | None = None
+    product: MatmulShape | None = None
     lookups: float = 0.0
     span: float = 0.0
     cores: int | None = None
@@ -158,7 +158,7 @@ class Work:
     dtype: str = "fp32"
     mix: Mix = "vector"
     cores: int | None = None
-    product: Product | None = None
+    product: MatmulShape | None = None
     working_set: float | None = None
     in_place: float = 0.0
     isa: str = ""
@@ -169,9 +169,9 @@ class Work:
     remote: float = 0.0
     kernels: int = 1
     start: Start = "stream"
-    call: Call | None = None
-    attention: Attended | None = None
-    experts: Routed | None = None
+    call: LibraryCall | None = None
+    attention: AttentionCall | None = None
+    experts: ExpertsCall | None = None
 
     @property
     def traffic(self) -> float:
@@ -180,7 +180,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Attended:
+class AttentionCall:
     """A call of fused attention. The numbers may be arrays, with one element for each call; derived numbers are cached.
 
     Args:
@@ -224,7 +224,7 @@ class Attended:
     def seen(self) -> float:
         """Average tokens that a query attends to.
 
-        >>> Attended(1, 4, 0, 1, 1, 64).seen, Attended(1, 4, 0, 1, 1, 64, window=2).seen
+        >>> AttentionCall(1, 4, 0, 1, 1, 64).seen, AttentionCall(1, 4, 0, 1, 1, 64, window=2).seen
         (2.5, 1.75)
         """
         reach = self.window + (self.window <= 0) * self.context
@@ -252,7 +252,7 @@ class Attended:
     def reach(self) -> float:
         """Tokens that any of its queries attends to.
 
-        >>> Attended(1, 1, 4095, 1, 1, 64, window=128).reach, Attended(1, 512, 1024, 1, 1, 64).reach
+        >>> AttentionCall(1, 1, 4095, 1, 1, 64, window=128).reach, AttentionCall(1, 512, 1024, 1, 1, 64).reach
         (128, 1536.0)
         """
         limit = self.window + (self.queries - 1) * (self.window > 0) + (self.window <= 0) * self.context
@@ -280,7 +280,7 @@ class Attended:
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class ExpertsCall:
     """A call of the experts of one GPU. The numbers may be arrays, with one element for each call.
 
     Args:
@@ -330,7 +330,7 @@ def elementwise_call(
     into: Into = "new",
     result: str = "",
     since: Sequence[float] = (),
-) -> Call:
+) -> LibraryCall:
     """Return the call of an elementwise function of `inputs` arrays with `count` elements each.
 
     Args:
@@ -352,7 +352,7 @@ def elementwise_call(
     ages = _ages(since, inputs + 1)
     read = [Operand(size, "read", age) for size, age in zip(sizes, ages, strict=False)]
     written = Operand(count * made, "update" if into == "self" else "write", ages[inputs])
-    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(*read, written), into=into)
+    return LibraryCall(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(*read, written), into=into)
 
 
 def reduce_call(
@@ -364,10 +364,10 @@ def reduce_call(
     rows: float = 1.0,
     into: Into = "new",
     since: Sequence[float] = (),
-) -> Call:
+) -> LibraryCall:
     """Return the call of a reduction of `count` elements: of all, within each of `rows` rows (`rows`), or across (`columns`)."""
     read = Operand(count * BYTES[dtype], "read", since[0] if since else None)
-    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(read,), into=into)
+    return LibraryCall(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(read,), into=into)
 
 
 def product_call(
@@ -380,7 +380,7 @@ def product_call(
     form: str = "",
     into: Into = "new",
     since: Sequence[float] = (),
-) -> Call:
+) -> LibraryCall:
     """Return the call of a matmul of (m x k) by (k x n).
 
     form: operand that is stored transposed, `a` or `b`; `gram`: product of a matrix with itself.
@@ -392,7 +392,7 @@ def product_call(
     operands = (Operand(sizes[0], "read", ages[0]), Operand(sizes[1], "read", ages[1]), Operand(sizes[2], "write", ages[2]))
     if 1 in (m, n) and batch == 1:
         along = (form != "a") if n == 1 else (form == "b")
-        return Call(
+        return LibraryCall(
             function="matvec" if along else "vecmat",
             dtype=dtype,
             count=float(m) * k * n,
@@ -400,14 +400,14 @@ def product_call(
             operands=operands,
             into=into,
         )
-    return Call(
+    return LibraryCall(
         function="matmul",
         form=form,
         dtype=dtype,
         count=float(m) * k * n * batch,
         operands=operands,
         into=into,
-        product=Product(m, n, k, batch),
+        product=MatmulShape(m, n, k, batch),
     )
 
 
@@ -422,14 +422,14 @@ def general_call(
     rows: float = 1.0,
     into: Into = "new",
     since: Sequence[float] = (),
-) -> Call:
+) -> LibraryCall:
     """Return the call of any other function: `count` steps, with the bytes that they read and write.
 
     since: reuse distance of the input and of the output (B).
     """
     ages = _ages(since, 2)
     operands = (Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1]))
-    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=operands, into=into)
+    return LibraryCall(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=operands, into=into)
 
 
 def lookup_call(
@@ -441,7 +441,7 @@ def lookup_call(
     length: float = 1.0,
     into: Into = "new",
     since: Sequence[float] = (),
-) -> Call:
+) -> LibraryCall:
     """Return the call that looks up `count` elements, or rows of `length` elements, at random in `table` elements.
 
     since: reuse distance of the table, the index and the result (B).
@@ -453,7 +453,7 @@ def lookup_call(
     read = [Operand(count * BYTES["int64"], "read", ages[1])]
     if length > 1:  # beyond its first cache line, a row is a stream
         read.append(Operand(size, "read", max(span, table * width)))
-    return Call(
+    return LibraryCall(
         function=function,
         dtype=dtype,
         count=count * length,

@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from hwsim.engine.compile import Compiled, compile_flat
-from hwsim.engine.fast import Choice, plays
-from hwsim.engine.inorder import is_in_order, longest_path
+from hwsim.engine.compile import CompiledGraph, compile_flat
+from hwsim.engine.fast import Choice, uses_compiled_code
 from hwsim.engine.issued import IssuedOp
+from hwsim.engine.longest_paths import is_in_order, longest_path
 from hwsim.engine.verdict import Deadlock, check, deadlock
 from hwsim.graph.flat import FlatGraph, flatten
 from hwsim.graph.opgraph import Change, OpGraph, capacities_of
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
-from hwsim.spec.shelf import shared_by
+from hwsim.spec.memo import memo_table
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -98,10 +98,10 @@ def simulate(
         Deadlock: ops wait for each other, or for an event that never occurs.
         BrokenInvariant: the result is inconsistent (a defect of hwsim).
     """
-    played = shared_by("timelines") if which == "auto" and not actors and not changes and server is None else None
+    played = memo_table("timelines") if which == "auto" and not actors and not changes and server is None else None
     before = None
     if played:
-        from hwsim.graph.same import is_same
+        from hwsim.graph.equality import is_same
 
         before = next((timeline for timeline in played.values() if is_same(timeline.flat.graph, graph)), None)
     if before is not None:
@@ -124,9 +124,9 @@ def simulate(
         host.progress = progress
         host.server = None if server is None else server(host)
         if changes:
-            from hwsim.engine.driver import changing
+            from hwsim.engine.driver import capacity_changer
 
-            host.env.process(changing(changes, alone=not actors and server is None)(host))
+            host.env.process(capacity_changer(changes, alone=not actors and server is None)(host))
         for actor in actors:
             host.env.process(actor(host))
         if flat is None:
@@ -143,7 +143,7 @@ def simulate(
     return timeline
 
 
-def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compiled | None, limited: Collection[str]) -> Host:
+def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: CompiledGraph | None, limited: Collection[str]) -> Host:
     """The engine on SimPy's clock: the driver, with the graph loaded if it is compiled, or the reference engine."""
     if which == "simpy":
         from hwsim.engine.plain import PlainEngine
@@ -157,9 +157,9 @@ def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compil
     return driver
 
 
-def _at_once(flat: FlatGraph, compiled: Compiled, fast: Choice | None) -> Timeline | None:
+def _at_once(flat: FlatGraph, compiled: CompiledGraph, fast: Choice | None) -> Timeline | None:
     """The timeline from the longest path or compiled code, without SimPy; None if that is not possible."""
-    is_fast = plays(len(flat), len(compiled.classes), fast)
+    is_fast = uses_compiled_code(len(flat), len(compiled.classes), fast)
     if is_in_order(flat, compiled):
         return longest_path(flat, compiled, fast=is_fast)
     if not is_fast:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
-from hwsim.engine.fluid import Clock, Crowded, FlowClass
+from hwsim.engine.fluid import Clock, CrowdLimit, FlowClass
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
@@ -27,7 +27,7 @@ from hwsim.ticks import FEMTO
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledGraph:
     """The durations and classes of ops.
 
     Args:
@@ -48,7 +48,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Active:
+class ActiveCosts:
     """The costs that may be active concurrently, as limited by queues and pools.
 
     Args:
@@ -60,7 +60,7 @@ class Active:
     loose: Ints
 
 
-def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[str] = ()) -> Compiled:
+def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[str] = ()) -> CompiledGraph:
     """Return durations and classes of all ops.
 
     Args:
@@ -120,7 +120,7 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[s
     if is_uniform:
         fixed_fs, flow_fs = fixed_fs.take(flat.cost), flow_fs.take(flat.cost)
         number_of, played = number_of.take(flat.cost), played.take(flat.cost)
-    return Compiled(
+    return CompiledGraph(
         fixed=ticks.add(fixed_fs, flat.time),
         flow=flow_fs,
         flow_class=number_of,
@@ -200,7 +200,7 @@ def flow_class(
     crowd = (
         None
         if demand.crowd is None
-        else Crowded(
+        else CrowdLimit(
             numbers[demand.crowd.capacity],
             demand.crowd.depth * demand.crowd.times,
             max(1, min(served, default=alone)),
@@ -246,11 +246,11 @@ def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
             raise ValueError(f"{flaw}: {demand}")
 
 
-def _active(flat: FlatGraph) -> Active:
+def _active(flat: FlatGraph) -> ActiveCosts:
     """Groups of concurrent costs: one op per queue, and `servers` ops per pool whose ops take and return a server themselves."""
     uses = flat.cost >= 0
     if not uses.any():
-        return Active((), np.empty(0, np.int64))
+        return ActiveCosts((), np.empty(0, np.int64))
     kinds = len(flat.graph.costs)
     queued = uses & (flat.queue >= 0)
     pooled = uses & (flat.queue < 0) & (flat.take >= 0) & (flat.take == flat.give)
@@ -259,7 +259,7 @@ def _active(flat: FlatGraph) -> Active:
         for pair in ticks.distinct(number[mask].astype(np.int64) * kinds + flat.cost[mask]).tolist():
             group, cost = divmod(pair, kinds)
             groups.setdefault((is_pool, group), []).append(cost)
-    return Active(
+    return ActiveCosts(
         groups=tuple(
             (flat.graph.pools[group].servers if is_pool else 1, tuple(costs)) for (is_pool, group), costs in groups.items()
         ),
@@ -267,7 +267,7 @@ def _active(flat: FlatGraph) -> Active:
     )
 
 
-def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> set[int]:
+def _can_bind(active: ActiveCosts, classes: Sequence[FlowClass], capacities: int) -> set[int]:
     """Capacities from which the ops that may be active concurrently could draw more than the rate."""
     total = [0] * capacities
     draws = {kind: classes[kind].draws() for kind in {kind for _, kinds in active.groups for kind in kinds}}
@@ -285,7 +285,7 @@ def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> 
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
 
 
-def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
+def _can_crowd(active: ActiveCosts, classes: Sequence[FlowClass]) -> set[int]:
     """Capacities at which several ops of a crowd may be active concurrently."""
     op_counts: dict[int, int] = {}
     crowds = [(None, 0) if class_.crowd is None else (class_.crowd.capacity, class_.crowd.crowd.times) for class_ in classes]

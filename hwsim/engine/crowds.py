@@ -18,7 +18,7 @@ EACH: Final = 16  # depths per octave
 LAST: Final = 1 << 16  # last depth in the table
 
 
-class Table:
+class CrowdTable:
     """A table of slowness and lightness (see `Crowd.slowness`) by the number of accesses in flight, in units of 2**-30."""
 
     def __init__(self, crowd: Crowd) -> None:
@@ -49,6 +49,6 @@ class Table:
 
 
 @lru_cache(maxsize=256)
-def table(crowd: Crowd) -> Table:
+def table(crowd: Crowd) -> CrowdTable:
     """Return the table of a crowd (cached)."""
-    return Table(crowd)
+    return CrowdTable(crowd)

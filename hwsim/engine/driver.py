@@ -21,7 +21,7 @@ from simpy.events import NORMAL, EventPriority
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost
-from hwsim.engine.compile import Compiled, compile_flat
+from hwsim.engine.compile import CompiledGraph, compile_flat
 from hwsim.engine.fluid import FlowClass
 from hwsim.engine.host import Host
 from hwsim.engine.issued import IssuedOp
@@ -58,7 +58,7 @@ class Driver(Host):
         self._handing_over = False
         self._asked: dict[int, tuple[Cost, float]] = {}  # cost and size of ops that are simulated request by request
 
-    def start(self, flat: FlatGraph, compiled: Compiled) -> None:
+    def start(self, flat: FlatGraph, compiled: CompiledGraph) -> None:
         """Start a flat, compiled graph now, without an event for its end."""
         self._accept(flat, compiled, self.env.event())
 
@@ -133,7 +133,7 @@ class Driver(Host):
         flat = flatten(graph)
         self._accept(flat, compile_flat(flat, closed=self._closed, changing=self.changing), finished)
 
-    def _accept(self, flat: FlatGraph, compiled: Compiled, finished: simpy.Event) -> None:
+    def _accept(self, flat: FlatGraph, compiled: CompiledGraph, finished: simpy.Event) -> None:
         self._replay.now = int(self.env.now)
         base = self._replay.load(flat, compiled)
         self._keep(flat)
@@ -209,7 +209,7 @@ def _column(times: Sequence[int]) -> Ints:
     return ticks.column(times) if isinstance(times, list) else np.array(times, np.int64)
 
 
-def changing(changes: Sequence[Change], *, alone: bool = False) -> Actor:
+def capacity_changer(changes: Sequence[Change], *, alone: bool = False) -> Actor:
     """Return an actor that changes each capacity to its fraction at its time: failures, clock changes, recoveries.
 
     Unused capacities are skipped.

@@ -20,7 +20,7 @@ LARGE: Final = 500  # ops from which compiled code saves time (loading takes 1 m
 CLASS: Final = 50  # ops to which one class of competing demands is equivalent
 
 
-def plays(size: float, classes: int = 0, choice: Choice | None = None, *, large: int = LARGE) -> bool:
+def uses_compiled_code(size: float, classes: int = 0, choice: Choice | None = None, *, large: int = LARGE) -> bool:
     """Return whether to use compiled code for a simulation.
 
     Args:

@@ -26,7 +26,7 @@ MERGED = 8  # successive changes that are merged into two
 
 
 @dataclass(frozen=True, slots=True)
-class Crowded:
+class CrowdLimit:
     """A crowd of accesses at a capacity.
 
     Args:
@@ -61,7 +61,7 @@ class FlowClass:
     alone: int
     weights: tuple[tuple[int, int], ...]  # (capacity, weight)
     holds: tuple[tuple[int, int], ...] = ()  # (capacity, part of FULL)
-    crowd: Crowded | None = None
+    crowd: CrowdLimit | None = None
     clocks: tuple[Clock, ...] = ()
 
     def now(self, depth: Depths, room: Sequence[int]) -> FlowClass:

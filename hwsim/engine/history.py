@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
-from hwsim.results.timeline import Held, PaceChange, differing
+from hwsim.results.timeline import LimitChange, PaceChange, drop_repeated
 
 Words = NDArray[np.uint64]
 
@@ -23,7 +23,7 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class ReplayRecords:
     """The records of a replay, in the format of `hwsim_flows_notes`; levels only on request."""
 
     bound_times: Ints
@@ -47,7 +47,7 @@ class History(Sequence[Sequence[PaceChange]]):
         again: function that repeats the run and returns records with levels.
     """
 
-    def __init__(self, alone: Sequence[int], notes: Notes, again: Callable[[], Notes]) -> None:
+    def __init__(self, alone: Sequence[int], notes: ReplayRecords, again: Callable[[], ReplayRecords]) -> None:
         self._alone, self._notes, self._again = alone, notes, again
         self._last: tuple[int, list[PaceChange]] | None = None
 
@@ -68,12 +68,14 @@ class History(Sequence[Sequence[PaceChange]]):
             self._last = index, self._pace_changes(index)
         return self._last[1]
 
-    def __reduce__(self) -> tuple[type[History], tuple[Sequence[int], Notes, Callable[[], Notes]]]:
+    def __reduce__(self) -> tuple[type[History], tuple[Sequence[int], ReplayRecords, Callable[[], ReplayRecords]]]:
         return History, (self._alone, self._notes, self._again)
 
-    def held(self, number: int) -> tuple[Held, ...]:
+    def held(self, number: int) -> tuple[LimitChange, ...]:
         """Return the bounds of a class, see `Timeline.held`."""
-        return tuple(differing(Held(start, max(-1, bound), is_nearly) for start, bound, is_nearly in self._bounds(number)))
+        return tuple(
+            drop_repeated(LimitChange(start, max(-1, bound), is_nearly) for start, bound, is_nearly in self._bounds(number))
+        )
 
     def _bounds(self, number: int) -> Iterator[tuple[int, int, bool]]:
         """Yield (time in fs, bound from then on, whether the pace is almost the maximum)."""
@@ -88,7 +90,7 @@ class History(Sequence[Sequence[PaceChange]]):
         return _by_number(self._notes.bound_classes, len(self))
 
     @cached_property
-    def _levels(self) -> tuple[Notes, Ints, Ints]:
+    def _levels(self) -> tuple[ReplayRecords, Ints, Ints]:
         """Records with levels; rows of levels in order of capacity, and the first position of each capacity."""
         notes = self._again()
         return notes, *_by_number(notes.filled, int(notes.filled.max(initial=-1)) + 1)

@@ -11,7 +11,7 @@ from simpy.events import EventPriority
 from hwsim.demand import Capacity, Cost
 from hwsim.engine.fair import FULL
 from hwsim.engine.fluid import FlowClass
-from hwsim.engine.issued import Issued, IssuedOp
+from hwsim.engine.issued import IssuedOp, IssuedOps
 from hwsim.graph.flat import FlatGraph, concatenate
 from hwsim.graph.opgraph import Label, OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
@@ -33,7 +33,7 @@ class Host(ABC):
         self.changing = frozenset(limited)
         self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self._flats: list[FlatGraph] = []
-        self._issued = Issued(self.capacities, self.changing)
+        self._issued = IssuedOps(self.capacities, self.changing)
         self._classes: list[int] = []  # class of each cost of issued ops; -1: none
         self._starts: list[int] = []  # class of each cost's start-up time; -1: none
 

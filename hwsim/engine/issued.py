@@ -36,7 +36,7 @@ class IssuedOp(NamedTuple):
     clock: int = -1
 
 
-class _Known(NamedTuple):
+class _RegisteredCost(NamedTuple):
     """A registered cost.
 
     Args:
@@ -54,7 +54,7 @@ class _Known(NamedTuple):
     started: FlowClass | None
 
 
-class Issued:
+class IssuedOps:
     """The ops issued since the last submitted graph, with the tables of all issued ops."""
 
     def __init__(self, capacities: Sequence[Capacity], changing: frozenset[str] = frozenset()) -> None:
@@ -66,7 +66,7 @@ class Issued:
         self.labels: list[Label] = []
         self.queues: list[Queue] = []
         self.costs: list[Cost] = []
-        self.known: list[_Known] = []
+        self.known: list[_RegisteredCost] = []
         self._ops: list[IssuedOp] = []
         self._edges: list[tuple[int, int, int]] = []
         self._base = 0
@@ -81,7 +81,7 @@ class Issued:
         started = start_class(demand, self._numbers, self.changing)
         start = 0 if started is None else ticks.femtoseconds(demand.start * demand.latency)
         latency = ticks.femtoseconds(demand.latency)
-        self.known.append(_Known(latency, demand.body(self._rates), self.flow(cost), start, started))
+        self.known.append(_RegisteredCost(latency, demand.body(self._rates), self.flow(cost), start, started))
         return len(self.costs) - 1
 
     def flow(self, cost: Cost) -> FlowClass | None:

@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.engine import core
-from hwsim.engine.compile import Compiled, compile_flat
+from hwsim.engine.compile import CompiledGraph, compile_flat
 from hwsim.engine.fair import FULL
 from hwsim.engine.fluid import FlowClass
-from hwsim.engine.history import WORD, History, Notes, words
+from hwsim.engine.history import WORD, History, ReplayRecords, words
 from hwsim.engine.verdict import sampled
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
-from hwsim.results.timeline import NEARLY_EQUAL, Received, Timeline
+from hwsim.results.timeline import NEARLY_EQUAL, ReceivedService, Timeline
 
 PACE_BITS, WIDE_BITS = 126, 190  # bits of numbers that the kernels store in two and in three words
 TIME_BITS = 63
 
 
-def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
+def play(flat: FlatGraph, compiled: CompiledGraph) -> Timeline | None:
     """Return the timeline of a closed graph, equal to that of `hwsim.engine.replay` bit for bit.
 
     The result is None if compiled code does not support the graph: ops are simulated request by request, demands form a crowd at
@@ -55,13 +55,13 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
         alone=tuple(class_.alone for class_ in compiled.classes),
         solves=solves,
         received={
-            op: Received(begun, high << 2 * WORD | middle << WORD | low, above << WORD | pace)
+            op: ReceivedService(begun, high << 2 * WORD | middle << WORD | low, above << WORD | pace)
             for op, (low, middle, high, pace, above, begun) in rows
         },
     )
 
 
-def _noted(flat: FlatGraph) -> Notes:
+def _noted(flat: FlatGraph) -> ReplayRecords:
     """Repeat a run and return its records with levels."""
     played = _played(flat, compile_flat(flat), np.empty(0, np.int64), keeps_levels=True)
     assert played is not None, "the first run succeeded"
@@ -69,8 +69,8 @@ def _noted(flat: FlatGraph) -> Notes:
 
 
 def _played(
-    flat: FlatGraph, compiled: Compiled, metered: Ints, *, keeps_levels: bool = False
-) -> tuple[Ints, Ints, Ints, Notes, int] | None:
+    flat: FlatGraph, compiled: CompiledGraph, metered: Ints, *, keeps_levels: bool = False
+) -> tuple[Ints, Ints, Ints, ReplayRecords, int] | None:
     """Start, end and granting op of each op, records, and the number of rate computations; None if a time exceeds its words."""
     start, end = (np.empty(len(flat), np.int64) for _ in range(2))
     granted = np.empty(len(flat) if flat.graph.pools else 0, np.int64)
@@ -154,7 +154,7 @@ def _columns(classes: Sequence[FlowClass], ops: int, capacities: int) -> Sequenc
     )
 
 
-def _notes(flows: core.Handle, metered: int) -> tuple[Notes, int]:
+def _notes(flows: core.Handle, metered: int) -> tuple[ReplayRecords, int]:
     """The records of a replay, and the number of rate computations."""
     sizes, addresses = np.zeros(3, np.int64), (ctypes.c_void_p * 7)()
     core.kernel("hwsim_flows_notes", core.POINTER, core.LONGS, ctypes.c_void_p)(flows.address, sizes, addresses)
@@ -169,11 +169,11 @@ def _notes(flows: core.Handle, metered: int) -> tuple[Notes, int]:
         (np.uint64, (metered, 6)),
     )
     columns = [flows.column(address, dtype, *shape) for address, (dtype, shape) in zip(addresses, kinds, strict=True)]
-    return Notes(*columns), solves
+    return ReplayRecords(*columns), solves
 
 
 @cache
-def _nothing_noted() -> tuple[Notes, int]:
+def _nothing_noted() -> tuple[ReplayRecords, int]:
     return _notes(_flows((), 0, 0, np.empty(0, np.int64), keeps_levels=False), 0)
 
 

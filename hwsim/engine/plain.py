@@ -48,7 +48,7 @@ Steps = Generator[simpy.Event, None, None]  # a SimPy process
 
 
 @dataclass(slots=True, eq=False)
-class Op:
+class SimulatedOp:
     """An op of the run.
 
     Args:
@@ -77,7 +77,7 @@ class Op:
     is_join: bool = False
     waits_for: int = 0
     asked: tuple[Cost, float] | None = None
-    followers: list[Op] = field(default_factory=list)
+    followers: list[SimulatedOp] = field(default_factory=list)
     parts: int = 1
     first: tuple[int, int] | None = None
     flowing: int = -1
@@ -92,7 +92,7 @@ class PlainEngine(Host):
 
     def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, limited: Collection[str] = ()) -> None:
         super().__init__(capacities, pools, limited)
-        self._ops: list[Op] = []
+        self._ops: list[SimulatedOp] = []
         self._pools = [simpy.Resource(self.env, pool.servers) for pool in pools]
         self._freed_by: list[deque[int]] = [deque() for _ in pools]  # ops whose servers went to waiting requests, in order
         self._flows: list[FlowClass] = []
@@ -100,9 +100,9 @@ class PlainEngine(Host):
         self._pace: list[int] = []  # present pace of each class
         self._history: list[list[PaceChange]] = []
         self._room = [FULL] * len(self.capacities)
-        self._ready: list[Op] = []
-        self._due: list[Op] = []
-        self._flowing: list[Op] = []
+        self._ready: list[SimulatedOp] = []
+        self._due: list[SimulatedOp] = []
+        self._flowing: list[SimulatedOp] = []
         self._drawing: dict[int, int] = {}
         self._since = 0  # time at which `work` was last updated
         self._solves = 0
@@ -110,7 +110,7 @@ class PlainEngine(Host):
         self._asked_for: dict[EventPriority, int] = {}  # instant of the scheduled round, solution or report
         self._waiters: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> event of its submission, and remaining ops
         self._ended: list[int] = []
-        self._begun: list[Op] = []
+        self._begun: list[SimulatedOp] = []
         self._done = self._visits = 0
 
     # ------------------------------------------------------------ interface of actors
@@ -124,7 +124,7 @@ class PlainEngine(Host):
             cost, start = self._issued.start(op)
             first = (self._starts[cost], start) if start else None
             alone = fixed if flow_class >= 0 or first else fixed + flow
-            chain.append(Op(number, alone, flow, flow_class, waits_for=int(number > base), first=first))
+            chain.append(SimulatedOp(number, alone, flow, flow_class, waits_for=int(number > base), first=first))
         for before, follower in pairwise(chain):
             before.followers.append(follower)
         self._issued.append(base, ops, after)
@@ -138,14 +138,14 @@ class PlainEngine(Host):
         ended = self.env.event()
         ended.callbacks.append(lambda _: then(int(self.env.now)))
         self._waiters[VISIT + self._visits] = ended, {VISIT + self._visits}
-        self._ready.append(Op(VISIT + self._visits, 0, time, visitor))
+        self._ready.append(SimulatedOp(VISIT + self._visits, 0, time, visitor))
         self._soon(ROUND, self._round)
 
     def past(self, ops: Sequence[IssuedOp]) -> None:
         self._issued.append(len(self._ops), ops, ())
         self._done += len(ops)
         for op, end in zip(ops, accumulate(op.time for op in ops), strict=True):
-            self._ops.append(Op(len(self._ops), op.time, 0, -1, start=end - op.time, end=end))
+            self._ops.append(SimulatedOp(len(self._ops), op.time, 0, -1, start=end - op.time, end=end))
 
     def _set_room(self, number: int, room: int) -> None:
         self._room[number] = room
@@ -190,7 +190,7 @@ class PlainEngine(Host):
             flat.waits_for.tolist(),
             strict=True,
         )
-        ops = [Op(number, *row) for number, row in enumerate(rows, len(self._ops))]
+        ops = [SimulatedOp(number, *row) for number, row in enumerate(rows, len(self._ops))]
         for index, (number, time) in compiled.starts.items():
             ops[index].first = classes[number], time
         for index in np.flatnonzero(compiled.played).tolist():
@@ -204,7 +204,7 @@ class PlainEngine(Host):
             finished.succeed()
         self._add(ops)
 
-    def _add(self, ops: Sequence[Op]) -> None:
+    def _add(self, ops: Sequence[SimulatedOp]) -> None:
         self._ops += ops
         self._ready += [op for op in ops if not op.waits_for]
         self._soon(ROUND, self._round)
@@ -219,7 +219,7 @@ class PlainEngine(Host):
 
     # ------------------------------------------------------------ process of an op
 
-    def _life(self, op: Op, server: Request | None) -> Steps:
+    def _life(self, op: SimulatedOp, server: Request | None) -> Steps:
         """Run a ready op: wait for a server, for the fixed time, and for the flow or its requests, until the op is due."""
         if server is not None:
             is_free = server.triggered
@@ -233,7 +233,7 @@ class PlainEngine(Host):
         else:
             yield from self._body(op)
 
-    def _body(self, op: Op) -> Steps:
+    def _body(self, op: SimulatedOp) -> Steps:
         """Start requests and flow of an op after its fixed and start-up time."""
         if op.asked:
             op.parts = 1 + bool(op.flow)
@@ -247,14 +247,14 @@ class PlainEngine(Host):
         elif not op.asked:
             self._is_due(op)
 
-    def _flow(self, op: Op, flow_class: int, time: int) -> None:
+    def _flow(self, op: SimulatedOp, flow_class: int, time: int) -> None:
         """Start the flow of an op in a class; `time`: duration without contention (fs)."""
         self._pass_time()
         op.flowing, op.work = flow_class, self._flows[flow_class].alone * time
         self._flowing.append(op)
         self._soon(SOLVE, self._solve)
 
-    def _is_due(self, op: Op) -> None:
+    def _is_due(self, op: SimulatedOp) -> None:
         op.parts -= 1
         if not op.parts:
             self._due.append(op)
@@ -277,14 +277,14 @@ class PlainEngine(Host):
         for op in sorted(ready, key=_number):
             self.env.process(self._life(op, None if op.take < 0 else self._pools[op.take].request()))
 
-    def _give_back(self, op: Op) -> None:
+    def _give_back(self, op: SimulatedOp) -> None:
         """Return a server to its pool, which assigns it to the op that has waited longest."""
         pool, freed_by = self._pools[op.give], self._freed_by[op.give]
         if len(freed_by) < len(pool.queue):
             freed_by.append(op.number)
         pool.release(pool.users[0])
 
-    def _end(self, op: Op) -> list[Op]:
+    def _end(self, op: SimulatedOp) -> list[SimulatedOp]:
         """Record the end of an op; return the successors that become ready."""
         op.end = int(self.env.now)
         self._done += op.number < VISIT
@@ -390,5 +390,5 @@ class PlainEngine(Host):
                 finished.succeed()
 
 
-def _number(op: Op) -> int:
+def _number(op: SimulatedOp) -> int:
     return op.number

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
-from hwsim.engine.compile import Compiled
+from hwsim.engine.compile import CompiledGraph
 from hwsim.engine.fluid import Fluid
 from hwsim.graph.flat import FlatGraph
 
@@ -67,7 +67,7 @@ class Replay:
     def __len__(self) -> int:
         return len(self._key)
 
-    def load(self, flat: FlatGraph, compiled: Compiled) -> int:
+    def load(self, flat: FlatGraph, compiled: CompiledGraph) -> int:
         """Add the ops of a graph, of which those without predecessors are ready now; return the number of its first op."""
         base, count = len(self), len(flat)
         classes = [self.fluid.extend(class_) for class_ in compiled.classes]
@@ -103,7 +103,7 @@ class Replay:
 
         Args:
             ops: (time before the flow in fs, time of the flow without contention in fs, class or -1) of each op.
-            starts: as in `Compiled`.
+            starts: as in `CompiledGraph`.
         """
         base = len(self)
         for op, (fixed, flow, number) in enumerate(ops, base):

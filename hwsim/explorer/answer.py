@@ -8,13 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
-from hwsim.doors import Shown, facts_of
-from hwsim.explorer.spans import TICKS, Spans, Tints, spans
+from hwsim.explorer.spans import TICKS, TimelineColumns, Tints, spans
+from hwsim.families_interface import Shown, family_reports
 from hwsim.results.activities import activities, bounds_of
 from hwsim.results.critical import critical_path
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.sentences import sentences
-from hwsim.views.explain.waiting import reasons
+from hwsim.views.explain.wait_reasons import reasons
 from hwsim.views.interval import say as interval
 from hwsim.views.summary.say import facts
 
@@ -59,7 +59,7 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
 
 def instead(run: Run, what: Shown) -> Any:
     """Return what a workload family of the run shows instead of values of the timeline; None if none does."""
-    found = (facts.page(run, what) for facts in facts_of(run)[::-1])
+    found = (facts.page(run, what) for facts in family_reports(run)[::-1])
     return next((value for value in found if value is not None), None)
 
 
@@ -83,7 +83,7 @@ def _interval(run: Run) -> dict[str, Any] | None:
     return {"low": sure.low, "high": sure.high, "says": interval.line(sure)}
 
 
-def _path(run: Run, shown: Spans) -> dict[str, Any]:
+def _path(run: Run, shown: TimelineColumns) -> dict[str, Any]:
     """Return the longest segments of the critical path, in order of time, each with the reason why its op did not start earlier.
 
     In a long path, successive equal segments are merged. If there are still too many, equally long segments are sampled evenly.

@@ -18,7 +18,7 @@ LEAST: Final = 5e-4  # smallest utilization that is shown
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class MachineDrawing:
     """A drawing of a machine for the page.
 
     Args:
@@ -39,10 +39,10 @@ class Picture:
         return shares
 
 
-def picture(machine: Machine) -> Picture:
+def picture(machine: Machine) -> MachineDrawing:
     """Return the drawing of a machine; an empty one if it is too large."""
     if len(machine.devices) > LARGEST or len(machine.links) > LARGEST:
-        return Picture({"hash": "", "boxes": [], "lines": [], "frames": [], "round": False}, {})
+        return MachineDrawing({"hash": "", "boxes": [], "lines": [], "frames": [], "round": False}, {})
     drawing = arrange(machine)
     box_of = {device: box.key for box in drawing.boxes.values() for device in box.devices}
     lines: list[dict[str, Any]] = []
@@ -76,4 +76,4 @@ def picture(machine: Machine) -> Picture:
         for frame in drawing.frames
     ]
     entries = {"boxes": boxes, "lines": lines, "frames": frames, "round": drawing.round}
-    return Picture({"hash": sha256(repr(entries).encode()).hexdigest()[:12], **entries}, shown_by)
+    return MachineDrawing({"hash": sha256(repr(entries).encode()).hexdigest()[:12], **entries}, shown_by)

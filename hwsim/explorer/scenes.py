@@ -15,7 +15,7 @@ from hwsim.studies.session import Session
 from hwsim.views.animate.clock import marks
 from hwsim.views.animate.draw import SCENES
 from hwsim.views.animate.scene import FOOT, HEIGHT, SECONDS, TOP, WIDTH, NothingMoves, Scene
-from hwsim.views.animate.svg import written
+from hwsim.views.animate.svg import svg_file
 from hwsim.views.kit.figure import LIGHT, NIGHT
 
 CALLED: Final = {
@@ -114,7 +114,7 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
         aggregated = "" if finer == shown else f"; the answer, with aggregated {kind}, is {shown}"
         answer["says"] = f"Simulated {how}, the run takes {finer}{aggregated}."
     if drawn:
-        answer["svg"] = written(scene, NIGHT if drawn == "dark" else LIGHT).decode()
+        answer["svg"] = svg_file(scene, NIGHT if drawn == "dark" else LIGHT).decode()
     return answer | {"scene": columns(scene, tints)}
 
 

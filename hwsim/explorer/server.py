@@ -20,9 +20,9 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hwsim.explorer import guard
-from hwsim.explorer.workers import Stopped, Workers
+from hwsim.explorer.workers import RequestRefused, Workers
 from hwsim.spec import Place, SpecError, Tree, find, names, tree_of
-from hwsim.spec.writing import written
+from hwsim.spec.yaml_writer import to_yaml
 from hwsim.version import __version__
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def application(
             return _json(await workers.ask(door, question))
         except KeyError:
             return _refused("unknown request", 404)
-        except Stopped as stopped:
+        except RequestRefused as stopped:
             return _refused(str(stopped), stopped.status)
 
     @contextlib.asynccontextmanager
@@ -122,7 +122,7 @@ def application(
     return guarded
 
 
-class Running:
+class ExplorerServer:
     """A server that runs in the thread that calls `run`, until `end`."""
 
     def __init__(self, app: Application, line: socket.socket, workers: Workers) -> None:
@@ -169,7 +169,7 @@ def _text(kind: str, source: Source) -> str:
         return source
     if isinstance(source, Path | str):
         return read_whole(source if isinstance(source, Path) else find(kind, source))
-    return written(source if isinstance(source, Tree) else tree_of(source))
+    return to_yaml(source if isinstance(source, Tree) else tree_of(source))
 
 
 def read_whole(path: Path) -> str:
@@ -224,7 +224,7 @@ class _Refused(Exception):
 
 async def _ahead(workers: Workers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
     """Compute the first run before the page requests it; the worker keeps its last run."""
-    with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
+    with contextlib.suppress(KeyError, RequestRefused, asyncio.CancelledError):
         await asyncio.shield(begun)
         await workers.ask("run", {"page": "ahead", **opened})
 

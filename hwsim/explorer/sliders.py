@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from hwsim.records import dataclass
 from hwsim.spec import Tree
 from hwsim.units import UnitError, parse
-from hwsim.views.explain.numbers import Parts
+from hwsim.views.explain.numbers import FileNumbers
 
 Kind = Literal["count", "quantity", "share", "real"]
 Group = Literal["parameters", "machine", "workload", "parts"]
@@ -89,7 +89,7 @@ def _all(machine: Tree, workload: Tree) -> Iterator[Slider | None]:
         if (count := part.get("count")) is not None:
             yield _slider(f"machine.{name}.count", f"number of {name}", "machine", count)
     own_paths = set(_own(machine))
-    for number in Parts(machine).everything():
+    for number in FileNumbers(machine).everything():
         group: Group = "machine" if number.path in own_paths else "parts"
         yield made(number.path, f"{number.part} {number.key.replace('.', ' ')}", group, number.written, str(number.source))
 

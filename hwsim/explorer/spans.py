@@ -17,8 +17,8 @@ from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.lanes import Lane, inside, lanes, spent_by
-from hwsim.views.kit.spans import merged
+from hwsim.views.kit.lanes import OpLane, inside, lanes, spent_by
+from hwsim.views.kit.spans import merge_spans
 
 TICKS: Final = 1_000_000  # time resolution of the visible part
 ROWS: Final = 64
@@ -62,14 +62,14 @@ class Tints:
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class TimelineColumns:
     """The columns for the page, and the row of each op; -1 for none."""
 
     columns: Mapping[str, Any]
     row_of: Ints
 
 
-def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float]) -> Spans:
+def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float]) -> TimelineColumns:
     """Return the lanes in a part of the time (0 to 1).
 
     Args:
@@ -116,7 +116,7 @@ def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float
         "sent": sum(len(row["at"]) for row in rows),  # integers
         "part": [low, high],
     }
-    return Spans(columns, row_of)
+    return TimelineColumns(columns, row_of)
 
 
 def _kept(keys: Sequence[tuple[str, object]]) -> set[tuple[str, object]]:
@@ -143,7 +143,7 @@ class _Window:
         self.begin, self.waiting = result.ops.begin, result.ops.waiting
         self.communicates = any(training.inside for training in result.timeline.flat.graph.trainings)
 
-    def row(self, lane: Lane) -> dict[str, Any]:
+    def row(self, lane: OpLane) -> dict[str, Any]:
         """Return the spans of a lane as columns."""
         timeline, ops = self.result.timeline, lane.ops
         begin = self.begin[ops].astype(np.float64) / FEMTO
@@ -158,7 +158,7 @@ class _Window:
         held = inside(self.result, ops) * (end - begin) if self.communicates else None
         if not is_whole:
             heads, took = begin, end - begin
-            begin, end, name = merged(begin, end, name, self.length / self.pixels)
+            begin, end, name = merge_spans(begin, end, name, self.length / self.pixels)
             at = np.minimum(np.searchsorted(heads, begin), len(ops) - 1)
             first, held = ops[at], None if held is None else np.add.reduceat(held, at)
             full = np.clip(np.rint(100 * np.add.reduceat(took, at) / (end - begin)), 1, 100).astype(np.int64)  # count

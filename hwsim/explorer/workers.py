@@ -14,9 +14,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.explorer import starting
-from hwsim.explorer.asked import mistake
+from hwsim.explorer import fork_server
 from hwsim.explorer.questions import HAND, NEWEST, REST
+from hwsim.explorer.requests import mistake
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Limits:
         return self.grid_seconds if door == "grid" else self.seconds
 
 
-class Stopped(Exception):
+class RequestRefused(Exception):
     """An error for a request without an answer: reason and HTTP status."""
 
     def __init__(self, reason: str, status: int) -> None:
@@ -62,7 +62,7 @@ class Workers:
     """The worker processes of a server."""
 
     def __init__(self, roots: tuple[str, ...], limits: Limits) -> None:
-        self._context, self._roots, self._limits = starting.context(), roots, limits
+        self._context, self._roots, self._limits = fork_server.context(), roots, limits
         self._spare: _Process | None = None
         self._lanes: tuple[_Lane, ...] = ()
         self._starting: asyncio.Future[None] | None = None
@@ -124,10 +124,10 @@ class _Question:
         self.kind = str(said.get("page", ""))[:40], door
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    def say(self, answer: bytes | Stopped) -> None:
+    def say(self, answer: bytes | RequestRefused) -> None:
         if self.answer.done():  # the client has disconnected
             return
-        if isinstance(answer, Stopped):
+        if isinstance(answer, RequestRefused):
             self.answer.set_exception(answer)
         else:
             self.answer.set_result(answer)
@@ -148,7 +148,7 @@ class _Lane:
                 self._waiting.remove(other)
                 other.say(STALE)
         if len(self._waiting) >= MOST_WAITING:
-            raise Stopped(f"more than {MOST_WAITING} requests are waiting", 429)
+            raise RequestRefused(f"more than {MOST_WAITING} requests are waiting", 429)
         self._waiting.append(question)
         if not self._busy:
             await self._work(limits)
@@ -165,7 +165,7 @@ class _Lane:
         finally:
             self._busy = False
 
-    async def _answered(self, question: _Question, seconds: float, longer: float) -> bytes | Stopped:
+    async def _answered(self, question: _Question, seconds: float, longer: float) -> bytes | RequestRefused:
         began = time.monotonic()
         work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said, seconds))
         while not (await asyncio.wait([work], timeout=_LOOK))[0]:
@@ -186,16 +186,16 @@ class _Lane:
         except (EOFError, OSError):
             ended = self.process.ended()
             if self._workers.has_stopped:
-                return Stopped("the explorer has been stopped", 503)
+                return RequestRefused("the explorer has been stopped", 503)
             self.process = self._workers.another()
             if ended == -getattr(signal, "SIGPROF", 0):
                 return _mistake(f"stopped after {seconds:g} s of CPU time", "reduce the run: fewer steps, ops or values")
             return _mistake("the worker process ended, possibly out of memory", "reduce the run")
-        return answer if status == 200 else Stopped(answer.decode(), status)
+        return answer if status == 200 else RequestRefused(answer.decode(), status)
 
 
 def _serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> None:
-    from hwsim.explorer.doors import serve  # already imported if forked
+    from hwsim.explorer.worker import serve  # already imported if forked
 
     serve(line, roots, memory)
 

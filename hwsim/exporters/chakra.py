@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from hwsim.demand import Cost
 from hwsim.exporters.tools import Exported
-from hwsim.importers.chakra_nodes import COLLECTIVES, Kind, Trace, attribute, node, pack
-from hwsim.importers.recording import Left
+from hwsim.importers.chakra_nodes import COLLECTIVES, ChakraNodeKind, ChakraTrace, attribute, node, pack
+from hwsim.importers.recording import OmittedEvents
 from hwsim.views.trace.events import FIRST_STREAM
 from hwsim.views.trace.names import COPIES, name_on_gpu, operation_of
-from hwsim.views.trace.run import Run
-from hwsim.views.trace.slices import Slice
+from hwsim.views.trace.run import TracedRun
+from hwsim.views.trace.slices import TraceSlice
 
 VERSION: Final = "0.0.4"
 MICRO: Final = 10**9  # fs
@@ -26,7 +26,7 @@ GROUPS: Final = "comm_group.json"
 _NUMBERS: Final = {name.replace("-", ""): number for number, name in reversed(list(enumerate(COLLECTIVES)))}
 
 
-def files(run: Run) -> Exported:
+def files(run: TracedRun) -> Exported:
     """Return the files `trace.RANK.et`, and `comm_group.json` if there are groups."""
     writing = _Writing(run)
     written: dict[str, Any] = {f"trace.{rank}.et": writing.rank(rank) for rank in range(run.world)}
@@ -37,7 +37,7 @@ def files(run: Run) -> Exported:
 
 
 class _Writing:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: TracedRun) -> None:
         self.run, self.flat = run, run.result.timeline.flat
         self.groups: dict[tuple[int, ...], int] = {}
         self.unnamed = [0, 0]  # exchanges that are no single collective: count, time (fs)
@@ -54,7 +54,7 @@ class _Writing:
             self.number[at] = used.get(key, FIRST_STREAM if track.on_gpu else 1)
             used[key] = self.number[at] + 1
 
-    def rank(self, rank: int) -> Trace:
+    def rank(self, rank: int) -> ChakraTrace:
         """Return the trace of a rank, with nodes in order of start."""
         slices = self.run.slices
         mine = [number for at, of in enumerate(self.run.ranks) if of == rank for number in slices.order[at]]
@@ -68,17 +68,17 @@ class _Writing:
             attribute("hwsim.world", "int64", self.run.world),
             *(attribute(f"hwsim.gpu.{number}", "string", device) for number, device in gpus.items()),
         )
-        return Trace(VERSION, about, tuple(self._node(number, slices.all[number], before) for number in mine))
+        return ChakraTrace(VERSION, about, tuple(self._node(number, slices.all[number], before) for number in mine))
 
-    def _node(self, number: int, piece: Slice, before: dict[int, int]) -> Any:
+    def _node(self, number: int, piece: TraceSlice, before: dict[int, int]) -> Any:
         label = self.flat.graph.labels[self.flat.label[piece.op]]
         track = self.run.slices.tracks[piece.track]
         cost = self.run.cost_of(self.run.slices.works.get(piece.op, piece.op))
         members = self.run.slices.members.get(number)
-        kind, name = Kind.COMP, label.name
+        kind, name = ChakraNodeKind.COMP, label.name
         attributes = [attribute("is_cpu_op", "bool", not track.on_gpu)]
         if track.on_gpu and members is not None and (operation := operation_of(label, cost)):
-            kind = Kind.COLLECTIVE
+            kind = ChakraNodeKind.COLLECTIVE
             attributes += self._exchange(operation, cost, members)
         elif members is not None and track.on_gpu:
             self.unnamed = [self.unnamed[0] + 1, self.unnamed[1] + piece.end - piece.start]
@@ -98,7 +98,7 @@ class _Writing:
             attributes=tuple(attributes),
         )
 
-    def _place(self, piece: Slice) -> Iterator[Any]:
+    def _place(self, piece: TraceSlice) -> Iterator[Any]:
         track = self.run.slices.tracks[piece.track]
         yield attribute("stream" if track.on_gpu else "tid", "int64", self.number[piece.track])
         if track.on_gpu and self.device[piece.track]:
@@ -107,7 +107,7 @@ class _Writing:
         yield attribute("hwsim.start_fs", "int64", piece.start)
         yield attribute("hwsim.duration_fs", "int64", piece.end - piece.start)
 
-    def _work(self, cost: Cost | None, piece: Slice) -> Iterator[Any]:
+    def _work(self, cost: Cost | None, piece: TraceSlice) -> Iterator[Any]:
         if cost is None:
             return
         size = float(self.flat.size[piece.op])
@@ -131,14 +131,16 @@ class _Writing:
         else:
             yield attribute("hwsim.ranks", "int64", size)
 
-    def unsaid(self) -> tuple[Left, ...]:
+    def unsaid(self) -> tuple[OmittedEvents, ...]:
         """Return facts of the run that Chakra cannot represent."""
         left = []
         if self.unnamed[0]:
             why = "exchanges that are no single collective, written as computation of the same duration"
-            left.append(Left("exchanges", self.unnamed[0], self.unnamed[1], why))
+            left.append(OmittedEvents("exchanges", self.unnamed[0], self.unnamed[1], why))
         if any(queue.depth is not None for queue in self.flat.graph.queues):
             left.append(
-                Left("bounds of queues", 1, 0, "a host that waits for space in a queue has a dependency on the op that frees it")
+                OmittedEvents(
+                    "bounds of queues", 1, 0, "a host that waits for space in a queue has a dependency on the op that frees it"
+                )
             )
         return tuple(left)

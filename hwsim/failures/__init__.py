@@ -13,12 +13,34 @@ from __future__ import annotations
 
 from hwsim.failures.file import Failures, Part, Restart, Spares, Spread, failures_schema, load_failures, read_failures
 from hwsim.failures.formulas import best, daly, erlang_b, renewal, spares_for, two_levels, young
-from hwsim.failures.goodput import Goodput, Near, NoProgress, Saves, goodput
-from hwsim.failures.job import Cause, Job, job_of
+from hwsim.failures.goodput import CheckpointSchedule, Goodput, MemoryCopies, NoProgress, goodput
+from hwsim.failures.job import FailingJob, FailureCause, job_of
 from hwsim.failures.simulation import Simulated, simulate_failures
 
 __all__ = [
-    "Cause", "Failures", "Goodput", "Job", "Near", "NoProgress", "Part", "Restart", "Saves", "Simulated", "Spares", "Spread",
-    "best", "daly", "erlang_b", "failures_schema", "goodput", "job_of", "load_failures", "read_failures", "renewal",
-    "simulate_failures", "spares_for", "two_levels", "young",
+    "CheckpointSchedule",
+    "FailingJob",
+    "FailureCause",
+    "Failures",
+    "Goodput",
+    "MemoryCopies",
+    "NoProgress",
+    "Part",
+    "Restart",
+    "Simulated",
+    "Spares",
+    "Spread",
+    "best",
+    "daly",
+    "erlang_b",
+    "failures_schema",
+    "goodput",
+    "job_of",
+    "load_failures",
+    "read_failures",
+    "renewal",
+    "simulate_failures",
+    "spares_for",
+    "two_levels",
+    "young",
 ]  # fmt: skip

@@ -114,10 +114,10 @@ def two_levels(
     return times * every * (1.0 - lost) / (spent + lost * back) if lost < 1.0 else 0.0
 
 
-def peak(function: Callable[[float], float], low: float, high: float) -> float:
+def find_maximum(function: Callable[[float], float], low: float, high: float) -> float:
     """Return the argument of the only maximum of a function, by golden-section search on a logarithmic scale.
 
-    >>> round(peak(lambda x: -(x - 3.0) ** 2, 0.1, 100.0), 6)
+    >>> round(find_maximum(lambda x: -(x - 3.0) ** 2, 0.1, 100.0), 6)
     3.0
     """
     golden = (math.sqrt(5.0) - 1.0) / 2.0

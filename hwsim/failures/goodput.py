@@ -17,22 +17,22 @@ from typing import Final, Literal
 
 from hwsim.failures import formulas
 from hwsim.failures.file import Restart
-from hwsim.failures.job import Job
+from hwsim.failures.job import FailingJob
 from hwsim.formats import format_quantity, format_share
 from hwsim.records import dataclass
-from hwsim.spec.mistakes import Hinted
+from hwsim.spec.mistakes import HintedError
 
 LEAST: Final = 0.01  # goodput below which the job is rejected
 PHASES: Final = ("detect", "replace", "start", "load")
 MOST_COPIES: Final = 10_000  # maximum number of copies in memory per checkpoint on storage
 
 
-class NoProgress(Hinted):
+class NoProgress(HintedError):
     """Raised for a job whose failures prevent progress; `hint` names a remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Near:
+class MemoryCopies:
     """Copies of the state in the memory of other nodes, between two checkpoints on storage.
 
     Args:
@@ -49,7 +49,7 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saves:
+class CheckpointSchedule:
     """The checkpoints of a training in an op graph.
 
     Args:
@@ -72,7 +72,7 @@ class Saves:
     size: float
     target: str
     load_s: float
-    near: Near | None = None
+    near: MemoryCopies | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +113,13 @@ class Goodput:
 
 
 def goodput(
-    job: Job,
+    job: FailingJob,
     write_s: float,
     restart: Restart | float | None = None,
     every: float | Literal["auto"] = "auto",
     *,
     lag_s: float = 0.0,
-    near: Near | None = None,
+    near: MemoryCopies | None = None,
 ) -> Goodput:
     """Return the goodput of a job.
 
@@ -174,12 +174,12 @@ def goodput(
     )
 
 
-def spares_of(job: Job) -> int:
+def spares_of(job: FailingJob) -> int:
     """Return the number of spare nodes."""
     return formulas.spares_for(job.broken, job.spares.percentile) if job.spares.nodes == "auto" else job.spares.nodes
 
 
-def survival(job: Job, restart: Restart, factor: float = 1.0) -> float:
+def survival(job: FailingJob, restart: Restart, factor: float = 1.0) -> float:
     """Return the average over the causes of exp(-d/M): the probability of a restart without a further failure."""
     total = 0.0
     for cause in job.causes:
@@ -188,20 +188,20 @@ def survival(job: Job, restart: Restart, factor: float = 1.0) -> float:
     return total
 
 
-def _restart(job: Job, restart: Restart | float | None) -> Restart:
+def _restart(job: FailingJob, restart: Restart | float | None) -> Restart:
     if isinstance(restart, int | float):
         return Restart(detect=0.0, replace=0.0, start=float(restart), load=0.0)
     return restart or job.restart
 
 
-def _down(job: Job, restart: Restart) -> float:
+def _down(job: FailingJob, restart: Restart) -> float:
     """Return the average time of a restart without a further failure (s)."""
     return math.fsum(
         cause.rate / job.rate * seconds for cause in job.causes for _, seconds in restart.phases(replaced=cause.replaced)
     )
 
 
-def _refuse(job: Job, write_s: float, restart: Restart) -> None:
+def _refuse(job: FailingJob, write_s: float, restart: Restart) -> None:
     if write_s >= job.mtbf_s:
         message = (
             f"no progress: a checkpoint pauses the training for {_time(write_s)}, and a part fails every {_time(job.mtbf_s)}"
@@ -230,15 +230,15 @@ class _Model:
     restart: Restart
     every_s: float
     lag_s: float
-    near: Near | None
+    near: MemoryCopies | None
     around: tuple[float, int]
     factor: float = 1.0
 
-    def waiting(self, job: Job) -> float:
+    def waiting(self, job: FailingJob) -> float:
         """Return the share of time in which the job waits for a node in repair."""
         return formulas.erlang_b(spares_of(job) + 1, job.broken) if job.broken > 0 else 0.0
 
-    def running(self, job: Job) -> float:
+    def running(self, job: FailingJob) -> float:
         """Return the goodput while the job does not wait for a repair."""
         mtbf = job.mtbf_s
         down = -mtbf * math.log(survival(job, self.restart, self.factor))
@@ -251,10 +251,10 @@ class _Model:
             mtbf, self.near.survives, every, times, self.near.write_s, self.write_s, near_down, down + self.lag_s
         )
 
-    def share(self, job: Job) -> float:
+    def share(self, job: FailingJob) -> float:
         return self.running(job) * (1.0 - self.waiting(job))
 
-    def lost(self, job: Job, share: float) -> tuple[dict[str, float], dict[str, float]]:
+    def lost(self, job: FailingJob, share: float) -> tuple[dict[str, float], dict[str, float]]:
         """Return (lost shares of time by kind of loss, by failed part)."""
         waits, mtbf = self.waiting(job), job.mtbf_s
         stops = share * self.write_s / self.every_s if self.every_s > 0 else 0.0
@@ -280,7 +280,7 @@ class _Model:
         return lost, by_cause
 
 
-def _near_every(job: Job, write_s: float, restart: Restart, near: Near) -> tuple[float, int]:
+def _near_every(job: FailingJob, write_s: float, restart: Restart, near: MemoryCopies) -> tuple[float, int]:
     """Return (work between copies in memory (s), copies per checkpoint on storage) with the highest goodput."""
     mtbf = job.mtbf_s
     down = -mtbf * math.log(survival(job, restart))
@@ -292,7 +292,7 @@ def _near_every(job: Job, write_s: float, restart: Restart, near: Near) -> tuple
     def every_for(times: int) -> float:
         if near.every_s != "auto":
             return near.every_s
-        return formulas.peak(lambda every: share_of(every, times), 1e-4 * mtbf, 3.0 * mtbf)
+        return formulas.find_maximum(lambda every: share_of(every, times), 1e-4 * mtbf, 3.0 * mtbf)
 
     best, times, step = (0.0, 1), 1, 1
     highest = -1.0
@@ -310,11 +310,11 @@ def _near_every(job: Job, write_s: float, restart: Restart, near: Near) -> tuple
     return best
 
 
-def _either_way(job: Job, model: _Model) -> tuple[float, float]:
+def _either_way(job: FailingJob, model: _Model) -> tuple[float, float]:
     """Return (distance below, above the goodput) due to uncertain rates and restart times, combined as independent errors."""
     share = model.share(job)
     others = [
-        *(model.share(scaled(job, factor)) for factor in job.spread.mtbf),
+        *(model.share(scale_mtbf(job, factor)) for factor in job.spread.mtbf),
         *(replace(model, factor=factor).share(job) for factor in job.spread.restart),
     ]
     return (
@@ -323,12 +323,12 @@ def _either_way(job: Job, model: _Model) -> tuple[float, float]:
     )
 
 
-def scaled(job: Job, factor: float) -> Job:
+def scale_mtbf(job: FailingJob, factor: float) -> FailingJob:
     """Return a job whose mean times between failures are `factor` times as long."""
     return replace(job, causes=tuple(replace(cause, rate=cause.rate / factor) for cause in job.causes))
 
 
-def _simulated(job: Job, model: _Model, share: float) -> float:
+def _simulated(job: FailingJob, model: _Model, share: float) -> float:
     """Return the simulated goodput for a non-exponential shape, over some hundred failures per run."""
     from hwsim.failures.simulation import simulate_failures
 

@@ -15,7 +15,7 @@ from hwsim.records import dataclass
 SAME: Final = ("name", "restart", "spares", "spread", "shape", "runs", "seed")  # fields that a file of rates and a job share
 
 
-class Parts(Protocol):
+class PartCounter(Protocol):
     """The interface of a machine that counts its parts."""
 
     def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
@@ -28,7 +28,7 @@ class Parts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FailureCause:
     """A cause of failures of a job.
 
     Args:
@@ -47,7 +47,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class FailingJob:
     """A job with its failure rates and restart.
 
     Args:
@@ -66,7 +66,7 @@ class Job:
     name: str
     gpus: int
     nodes: int
-    causes: tuple[Cause, ...]
+    causes: tuple[FailureCause, ...]
     restart: Restart = Restart()
     spares: Spares = Spares()
     spread: Spread = Spread()
@@ -100,7 +100,7 @@ class Job:
         return self.mtbf_s * self.gpus
 
 
-def job_of(machine: Parts, failures: Failures, gpus: int | Iterable[str] | None = None) -> Job:
+def job_of(machine: PartCounter, failures: Failures, gpus: int | Iterable[str] | None = None) -> FailingJob:
     """Return the job of a training on a machine.
 
     Args:
@@ -125,7 +125,7 @@ def job_of(machine: Parts, failures: Failures, gpus: int | Iterable[str] | None 
     return job_sized(failures, {part.of or name: count(part.of or name) for name, part in failures.parts.items()} | counts)
 
 
-def job_sized(failures: Failures, counts: dict[str, int]) -> Job:
+def job_sized(failures: Failures, counts: dict[str, int]) -> FailingJob:
     """Return the job with these numbers of parts, such as {"gpu": 16384, "node": 2048}.
 
     Raises:
@@ -137,7 +137,7 @@ def job_sized(failures: Failures, counts: dict[str, int]) -> Job:
     (3.093, 50677)
     """
     causes = tuple(
-        Cause(name, count, part.of or name, count / part.seconds, part.replace)
+        FailureCause(name, count, part.of or name, count / part.seconds, part.replace)
         for name, part in failures.parts.items()
         for count in (counts.get(part.of or name, 0),)
     )
@@ -145,4 +145,4 @@ def job_sized(failures: Failures, counts: dict[str, int]) -> Job:
         kinds = ", ".join(sorted({cause.of for cause in causes}))
         raise ValueError(f"the job has no part with a failure rate: {kinds}")
     same: dict[str, Any] = {key: getattr(failures, key) for key in SAME}
-    return Job(gpus=counts.get("gpu", 0), nodes=counts.get("node", 1), causes=causes, **same)
+    return FailingJob(gpus=counts.get("gpu", 0), nodes=counts.get("node", 1), causes=causes, **same)

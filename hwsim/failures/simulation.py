@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from hwsim.failures.goodput import Near, spares_of
+from hwsim.failures.goodput import MemoryCopies, spares_of
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hwsim.failures.file import Restart
-    from hwsim.failures.job import Job
+    from hwsim.failures.job import FailingJob
 
     Floats = NDArray[np.floating[Any]]
 
@@ -46,7 +46,7 @@ class _Schedule:
     lag: float
 
     @staticmethod
-    def of(work_s: float, write_s: float, every_s: float, lag_s: float, near: Near | None) -> _Schedule:
+    def of(work_s: float, write_s: float, every_s: float, lag_s: float, near: MemoryCopies | None) -> _Schedule:
         """Return the schedule.
 
         Raises:
@@ -124,14 +124,14 @@ class Simulated:
 
 
 def simulate_failures(
-    job: Job,
+    job: FailingJob,
     work_s: float,
     *,
     write_s: float,
     every_s: float,
     restart: Restart | None = None,
     lag_s: float = 0.0,
-    near: Near | None = None,
+    near: MemoryCopies | None = None,
     spares: int | None = None,
     runs: int | None = None,
     seed: int | None = None,

@@ -1,1 +1,1 @@
-"""Families of workloads, each behind a door (`hwsim.doors`): served models, services, trainings, pipelines, single requests."""
+"""Families of workloads: served models, services, training, pipelines and single requests (`hwsim.families_interface`)."""

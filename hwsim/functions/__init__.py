@@ -1,1 +1,1 @@
-"""The answers of the commands, as functions of the same names: `import hwsim` offers them."""
+"""Python functions with the names of the commands, exported by `import hwsim`."""

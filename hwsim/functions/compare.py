@@ -1,4 +1,4 @@
-"""Two machines, workloads or runs compared."""
+"""Compare two machines, workloads or runs."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ def compare(
     """Compare two machines with a workload, two workloads on a machine, or two runs.
 
     Args:
-        files: two runs. Otherwise paths, names of the library or texts of files: of two machines and a workload, of a machine
-            and two workloads, of two of each (machines first), or of one of each with `set_a` or `set_b`.
-        set: what to change in both; set_a, set_b: in one of them.
-        by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
-        waterfall: find what each change of the files contributes, by further runs.
-        interval: "runs": find the ends of the intervals with more runs, of a service too.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
-        progress: called with the further runs done and to do.
+        files: two runs; or paths, library names or file contents of two machines and a workload, a machine and two workloads,
+            two of each (machines first), or one of each with `set_a` or `set_b`.
+        set: paths and values to change in both.
+        set_a: paths and values to change in the first.
+        set_b: paths and values to change in the second.
+        by: measure to compare, as in a sweep; default: time, or throughput if the amounts of work differ.
+        waterfall: attribute the difference to each change of the files, by further runs.
+        interval: "runs": compute both ends of the intervals by further runs, also for services.
+        paying: prices, payment option and site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
+        progress: called with the numbers of finished and planned further runs.
 
     Raises:
-        SpecError: a mistake in the files, or no such number.
-        TypeError: the files are no pair.
+        SpecError: the files have mistakes, or the measure does not exist.
+        TypeError: the files are not a pair.
 
     >>> both = compare("d2l-laptop", "d2l/async-loop", set_a={"blocking": True}, set_b={"blocking": False})
     >>> [f"{value:.3f}" for value in both.values]
@@ -71,15 +73,15 @@ def compare(
 
 
 def is_pair(machines: Sequence[object], workloads: Sequence[object], *, own: bool) -> bool:
-    """Whether these machines and workloads make two runs.  own: settings of each run make two of one pair."""
+    """Whether these machines and workloads make two runs; `own`: settings of each run make two runs of one pair."""
     return 1 <= len(machines) <= 2 and 1 <= len(workloads) <= 2 and (len(machines) + len(workloads) > 2 or own)
 
 
 def kind_of(source: Any) -> Literal["machine", "workload"]:
-    """Whether a file is a machine or a workload: by its first line, or by the part of the library that has its name.
+    """Return the kind of a file, "machine" or "workload": by its first line, or by the library section with its name.
 
     Raises:
-        SpecError: it is neither; a name that no part of the library has comes with the nearest of all names.
+        SpecError: the file is neither; the hint for an unknown name is the nearest library name.
     """
     if isinstance(source, str) and "\n" not in source and not Path(source).is_file():
         if source in names("machine"):

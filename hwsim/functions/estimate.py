@@ -1,4 +1,4 @@
-"""`hwsim.estimate`: how long a step of training or a batch of inference takes, in closed form, and whether it fits."""
+"""`hwsim.estimate`: time and memory of a training step or an inference batch, in closed form."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.communication import CannotCollect
 from hwsim.devices import CannotCompute
 from hwsim.families.training.workload.schema import TrainKeys
-from hwsim.families.training.workload.stated import SAME, is_auto, sizes_of
-from hwsim.functions.estimating import Billing, Case, Estimate, Misused, inference, training
+from hwsim.families.training.workload.specification import SAME, is_auto, sizes_of
+from hwsim.functions.estimate_cases import Billing, EstimateAnswer, EstimateCase, OptionError, inference, training
 from hwsim.functions.nodes import cluster_with
 from hwsim.machine import NoRoute
-from hwsim.models import NotAlike, ParallelPlan, Transformer, WrongPlan
+from hwsim.models import ParallelPlan, Transformer, UnequalCluster, WrongPlan
 from hwsim.models.framework import framework_of
 from hwsim.models.library import load_model, model_of
 from hwsim.models.plan import replicas
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode_all, find, names, read, resolve, tree_of
+from hwsim.spec.memo import FileMemo
 from hwsim.spec.paths import apply_set
-from hwsim.spec.shelf import Unchanged
 from hwsim.units import BANDWIDTH, parse_as
-from hwsim.workload.narrow import wider
+from hwsim.workload.number_formats import wider
 
 if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
     from hwsim.models.architectures import Model
 
 _OPTION: Final = re.compile(r"--([a-z][a-z-]*)")  # of the command line
-_FILES: Final = Unchanged()  # of calls one after another
+_FILES: Final = FileMemo()  # of calls one after another
 _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
                     "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top", "failures", "storage")  # fmt: skip
 _TRANSFORMER: Final = ("cp", "ep", "sequence", "chunks", "uneven", "sharding", "recompute", "sequence_parallel", "tokens",
@@ -78,31 +78,45 @@ def estimate(
     prompt: int | None = None,
     output: int | None = None,
     paying: Paying | None = None,
-) -> Estimate:
-    """Time of a training step, or of a batch of inference, in closed form, and whether it fits; nothing is simulated.
+) -> EstimateAnswer:
+    """Return time and memory of a training step, or of an inference batch, in closed form, without simulation.
 
     Args:
-        machine: a path, a name of the library, or the content of a file, as text or as a mapping.
-        model: a model, a `config.json` of Hugging Face, or a workload with `train:`, or the content of such a file; what is given
-            here wins over the file.
+        machine: path, library name, or content of a file (text or mapping).
+        model: model, Hugging Face `config.json`, or workload with `train:`, in the same forms; other arguments override its keys.
         set: paths and values to change in the files.
-        nodes: how many of the machine, their network cards on one switch at their rate.
-        framework: whose kernels and overlaps (default: megatron-core; of inference vllm; of other networks pytorch-ngc).
-        tp, pp, dp, cp, ep: sizes of the parallel groups (default: 1; dp: all GPUs that are left, "rest").
-        microbatch, global_batch: examples that pass at once, and of a step of all replicas (default: a microbatch of each).
-        sequence: tokens of a sequence (default: the model's longest).
-        dtype: number format (default: bf16 where the GPU has it, else fp16; other networks fp32, served fp16).
-        schedule, chunks, uneven: pipeline: "gpipe", "1f1b" or "interleaved" with virtual stages; stages that may differ by one.
-        sharding, recompute, sequence_parallel, optimizer: what a GPU keeps, "zero-0" to "zero-3", "fsdp"; "selective", "full".
-        plan, top: plan "auto" tries the parallel plans, those given apart, "every" all of a transformer; top: how many are
-            listed.
-        tokens, failures, storage: tokens of the whole training, for its days; rates of failures; speed of checkpoints ("2 TB/s").
-        infer: "prefill", "decode" or "forward" instead of training, with batch, prompt and output in examples and tokens.
-        paying: prices, a way to pay and a site (`hwsim.Paying`).
+        nodes: number of machines, their NICs on one non-blocking switch.
+        framework: software with its kernels and overlap (default: megatron-core; inference: vllm; other networks: pytorch-ngc).
+        tp: tensor-parallel size (default: 1).
+        pp: pipeline-parallel size (default: 1).
+        dp: data-parallel size (default: "rest", all remaining GPUs).
+        cp: context-parallel size (default: 1).
+        ep: expert-parallel size (default: 1).
+        microbatch: examples per forward pass.
+        global_batch: examples per step over all replicas (default: one microbatch per replica).
+        sequence: tokens per sequence (default: the model's maximum).
+        dtype: number format (default: bf16 if the GPU has it, else fp16; other networks: fp32, in inference fp16).
+        schedule: pipeline schedule: "gpipe", "1f1b" or "interleaved".
+        chunks: virtual pipeline stages per GPU, for "interleaved".
+        uneven: allow stages that differ by one layer.
+        sharding: "none", "zero-0" to "zero-3", or "fsdp".
+        recompute: activation recomputation: "none", "selective" or "full".
+        sequence_parallel: split norms and residuals along the sequence.
+        optimizer: "adam" or "sgd".
+        plan: "auto" searches the parallel plans, with the other arguments fixed; "every" searches all axes of a transformer.
+        top: number of plans listed.
+        tokens: tokens of the entire training, for its duration.
+        failures: failure rates, with `tokens`.
+        storage: checkpoint bandwidth, with `failures` (B/s, or text such as "2 TB/s").
+        infer: "prefill", "decode" or "forward": estimate inference instead of training.
+        batch: inference batch size.
+        prompt: prompt tokens.
+        output: output tokens.
+        paying: prices, payment option and site (`hwsim.Paying`).
 
     Raises:
-        SpecError: mistakes of the files; options that do not go together; a model that the machine cannot split or compute.
-        TypeError: a machine or a model that is none of these.
+        SpecError: the files have mistakes, options exclude each other, or the machine cannot split or compute the model.
+        TypeError: `machine` or `model` is of another type.
 
     >>> found = estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096)
     >>> found.fits, found.to_pandas().columns.tolist()
@@ -116,9 +130,9 @@ def estimate(
         options["storage"] = parse_as(storage, BANDWIDTH)
     with _FILES.shared():
         try:
-            return estimated(_name_or_text(machine), _name_or_text(model), settings, nodes, options, given, paying)
-        except Misused as error:
-            raise Misused(_OPTION.sub(lambda found: found[1].replace("-", "_"), error.message), error.option) from None
+            return compute_estimate(_name_or_text(machine), _name_or_text(model), settings, nodes, options, given, paying)
+        except OptionError as error:
+            raise OptionError(_OPTION.sub(lambda found: found[1].replace("-", "_"), error.message), error.option) from None
 
 
 def _name_or_text(source: str | Path | Mapping[str, Any]) -> str:
@@ -129,7 +143,7 @@ def _name_or_text(source: str | Path | Mapping[str, Any]) -> str:
     return str(source)
 
 
-def estimated(
+def compute_estimate(
     machine: str,
     model: str,
     settings: dict[str, str],
@@ -137,18 +151,17 @@ def estimated(
     options: dict[str, Any],
     given: set[str],
     paying: Paying | None,
-) -> Estimate:
-    """An estimate by options; those that are not given have their defaults.
-
+) -> EstimateAnswer:
+    """Return the estimate of a set of options.
     Raises:
-        SpecError: as of `estimate`; `Misused` where an option is at fault.
+        SpecError: as of `estimate`; `OptionError` where an option is at fault.
     """
     written: Tree | None = None
     changes = settings
     trained = _training_of(model, settings)
     if trained is not None:
         if options["infer"]:
-            raise Misused(f"{_short(model)} is a workload that trains: --infer takes a model")
+            raise OptionError(f"{_short(model)} is a workload that trains: --infer takes a model")
         train, settings = trained
         written, options, given = _options_of(train, options, given)
     _refuse_foreign(given, options["infer"])
@@ -167,11 +180,11 @@ def estimated(
         note = ""
         if options["infer"] is None and options["global_batch"] is None:
             options["global_batch"], note = _least_batch(network, options, cluster.gpus)
-        case = Case(cluster, network, framework, title, called, _short(software), warnings, billing, changes, note)
+        case = EstimateCase(cluster, network, framework, title, called, _short(software), warnings, billing, changes, note)
         return inference(case, options) if options["infer"] else training(case, options, given)
     except WrongPlan as error:
         raise SpecError([Mistake(None, message) for _, message in error.mistakes]) from error
-    except (CannotCompute, NotAlike, CannotCollect, NoRoute) as error:
+    except (CannotCompute, UnequalCluster, CannotCollect, NoRoute) as error:
         raise SpecError.of(None, str(error), getattr(error, "hint", None)) from error
 
 
@@ -179,20 +192,20 @@ def _least_batch(network: Model, options: Mapping[str, Any], gpus: int) -> tuple
     """One microbatch per replica, and the sentence that says so.
 
     Raises:
-        Misused: the network is no transformer, whose batches have no usual size.
+        OptionError: the network is not a transformer, so there is no default batch.
     """
     if not isinstance(network, Transformer):
-        raise Misused("missing `--global-batch` (examples per step over all replicas)")
+        raise OptionError("missing `--global-batch` (examples per step over all replicas)")
     split = {name: options[name] for name in ("tp", "pp", "cp", "ep", "dp")}
     examples = replicas(ParallelPlan(global_batch=1, **split), gpus) * options["microbatch"]
     return examples, f"no --global-batch: one microbatch per replica, {examples:,} sequences"
 
 
 def _refuse_half(given: set[str]) -> None:
-    """Reject --failures without what it needs, and the reverse."""
+    """Raise OptionError for --failures without the options that it requires, and the reverse."""
     if "failures" not in given:
         if "storage" in given:
-            raise Misused("--storage is of checkpoints: it goes with --failures")
+            raise OptionError("--storage is of checkpoints: it goes with --failures")
         return
     needed = {
         "tokens": "the length of the training",
@@ -200,57 +213,57 @@ def _refuse_half(given: set[str]) -> None:
     }
     for name, why in needed.items():
         if name not in given:
-            raise Misused(f"--failures needs --{name}: {why}")
+            raise OptionError(f"--failures needs --{name}: {why}")
     if "plan" in given:
-        raise Misused("--failures does not go with --plan: ask for one of its plans")
+        raise OptionError("--failures does not go with --plan: ask for one of its plans")
 
 
 def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:
-    """The number format if none is given; as `train:` and `infer:` have it."""
+    """Return the default number format, by the same rule as `train:` and `infer:`."""
     if of_transformer:
         return "bf16" if "bf16" in formats else "fp16"
     return "fp16" if infer and "fp16" in formats else "fp32"
 
 
 def _refuse_foreign(given: set[str], infer: str | None) -> None:
-    """Reject training options with --infer and the reverse; they would have no effect."""
+    """Raise OptionError for training options with --infer, and the reverse, because they would have no effect."""
     foreign = _INFERENCE if infer is None else (*_TRAINING, *(("output",) if infer != "decode" else ()),
                                                 *(("prompt", "tp") if infer == "forward" else ()))  # fmt: skip
     for name in foreign:
         if name in given:
             option = f"--{name.replace('_', '-')}"
             whose = {"output": "decoding", "prompt": "a prefill", "tp": "transformers"}.get(name, "training")
-            raise Misused(
+            raise OptionError(
                 f"{option} is of inference: say --infer prefill, decode or forward" if infer is None else
                 f"{option} is of {whose}, not of --infer {infer}"
             )  # fmt: skip
 
 
 def _refuse_other_models(given: set[str], infer: str | None, called: str, *, of_transformer: bool) -> None:
-    """Reject options of transformers for another network, and the reverse."""
+    """Raise OptionError for transformer options with another network, and the reverse."""
     if of_transformer:
         if infer == "forward":
-            raise Misused(f"{called} is a transformer: --infer prefill or --infer decode")
+            raise OptionError(f"{called} is a transformer: --infer prefill or --infer decode")
         return
     if infer in ("prefill", "decode"):
-        raise Misused(f"{called} is not a language model; use `--infer forward`")
+        raise OptionError(f"{called} is not a language model; use `--infer forward`")
     for name in _TRANSFORMER:
         if name in given:
-            raise Misused(f"--{name.replace('_', '-')} is of transformers; {called} is none")
+            raise OptionError(f"--{name.replace('_', '-')} is of transformers; {called} is none")
 
 
 def _short(name: str) -> str:
-    """A file by its name alone."""
+    """Return the name of a file without its folder."""
     if "\n" in name:
         return "the given model"
     return Path(name).stem if "/" in name or name.endswith((".yaml", ".yml")) else name
 
 
 def _training_of(source: str, settings: Mapping[str, str]) -> tuple[Tree, dict[str, str]] | None:
-    """(its `train:`, settings left for the machine) of a workload, by name, path or content; None if the source is a model.
+    """Return (the `train:`, settings for the machine) of a workload; None if the source is a model.
 
     Raises:
-        SpecError: the workload has mistakes, or trains nothing.
+        SpecError: the workload has mistakes, or has no `train:`.
     """
     if "\n" in source:
         tree = read(source)
@@ -276,10 +289,10 @@ def _training_of(source: str, settings: Mapping[str, str]) -> tuple[Tree, dict[s
 
 
 def _options_of(train: Tree, options: Mapping[str, Any], given: set[str]) -> tuple[Tree, dict[str, Any], set[str]]:
-    """(the model, options with what the file states, names of those that are stated).
+    """Return (the model, options with the values of the file, names of options that are stated).
 
     Raises:
-        SpecError: its mistakes.
+        SpecError: the file has mistakes.
     """
     mistakes = Mistakes()
     keys = decode_all(train, TrainKeys, mistakes)

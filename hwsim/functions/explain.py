@@ -1,4 +1,4 @@
-"""Why a run takes as long as it does."""
+"""Explain why a run takes as long as it does."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from hwsim.api import Progress, Run, Source, simulated
 from hwsim.spec import SpecError, did_you_mean
-from hwsim.spec.shelf import sharing
+from hwsim.spec.memo import with_memo
 
 if TYPE_CHECKING:
     from hwsim.views.explain.explanation import Explanation
 
 
-@sharing
+@with_memo
 def explain(
     machine: Source | Run,
     workload: Source | None = None,
@@ -25,17 +25,18 @@ def explain(
 ) -> Explanation:
     """Explain why a run takes as long as it does, and what would speed it up.
 
-    The `expect:` of the workload is not checked, and a run that does not fit its memory is explained, too.
+    The `expect:` of the workload is not checked, and a run that exceeds its memory is explained, too.
 
     Args:
-        machine, workload: a path, a name of the library, or the text of a file; or a run alone.
+        machine: path, library name or content of a file; or a run, without a workload.
+        workload: path, library name or content of a file.
         set: paths and values to change in the files.
-        op: derive the durations of the ops of this name (default: those on the critical path).
-        what_if: run again with one number twice as good at a time (default: up to 200,000 ops).
-        progress: called with the runs done and all of them.
+        op: name of the ops whose durations are derived (default: those on the critical path).
+        what_if: run again with each input twice as good, one at a time (default: for up to 200,000 ops).
+        progress: called with the numbers of finished and planned runs.
 
     Raises:
-        SpecError: mistakes of the files, or no such op.
+        SpecError: the files have mistakes, or there is no such op.
 
     >>> explain("d2l-laptop", "d2l/async-loop", set={"n": 100}).sentences[0]
     '`add` takes 3.00 ms (99 %), a given time.'

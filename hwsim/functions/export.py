@@ -1,4 +1,4 @@
-"""A run as input of another tool."""
+"""Export a run to another tool."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ def export(
     fold: Literal["auto", "always", "never"] = "auto",
     progress: Progress | None = None,
 ) -> tuple[Path, ...]:
-    """Write a run as another tool reads it.
+    """Write a run in the format of another tool.
 
     Args:
-        tool: whose input it is.
-        folder: where the files go: new, or empty.
-        machine, workload: a path, a name of the library, or the text of a file; or a run alone.
+        tool: target tool.
+        folder: output folder, new or empty.
+        machine: path, library name or content of a file; or a run, without a workload.
+        workload: path, library name or content of a file.
         set: paths and values to change in the files.
-        fold: write equal ranks once: if they are many ("auto"), always, or never.
+        fold: whether identical ranks are written once: if there are many ("auto"), "always" or "never".
+        progress: called with the numbers of finished and known ops.
 
     Returns:
-        The files.
+        Paths of the written files.
 
     Raises:
-        SpecError: mistakes of the files.
-        FileExistsError: there is something in the folder.
-        ValueError: no such tool.
+        SpecError: the files have mistakes.
+        FileExistsError: the folder is not empty.
+        ValueError: the tool is unknown.
     """
     from hwsim.exporters.tools import TOOLS, files
-    from hwsim.views.kit.writing import write
+    from hwsim.views.kit.file_output import write
     from hwsim.views.trace.run import run_of
 
     if tool not in TOOLS:

@@ -1,4 +1,4 @@
-"""Files of any kind, for the commands that look at one alone."""
+"""Read and check a single file of any kind."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim import doors, links
+from hwsim import families_interface, links
 from hwsim.failures import read_failures
 from hwsim.machine import Machine, build
-from hwsim.machine.classes import completed_file, filled_in
-from hwsim.machine.libraries.reading import read_libraries
+from hwsim.machine.classes import completed_file, defaulted_parts
+from hwsim.machine.libraries.parser import read_libraries
 from hwsim.machine.schema import LINK_KEYS
-from hwsim.machine.strict import invented
+from hwsim.machine.strict import values_outside_library
 from hwsim.models import Framework
-from hwsim.models.library import described, model_file, read_model
+from hwsim.models.library import describe_model, model_file, read_model
 from hwsim.prepare import load_machine
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
-from hwsim.spec.shelf import shared_by
+from hwsim.spec.memo import memo_table
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.sources import Source, data_or_name, with_settings
 
@@ -31,21 +31,21 @@ SCHEMAS: Final[Mapping[str, str]] = {  # kind of a file: the module that has its
 
 
 def check(source: Source) -> tuple[Warning, ...]:
-    """Read a machine, workload or part of the library, of a file, of a text or of data; its warnings.
+    """Check a machine, workload or part, given by library name, path or content, and return its warnings.
 
     Raises:
-        SpecError: all its mistakes.
+        SpecError: all mistakes of the file.
     """
     return check_tree(any_tree(source))
 
 
 def defaults_of(source: Source) -> tuple[str, ...]:
-    """A line for each part and link of a machine or part that has numbers from its class."""
+    """Return a line for each part and link that uses class defaults."""
     tree = any_tree(source)
     if tree.text("hwsim") not in ("machine/1", "part/1") or tree.text("kind") in ("runtime", "framework", *LIBRARIES):
         return ()
     lines = []
-    for name, classes in dict(filled_in(resolved(tree))).items():
+    for name, classes in dict(defaulted_parts(resolved(tree))).items():
         several = [f"{count} of {called}" for called, count in classes.items()]
         number = sum(classes.values())  # integers
         lines.append(f"{name}: {number} number{'s' if number > 1 else ''} filled in from its class: {', '.join(several)}")
@@ -53,20 +53,20 @@ def defaults_of(source: Source) -> tuple[str, ...]:
 
 
 def refuse_invented(source: Source) -> None:
-    """Refuse a machine that is not of the library's parts alone; files of other formats pass.
+    """Raise SpecError if a machine has parts or numbers outside the library; other files pass.
 
     Raises:
-        SpecError: its parts and numbers that the library does not have.
+        SpecError: the parts and numbers that are not in the library.
     """
     tree = any_tree(source)
     if tree.text("hwsim") == "machine/1":
         mistakes = Mistakes()
-        mistakes.extend(invented(resolve(tree, mistakes)))
+        mistakes.extend(values_outside_library(resolve(tree, mistakes)))
         mistakes.raise_if_any()
 
 
 def warnings_of(tree: Tree) -> tuple[Warning, ...]:
-    """Warnings of a machine, workload or part; none if it has mistakes."""
+    """Return the warnings of a machine, workload or part; none if it has mistakes."""
     try:
         return check_tree(tree)
     except SpecError:
@@ -74,23 +74,23 @@ def warnings_of(tree: Tree) -> tuple[Warning, ...]:
 
 
 def check_tree(tree: Tree) -> tuple[Warning, ...]:
-    """As `check`, of content that was read."""
+    """Check a parsed file and return its warnings."""
     mistakes, warnings = Mistakes(), tuple[Warning, ...]()
     match tree.text("hwsim"):
         case "workload/1":
             loaded = read_workload(tree, mistakes)
             if loaded is not None:
-                wanted_of(loaded.expect, mistakes, loaded.jobs or {}, doors.wanted_of(loaded))
+                wanted_of(loaded.expect, mistakes, loaded.jobs or {}, families_interface.expectable_quantities(loaded))
                 check_statements(loaded, mistakes)
             warnings = suspicions(loaded) if loaded else ()
         case "model/1":
-            described(read_model(tree))
+            describe_model(read_model(tree))
         case "failures/1":
             read_failures(tree, mistakes)
         case "part/1":
             warnings = _check_part(tree, mistakes)
         case "study/1":
-            from hwsim.studies.sweeping import check_study
+            from hwsim.studies.sweeps import check_study
 
             check_study(tree)
         case "plan/1":
@@ -109,10 +109,10 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
 
 
 def any_tree(given: Source) -> Tree:
-    """The content of a file of any kind: by path, by a name that the library has once, as text or as data.
+    """Return the content of a file of any kind, given by path, unique library name, text or data.
 
     Raises:
-        SpecError: no such file, or not YAML.
+        SpecError: the file does not exist, or is not YAML.
     """
     source = data_or_name(given)
     if isinstance(source, Tree):
@@ -137,10 +137,10 @@ def any_tree(given: Source) -> Tree:
 
 
 def resolved(tree: Tree) -> Tree:
-    """A file with the files that it uses, its parameters and what its classes fill in; each value has its source.
+    """Return a file with used files, parameters and class defaults filled in; each value has its source.
 
     Raises:
-        SpecError: what cannot be found.
+        SpecError: a used file or a parameter does not exist.
     """
     mistakes = Mistakes()
     kind, form = tree.text("kind") or "", (tree.text("hwsim") or "").partition("/")[0]
@@ -152,15 +152,15 @@ def resolved(tree: Tree) -> Tree:
 
 
 def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
-    """A machine by path, name or content, with values set as by `--set machine.PATH=VALUE`.
+    """Return a machine by path, name or content, with values set as by `--set machine.PATH=VALUE`.
 
     Raises:
-        SpecError: its mistakes.
+        SpecError: the machine has mistakes.
     """
     if source == "-" or "\n" in source:
         return machine_of(source, settings)
     path = find("machine", source)
-    kept: dict[Any, Machine] = earlier if (earlier := shared_by("machines by file")) is not None else {}
+    kept: dict[Any, Machine] = earlier if (earlier := memo_table("machines by file")) is not None else {}
     key = str(path), tuple(settings.items())
     if key not in kept:
         kept[key] = machine_of(path, settings)
@@ -168,17 +168,17 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
 
 
 def machine_of(source: Source, settings: Mapping[str, object]) -> Machine:
-    """A machine in any form that a file may be given in, with values set.
+    """Return a machine given as any source, with values set.
 
     Raises:
-        SpecError: its mistakes.
+        SpecError: the machine has mistakes.
     """
     tree, _ = with_settings(source, {"hwsim": "workload/1"}, settings)
     return load_machine(tree)
 
 
 def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
-    """A device alone in a machine; a link by its keys."""
+    """Check a part: a device as the only part of a machine, a link by its keys."""
     kind = tree.text("kind")
     if kind is not None and kind in links.KINDS:
         decode(resolve(tree, mistakes, kind=kind), links.KINDS[kind], mistakes, ignore=LINK_KEYS | {"hwsim"}, sourced=True)
@@ -199,13 +199,13 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The JSON Schema of a kind of file, for editors.
+    """Return the JSON Schema of a kind of file, for editors.
 
     Args:
         kind: "machine", "workload", "model", "part", "plan", "study", "prices" or "failures".
 
     Raises:
-        ValueError: no such kind.
+        ValueError: the kind is unknown.
     """
     if kind not in SCHEMAS:
         raise ValueError(f"there is no kind of file '{kind}'; there are {', '.join(SCHEMAS)}")

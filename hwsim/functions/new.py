@@ -1,4 +1,4 @@
-"""A pair of files to start from."""
+"""Templates of a machine file and a workload file."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ TEMPLATES: Final = ("program", "service", "served-model")
 
 
 def new(folder: str | Path = ".", template: str = "program") -> tuple[Path, ...]:
-    """Write machine.yaml and workload.yaml into a folder, which is made if it is not there.
+    """Write machine.yaml and workload.yaml into a folder, which is created if necessary.
 
     Args:
-        template: program (on GPUs), service (a web server and its database) or served-model (a language model).
+        folder: output folder.
+        template: "program" (on GPUs), "service" (a web server and its database) or "served-model" (a language model).
 
     Raises:
-        FileExistsError: one of them is there already; nothing is written.
-        ValueError: there is no such template.
+        FileExistsError: one of the files exists; nothing is written.
+        ValueError: the template is unknown.
     """
-    from hwsim.views.kit.writing import write
+    from hwsim.views.kit.file_output import write
 
     if template not in TEMPLATES:
         raise ValueError(f"there is no template '{template}'; there are {', '.join(TEMPLATES)}")

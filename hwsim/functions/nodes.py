@@ -1,4 +1,4 @@
-"""A machine of several equal nodes without a file of its own, with their NICs on one switch."""
+"""Clusters of several equal nodes without a machine file, with their NICs on one switch."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from hwsim.devices import Nic
 from hwsim.formats import format_quantity
 from hwsim.functions.files import machine_of, machine_with
 from hwsim.machine import Machine
-from hwsim.models import Cluster, NotAlike, cluster_of
+from hwsim.models import Cluster, UnequalCluster, cluster_of
 from hwsim.spec import SpecError, Warning, find, tree_of
-from hwsim.spec.shelf import once
+from hwsim.spec.memo import memoize_result
 
 
 def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tuple[Cluster, str, tuple[Warning, ...]]:
-    """The cluster of the GPUs of a machine, or of several equal machines, its name, and the warnings of one machine.
+    """Return the GPU cluster of a machine or of several equal machines, its name, and the warnings of one machine.
 
-    Two nodes are built and represent all, because each NIC has its own port of the switch.
+    Two nodes are built and represent all, because each NIC has its own switch port.
 
     Raises:
-        SpecError: mistakes of the machine, or it cannot be a node.
-        NotAlike, NoRoute, CannotCollect: its GPUs are no cluster.
+        SpecError: the machine has mistakes, or cannot be a node.
+        NotAlike, NoRoute, CannotCollect: its GPUs are not a homogeneous cluster.
     """
     machine = machine_with(source, settings)
     name = machine.name or ("machine" if source == "-" or "\n" in source else Path(source).stem)
     if nodes <= 1:
-        return once("clusters", (machine,), lambda: cluster_of(machine)), name, machine.warnings
+        return memoize_result("clusters", (machine,), lambda: cluster_of(machine)), name, machine.warnings
     if source == "-" or "\n" in source:
         raise SpecError.of(None, "--nodes repeats a machine of a file or of the library, not standard input or a text")
     if len({machine.device(gpu).node for gpu in machine.devices_of("gpu")}) > 1:
-        raise NotAlike(f"--nodes repeats a single node, but {name} has several")
+        raise UnequalCluster(f"--nodes repeats a single node, but {name} has several")
     node = {"kind": "machine", "use": str(find("machine", source).absolute()), "count": 2}
     rate = format_quantity(_rate(machine, name), "B/s", 17)
     link = {"between": ["node*.nic*", "fabric"], "kind": "infiniband", "rate": rate}
@@ -43,7 +43,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
 
 
 def _rate(machine: Machine, name: str) -> float:
-    """Largest bandwidth of its NICs in B/s."""
+    """Return the largest bandwidth of the machine's NICs (B/s)."""
     models = [machine.device(name).model for name in machine.devices_of("nic")]
     rates = {model.bandwidth for model in models if isinstance(model, Nic)}
     if not rates:

@@ -1,4 +1,4 @@
-"""Which machine, how many, at what price."""
+"""Find the best machine, node count and parallel plan."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hwsim.planning import Answer, Question, read_question
+from hwsim.planning import PlanAnswer, Question, read_question
 from hwsim.planning import plan as answered
-from hwsim.planning.flags import asked, over
-from hwsim.planning.searching import Progress
+from hwsim.planning.flags import file_with_flags, question_from_flags
+from hwsim.planning.search import Progress
 from hwsim.spec import Tree, tree_of
 
 Texts = str | Sequence[str]
@@ -33,24 +33,29 @@ def plan(
     simulate: int | None = None,
     journal: str | Path | None = None,
     progress: Progress | None = None,
-) -> Answer:
-    """Find the best machine, count and parallel plan: the best options, the frontier, and why not the others.
+) -> PlanAnswer:
+    """Find the best machine, node count and parallel plan that meet requirements.
 
     Args:
-        question: a file `plan/1`, or what it would say; or the name or path of a machine, with a `workload`.
+        question: file `plan/1` or its content; or the name or path of a machine, with `workload`.
+        workload: name or path of a workload.
         set: paths and values to change in the files.
-        vary: what may vary, `{"let.nodes": "16..640", "machine.gpu.use": ["a10", "l4"]}`.
-        require: what must hold, "training p90 at most 60 day"; also: further axes of the frontier.
-        minimise, maximise: what is to be small (cost, time, energy, nodes) or large (tokens/s, samples/s, mfu).
-        prices: a list of prices of your own; provider: whose prices alone are taken.
-        failures: rates of failures, of a file or the library, or "none".
-        rent: "purchase", "on_demand" or "reserved"; period: how long machines are used, "1 year".
-        simulate: most options near the best that are simulated (0: closed forms alone).
-        journal: a file that keeps simulations, so that a run that was ended goes on from there.
-        progress: called with the simulations done and to do.
+        vary: search space, such as `{"let.nodes": "16..640", "machine.gpu.use": ["a10", "l4"]}`.
+        require: requirements, such as "training p90 at most 60 day".
+        minimise: objective to minimise: cost, time, energy, nodes.
+        maximise: objective to maximise: tokens/s, samples/s, mfu.
+        also: further axes of the Pareto frontier.
+        prices: price list that precedes the library's lists.
+        provider: only provider whose prices are used.
+        failures: failure rates: a file, a library name, or "none".
+        rent: "purchase", "on_demand" or "reserved".
+        period: time of use, such as "1 year".
+        simulate: maximum number of simulated options (0: closed form only).
+        journal: file that saves simulations, so that an interrupted search resumes.
+        progress: called with the numbers of finished and known simulations.
 
     Raises:
-        SpecError: mistakes of the question, of its machines or of its workloads.
+        SpecError: the question, a machine or a workload has mistakes.
     """
     if isinstance(question, Question):
         return answered(question, journal=journal, progress=progress)
@@ -61,11 +66,11 @@ def plan(
     }  # fmt: skip
     settings = {path: str(value) for path, value in (set or {}).items()}
     if workload is not None:
-        tree = asked(str(question), workload, settings, options)
+        tree = question_from_flags(str(question), workload, settings, options)
     elif isinstance(question, Tree | Mapping):
-        tree = over(question if isinstance(question, Tree) else tree_of(question), settings, options)
+        tree = file_with_flags(question if isinstance(question, Tree) else tree_of(question), settings, options)
     else:
-        tree = over(str(question), settings, options)
+        tree = file_with_flags(str(question), settings, options)
     return answered(read_question(tree), journal=journal, progress=progress)
 
 

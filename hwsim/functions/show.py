@@ -1,4 +1,4 @@
-"""The file that a name stands for, with everything it uses, each number with its source."""
+"""Print a file with everything that it uses, and the source of each number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from hwsim.formats import precise
 from hwsim.functions.files import any_tree, resolved
 from hwsim.spec import Tree, names
-from hwsim.spec.writing import flow, scalar
+from hwsim.spec.yaml_writer import flow, scalar
 from hwsim.units import Quantity, UnitError, parse
 from hwsim.workload.sources import Source
 
@@ -16,42 +16,42 @@ WIDTH: Final = 110  # letters of an element of a list on one line
 
 
 def show(name: Source = "", *, expect: bool = True) -> str:
-    """A machine, part, workload or model as YAML: everything it uses filled in, each number with its source.
+    """Return a machine, part, workload or model as YAML, with used files filled in and the source of each number.
 
     Args:
-        name: a name of the library, a path, a text or data; without one: what the library has.
-        expect: with what a workload expects, which is the answer.
+        name: library name, path, text or data; "": return the contents of the library.
+        expect: whether to include the expected results of a workload.
 
     Raises:
-        SpecError: there is no such file, or it has mistakes.
+        SpecError: the file does not exist, or has mistakes.
 
     >>> print(show("d2l-gpu").splitlines()[0])
     hwsim: part/1
     """
     if isinstance(name, str) and not name:
         return "\n".join(library()) + "\n"
-    return "\n".join(written(any_tree(name), expect=expect)) + "\n"
+    return "\n".join(show_lines(any_tree(name), expect=expect)) + "\n"
 
 
 def library() -> Iterator[str]:
-    """The names of the library, by kind."""
+    """Yield the names in the library, by kind."""
     for kind in ("machine", "workload", "model", "part", "runtime", "framework", "failures"):
         yield f"{kind.removesuffix('s')}s:"
         yield from (f"  {name}" for name in names(kind))
 
 
-def written(tree: Tree, *, expect: bool = True) -> Iterator[str]:
-    """Lines of a file that was read, and of what it comes to; with what a workload expects, or without."""
+def show_lines(tree: Tree, *, expect: bool = True) -> Iterator[str]:
+    """Yield the lines of a parsed file with everything filled in, with or without the expected results."""
     shown = _with_parameters(tree) if tree.text("hwsim") == "workload/1" else tree
     yield from _lines(resolved(shown), "", leaving_out="" if expect else "expect")
     if tree.text("hwsim") == "model/1":
-        from hwsim.models.library import described, read_model
+        from hwsim.models.library import describe_model, read_model
 
-        yield from (f"# {line}" for line in described(read_model(tree)))
+        yield from (f"# {line}" for line in describe_model(read_model(tree)))
 
 
 def _with_parameters(tree: Tree) -> Tree:
-    """A workload whose parameters stay as they are written: which number is `$batch` is what a reader wants to set."""
+    """Return a workload in which parameters such as `$batch` are not replaced by their values."""
     if isinstance(tree.value, dict):
         return tree.having({
             key: child if key in ("let", "use") else _with_parameters(child) for key, child in tree.value.items()
@@ -62,7 +62,7 @@ def _with_parameters(tree: Tree) -> Tree:
 
 
 def _lines(tree: Tree, indent: str, leaving_out: str = "") -> Iterator[str]:
-    """YAML, with the source of a number as a comment; without a key."""
+    """Yield YAML lines, with the source of each number as a comment; the key `leaving_out` is omitted."""
     for key, value in sorted(tree.items(), key=lambda item: item[0] != "hwsim"):  # the first line of a file comes first
         if key in {"source", "ref"} and indent:
             continue  # in the comments
@@ -84,7 +84,7 @@ def _lines(tree: Tree, indent: str, leaving_out: str = "") -> Iterator[str]:
 
 
 def _with_source(key: str, value: Tree, indent: str) -> Iterator[str]:
-    """A key with its value; of a mapping that is filled in, all that it holds."""
+    """Yield a key with its value; if the value is a mapping, with its content."""
     if value.is_mapping and value.items():
         yield f"{indent}{scalar(key)}:"
         for inner, place in value.items():
@@ -95,20 +95,20 @@ def _with_source(key: str, value: Tree, indent: str) -> Iterator[str]:
 
 
 def _rounded(tree: Tree) -> str:
-    """A number that was worked out, to the digits that are read."""
+    """Return a computed number, rounded for reading."""
 
     return precise(tree.value.value, tree.value.dimension.unit) if isinstance(tree.value, Quantity) else _flow(tree)
 
 
 def _is_default(tree: Tree) -> bool:
-    """Whether a value, or all that a mapping holds, is filled in from a class."""
+    """Whether a value, or every value of a mapping, is a class default."""
     if tree.is_mapping:
         return bool(tree.items()) and all(_is_default(each) for _, each in tree.items())
     return tree.origin is not None and tree.origin.kind == "default"
 
 
 def _element(tree: Tree, indent: str) -> Iterator[str]:
-    """An element of a list: on one line, or on several if it is long or holds numbers whose sources are known."""
+    """Yield a list element on one line, or on several lines if it is long or its numbers have sources."""
     inside = list(_lines(tree, indent + "  ")) if tree.is_mapping else []
     line = f"{indent}- {_flow(tree)}"
     if inside and (len(line) > WIDTH or any("  # " in line for line in inside)):

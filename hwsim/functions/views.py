@@ -1,4 +1,4 @@
-"""Views of a machine: latency, roofline, collectives, topology."""
+"""Views of a machine: latency numbers, rooflines, collectives and topology."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hwsim.prepare import load_machine
 from hwsim.records import dataclass
 from hwsim.spec import SpecError, Warning
 from hwsim.views import view as view_of
-from hwsim.views.kit.shown import Drawn, rows_of
+from hwsim.views.kit.answer_forms import FigureAnswer, rows_of
 from hwsim.views.kit.view import Heading, Unshowable, View
 from hwsim.workload.sources import title, with_settings
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Viewed(Drawn):
-    """The findings of a view in a machine.
+class ViewAnswer(FigureAnswer):
+    """The result of a view of a machine.
 
     Args:
-        view: which one.
-        findings: its data, of the class that `find` of the view's package gives.
-        heading: machine, workload, and what was set.
+        view: the view.
+        findings: result of `find` of the view's package.
+        heading: machine, workload and settings.
     """
 
     view: View
@@ -36,16 +36,16 @@ class Viewed(Drawn):
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
-        """Reasons to doubt the answer."""
+        """Warnings of the machine and the workload."""
         return self.heading.warnings
 
     def to_json(self) -> dict[str, Any]:
-        """The document, as `--json` prints it."""
+        """Return the document that `--json` prints."""
         document: dict[str, Any] = json.loads(self.view.document(self.findings, self.heading))
         return document
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The view's figure."""
+        """Return the figure of the view, as chunks of a file."""
         try:
             return self.view.figure(self.findings, self.heading, suffix)
         except Unshowable as error:
@@ -55,16 +55,16 @@ class Viewed(Drawn):
         return self.view.text(self.findings, self.heading)
 
 
-class Latency(Viewed):
-    """The time of one of everything on a machine, each next to the text's number; tables: rows, left_out."""
+class LatencyAnswer(ViewAnswer):
+    """The latency numbers of a machine, next to those of Dive into Deep Learning; tables: rows, left_out."""
 
     COLUMNS: ClassVar = ("name", "time_s", "text_s", "ratio", "from")
 
     def derivation(self, row: str) -> str:
-        """The lines of a row by its key, with the sources of its numbers.
+        """Return the derivation of a row, given by its key, with the sources of its numbers.
 
         Raises:
-            ValueError: there is no such row.
+            ValueError: the row does not exist.
         """
         try:
             return self.view.text(self.findings, self.heading, key=row)
@@ -72,47 +72,47 @@ class Latency(Viewed):
             raise ValueError(f"{error}; {error.hint}") from error
 
 
-class Collectives(Viewed):
-    """The time of a collective by size and algorithm; table: rows."""
+class CollectivesAnswer(ViewAnswer):
+    """The times of a collective by size and algorithm; table: rows."""
 
     COLUMNS: ClassVar = ("bytes", "time_s", "algbw", "busbw", "algorithm", "chosen")
 
 
-class Topology(Viewed):
+class TopologyAnswer(ViewAnswer):
     """The topology of a machine; tables: devices, bisection, pairs."""
 
     TABLE: ClassVar = "pairs"
     COLUMNS: ClassVar = ("from", "to", "how", "hops", "bandwidth_bytes_per_s")
 
 
-class Roofline(Viewed):
-    """The ceilings of devices, and ops below them; tables: memory, compute, ops."""
+class RooflineAnswer(ViewAnswer):
+    """The rooflines of devices, with the ops of a workload; tables: memory, compute, ops."""
 
     TABLE: ClassVar = "ceilings"
     COLUMNS: ClassVar = ("device", "name", "peak_b_per_s", "sustained_b_per_s", "peak_flop_per_s", "sustained_flop_per_s",
                          "ridge_flop_per_byte")  # fmt: skip
 
     def listed(self, table: str) -> list[Mapping[str, Any]]:
-        """The rows of all devices: `ceilings` (memory and compute), or one list of the document's devices."""
+        """Return the rows of all devices: `ceilings` (memory and compute), or another list of the document's devices."""
         names = ("memory", "compute") if table == "ceilings" else (table,)
         devices = self.to_json()["devices"]
         return [{"device": device["device"], **row} for device in devices for name in names for row in rows_of(device, name)]
 
 
-def latency(machine: Source | Machine, *, set: Mapping[str, object] | None = None) -> Latency:  # noqa: A002
-    """The time of one of everything on a machine: caches, disks, networks, GPUs.
+def latency(machine: Source | Machine, *, set: Mapping[str, object] | None = None) -> LatencyAnswer:  # noqa: A002
+    """Return the latency numbers of a machine: caches, disks, networks, GPUs.
 
     Args:
-        machine: a path, a name of the library, the text of a file, or a loaded machine.
-        set: paths and values to change in its file, `{"machine.cpu.use": "ryzen-9-5950x"}`.
+        machine: path, library name or content of a file, or a loaded machine.
+        set: paths and values to change in the file, such as `{"machine.cpu.use": "ryzen-9-5950x"}`.
 
     Raises:
-        SpecError: mistakes of the file.
+        SpecError: the file has mistakes.
 
     >>> latency("d2l-laptop").to_json()["rows"][0]["name"]
     'NVMe SSD, 4 KB random write'
     """
-    return Latency(*_found("latency", machine, None, set))
+    return LatencyAnswer(*_found("latency", machine, None, set))
 
 
 def roofline(
@@ -123,20 +123,21 @@ def roofline(
     device: str = "",
     dtype: str | None = None,
     links: bool = False,
-) -> Roofline:
-    """The ceilings of each device of a machine, and the ops of a workload below them.
+) -> RooflineAnswer:
+    """Return the roofline of each device of a machine, with the ops of a workload.
 
     Args:
-        machine, workload: paths, names of the library, or texts of files.
+        machine: path, library name or content of a file, or a loaded machine.
+        workload: path, library name or content of a file; None: rooflines only.
         set: paths and values to change in the files.
-        device: only this one.
-        dtype: only the ceilings of this number format, "fp16".
-        links: also the way from the host to the device.
+        device: name of one device (default: all).
+        dtype: number format of the compute ceilings, such as "fp16" (default: all).
+        links: whether to include the path from the host to the device.
 
     Raises:
-        SpecError: mistakes of the files, or nothing to show.
+        SpecError: the files have mistakes, or the machine has no compute device.
     """
-    return Roofline(*_found("roofline", machine, workload, set, device=device, dtype=dtype, links=links))
+    return RooflineAnswer(*_found("roofline", machine, workload, set, device=device, dtype=dtype, links=links))
 
 
 def collectives(
@@ -147,47 +148,47 @@ def collectives(
     among: str = "",
     bytes: str | float = "1KiB..16GiB",  # noqa: A002
     algorithm: str = "",
-) -> Collectives:
-    """The time of a collective on a machine, by size and algorithm.
+) -> CollectivesAnswer:
+    """Return the time of a collective on a machine, by size and algorithm.
 
     Args:
-        machine: a path, a name of the library, the text of a file, or a loaded machine.
-        set: paths and values to change in its file.
-        op: all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, gather, scatter.
-        among: the devices, "gpu0..3" or with commas; default: all GPUs, without any all CPUs.
-        bytes: a size, several with commas, or a range that doubles, "1KiB..16GiB".
-        algorithm: "auto" (what the library would choose), "all", or names with commas.
+        machine: path, library name or content of a file, or a loaded machine.
+        set: paths and values to change in the file.
+        op: all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, gather or scatter.
+        among: devices, "gpu0..3" or a comma-separated list; default: all GPUs, or all CPUs if there is no GPU.
+        bytes: size, comma-separated sizes, or a range of doubling sizes such as "1KiB..16GiB".
+        algorithm: "auto" (the library's choice), "all", or comma-separated names.
 
     Raises:
-        SpecError: mistakes of the file, or no such operation, devices or sizes.
+        SpecError: the file has mistakes, or the operation, a device or a size does not exist.
     """
     sizes = bytes if isinstance(bytes, str) else f"{bytes:g} B"
     options: dict[str, Any] = {"operation": op, "among": among or None, "sizes": sizes, "algorithm": algorithm or None}
-    return Collectives(*_found("collectives", machine, None, set, **options))
+    return CollectivesAnswer(*_found("collectives", machine, None, set, **options))
 
 
-def topology(machine: Source | Machine, *, set: Mapping[str, object] | None = None, of: str = "") -> Topology:  # noqa: A002
-    """The topology of a machine: links, bisection bandwidth, distances, routes; `hwsim show --topology`.
+def topology(machine: Source | Machine, *, set: Mapping[str, object] | None = None, of: str = "") -> TopologyAnswer:  # noqa: A002
+    """Return the topology of a machine: links, bisection bandwidth, distances and routes, as `hwsim show --topology`.
 
     Args:
-        machine: a path, a name of the library, the text of a file, or a loaded machine.
-        set: paths and values to change in its file.
-        of: the devices to go between; default: the GPUs, else the NICs.
+        machine: path, library name or content of a file, or a loaded machine.
+        set: paths and values to change in the file.
+        of: devices at the ends of the routes; default: the GPUs, else the NICs.
 
     Raises:
-        SpecError: mistakes of the file, or no such devices.
+        SpecError: the file has mistakes, or a device does not exist.
     """
-    return Topology(*_found("topology", machine, None, set, of=of))
+    return TopologyAnswer(*_found("topology", machine, None, set, of=of))
 
 
 def read(
     machine: Source | Machine, workload: Source | None, settings: Mapping[str, object] | None
 ) -> tuple[Machine, OpGraph | None, Heading]:
-    """A machine, the ops of a workload on it if there is one, and how both are called.
+    """Return a machine, the ops of a workload on it if there is one, and the heading.
 
     Raises:
-        SpecError: mistakes of the files.
-        TypeError: a loaded machine cannot be changed.
+        SpecError: the files have mistakes.
+        TypeError: settings are given for a loaded machine.
     """
     if workload is not None:
         lowered = prepare(machine, workload, set=settings)
@@ -203,14 +204,14 @@ def read(
     return machine, None, Heading(title(machine.name, tree, "machine"), "", changes, machine.warnings)
 
 
-def found(
+def view_findings(
     view: View, machine: Source | Machine, workload: Source | None, settings: Mapping[str, object] | None, **options: Any
 ) -> tuple[View, Any, Heading]:
-    """A view, its findings and how they are called.
+    """Return a view, its findings and their heading.
 
     Raises:
-        SpecError: mistakes of the files.
-        Unshowable: an option names something that does not exist, or there is nothing to show.
+        SpecError: the files have mistakes.
+        Unshowable: an option names something that does not exist, or the view is empty.
     """
     built, graph, heading = read(machine, workload, settings)
     extra = {"graph": graph} if "workload" in view.needs else {}
@@ -221,6 +222,6 @@ def _found(
     name: str, machine: Source | Machine, workload: Source | None, settings: Mapping[str, object] | None, **options: Any
 ) -> tuple[View, Any, Heading]:
     try:
-        return found(view_of(name), machine, workload, settings, **options)
+        return view_findings(view_of(name), machine, workload, settings, **options)
     except Unshowable as error:
         raise SpecError.of(None, str(error), error.hint) from error

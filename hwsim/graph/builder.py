@@ -25,17 +25,17 @@ from hwsim.graph.opgraph import (
     EVERY,
     LAST,
     PAIRED,
-    Alike,
+    BatchPipeline,
     Block,
     Buffer,
     Floats,
     Ints,
     Label,
-    Line,
     OpGraph,
     Pool,
     Queue,
-    Trained,
+    RepresentedRanks,
+    TrainingRecord,
 )
 from hwsim.records import dataclass
 
@@ -124,11 +124,11 @@ class GraphBuilder:
         self._open: _Body | None = None
         self._ties: list[tuple[int, int, int, int, int]] = []
         self._buffers: list[Buffer] = []
-        self._alike: Alike | None = None
+        self._alike: RepresentedRanks | None = None
         self._full: dict[int, Cost] = {}  # index -> cost of `write_out`
         self._cost_list: tuple[Cost, ...] = ()  # costs in order; updated on access
-        self._lines: list[Line] = []
-        self._trainings: list[Trained] = []
+        self._lines: list[BatchPipeline] = []
+        self._trainings: list[TrainingRecord] = []
         self.hidden: Container[str] = ()  # names of capacities that another represents
         self.unfolded = ""  # reason why identical ranks are not folded
 
@@ -187,7 +187,7 @@ class GraphBuilder:
         """Convert all costs in columns to costs by name of the capacity."""
         self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
 
-    def stands_for(self, alike: Alike, hidden: Container[str] = ()) -> None:
+    def stands_for(self, alike: RepresentedRanks, hidden: Container[str] = ()) -> None:
         """Set the ranks that the ops represent, if they are already folded.
 
         Args:
@@ -283,11 +283,11 @@ class GraphBuilder:
         """Add a buffer whose marks are ops of existing blocks."""
         self._buffers.append(buffer)
 
-    def line(self, line: Line) -> None:
+    def line(self, line: BatchPipeline) -> None:
         """Add a pipeline whose ops are already added."""
         self._lines.append(line)
 
-    def training(self, training: Trained) -> None:
+    def training(self, training: TrainingRecord) -> None:
         """Add a training whose steps are ops of the graph."""
         self._trainings.append(training)
 
@@ -309,7 +309,7 @@ class GraphBuilder:
         yield
         self._open = None
 
-    def build(self, alike: Alike | None = None, unfolded: str = "") -> OpGraph:
+    def build(self, alike: RepresentedRanks | None = None, unfolded: str = "") -> OpGraph:
         """Return the graph.
 
         Args:

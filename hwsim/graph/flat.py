@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from hwsim import ticks
 from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
-from hwsim.spec.shelf import once
+from hwsim.spec.memo import memoize_result
 
 FEW: Final = 1 << 16  # ops up to which columns are stored in full
 
@@ -45,7 +45,7 @@ class FlatGraph:
     def edges(self, begin: int = 0, end: int | None = None) -> tuple[Ints, Ints]:
         """Return the edges as columns (from, to), of all ops or of the ops from `begin` to `end`."""
         if begin == 0 and (end is None or end >= len(self)):
-            return once("edges", (self.first, self.next), lambda: self._edges(0, None), rows=len(self.next))
+            return memoize_result("edges", (self.first, self.next), lambda: self._edges(0, None), rows=len(self.next))
         return self._edges(begin, end)
 
     def _edges(self, begin: int, end: int | None) -> tuple[Ints, Ints]:

@@ -21,7 +21,7 @@ from hwsim.demand import Capacity, Cost
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.failures import Job, Saves
+    from hwsim.failures import CheckpointSchedule, FailingJob
 
 Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ def capacities_of(changes: Sequence[Change]) -> frozenset[str]:
     return changes.capacities if isinstance(changes, LazyChanges) else frozenset(change.capacity for change in changes)
 
 
-class Speaks(NamedTuple):
+class StageGroupLeader(NamedTuple):
     """A representation of `teams` stage groups of GPUs, whose communication is on the queues of `leader`."""
 
     leader: str
@@ -145,7 +145,7 @@ class Speaks(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainingRecord:
     """A training whose steps are ops of the graph, for results; no effect on time.
 
     Args:
@@ -184,13 +184,13 @@ class Trained:
     start: int = 0
     replicas: int = 1
     classes: tuple[tuple[int, int], ...] = ()
-    speaks: tuple[Speaks, ...] = ()
+    speaks: tuple[StageGroupLeader, ...] = ()
     kinds: tuple[tuple[str, ...], ...] = ()
     errors: str = ""
-    saves: Saves | None = None
-    job: Job | None = None
+    saves: CheckpointSchedule | None = None
+    job: FailingJob | None = None
 
-    def renumbered(self, first: int) -> Trained:
+    def renumbered(self, first: int) -> TrainingRecord:
         """Return the training with cost indices increased by `first`."""
         return replace(self, inside=tuple((cost + first, part) for cost, part in self.inside))
 
@@ -245,7 +245,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ServiceMemory:
     """A memory allocation of a service, which is not an op of the graph.
 
     Args:
@@ -265,7 +265,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class LineStage:
+class BatchStage:
     """A stage of a pipeline of batches.
 
     Args:
@@ -286,7 +286,7 @@ class LineStage:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BatchPipeline:
     """A pipeline of a program: stages through which batches pass; no effect on time.
 
     Args:
@@ -296,14 +296,14 @@ class Line:
     """
 
     program: str
-    stages: tuple[LineStage, ...]
+    stages: tuple[BatchStage, ...]
     batch: int
     epochs: tuple[int, ...]
     samples: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alike:
+class RepresentedRanks:
     """A set of ranks that the ops of a folded graph represent (see `hwsim.graph.fold`).
 
     Args:
@@ -334,7 +334,7 @@ class Alike:
         return tuple((self.programs[rank], size) for rank, size in zip(self.first.tolist(), sizes, strict=True))
 
 
-class Names(NamedTuple):
+class RankNames(NamedTuple):
     """The labels and queues of another rank, by those of the rank in the graph."""
 
     labels: Mapping[Label, Label]
@@ -365,9 +365,9 @@ class OpGraph:
     pools: tuple[Pool, ...] = ()
     ties: Ints = field(default_factory=lambda: np.empty((0, 5), np.int64))
     buffers: tuple[Buffer, ...] = ()
-    trainings: tuple[Trained, ...] = ()
-    lines: tuple[Line, ...] = ()
-    alike: Alike | None = None
+    trainings: tuple[TrainingRecord, ...] = ()
+    lines: tuple[BatchPipeline, ...] = ()
+    alike: RepresentedRanks | None = None
     unfolded: str = ""
     unlisted: int = 0
 

@@ -15,17 +15,17 @@ import numpy as np
 from hwsim import engine
 from hwsim.formats import format_quantity, format_share
 from hwsim.importers.findings import path_shares
-from hwsim.importers.predicting import Predicted, Row
-from hwsim.importers.replay import Replay
+from hwsim.importers.predicting import OperatorTime, Predicted
+from hwsim.importers.replay import RecordingReplay
 from hwsim.importers.steps import replayed, steps
 from hwsim.records import dataclass
-from hwsim.results.doubts import Weight, Weights, weights_of
+from hwsim.results.error_weights import Weight, Weights, weights_of
 from hwsim.results.interval import Interval, interval
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 from hwsim.views.interval.say import EXACT, TITLE, factor_text, line, range_text
-from hwsim.views.kit.lines import LABEL, titled, wrapped
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns
 
 MAX_OPERATORS: Final = 6  # rows of the table
 MAX_KEPT: Final = 4  # operators listed for one reason
@@ -36,7 +36,7 @@ MIN_SHARE: Final = 0.05  # share of the critical path; smaller ones are not prin
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class WorkSum:
     """The time of a kind of work or of an operator, summed over all ranks (s).
 
     Args:
@@ -76,7 +76,7 @@ class StepTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Prediction:
     """A recorded run on another machine.
 
     Args:
@@ -102,10 +102,10 @@ class Answer:
     recorded: float
     replayed: float
     makespan: Interval
-    gpu: Sum
-    kinds: tuple[Sum, ...]
-    operators: tuple[Sum, ...]
-    kept: tuple[Row, ...]
+    gpu: WorkSum
+    kinds: tuple[WorkSum, ...]
+    operators: tuple[WorkSum, ...]
+    kept: tuple[OperatorTime, ...]
     assumed: tuple[str, ...]
     clocked: bool = True
     steps: tuple[StepTime, ...] = ()
@@ -117,7 +117,7 @@ class Answer:
         return None if math.fsum(self.stated.values()) >= MAX_RECORDED else self.makespan
 
 
-def answer(predicted: Predicted) -> Answer:
+def answer(predicted: Predicted) -> Prediction:
     """Simulate the replay with its recorded and with its predicted times, and sum both by kind of work and operator."""
     before, after = engine.simulate(predicted.replay.graph), engine.simulate(predicted.graph)
     rows = predicted.rows
@@ -125,7 +125,7 @@ def answer(predicted: Predicted) -> Answer:
     names = dict.fromkeys((row.kind, row.name) for row in rows if row.how == "predicted")
     operators = [_sum(name, kind, [row for row in rows if (row.kind, row.name) == (kind, name)]) for kind, name in names]
     ends = predicted.replay.recorded_end
-    return Answer(
+    return Prediction(
         machine=predicted.machine.name,
         devices=predicted.devices,
         ranks=tuple(rank.number for rank in predicted.replay.recording.ranks),
@@ -143,7 +143,7 @@ def answer(predicted: Predicted) -> Answer:
     )
 
 
-def _steps(replay: Replay, before: Timeline, after: Timeline) -> tuple[StepTime, ...]:
+def _steps(replay: RecordingReplay, before: Timeline, after: Timeline) -> tuple[StepTime, ...]:
     marked = steps(replay.recording)
     spans = ((replay.recorded, replay.recorded_end), (before.start, before.end), (after.start, after.end))
     rows = zip(marked, *(replayed(replay, marked, *span) for span in spans), strict=True)
@@ -153,15 +153,15 @@ def _steps(replay: Replay, before: Timeline, after: Timeline) -> tuple[StepTime,
     )
 
 
-def _sum(name: str, kind: str, rows: Sequence[Row]) -> Sum:
+def _sum(name: str, kind: str, rows: Sequence[OperatorTime]) -> WorkSum:
     time, kept = math.fsum(row.time for row in rows), math.fsum(row.time for row in rows if row.how == "kept")
     weights = tuple(Weight(doubt) for row in rows if row.how == "predicted" for doubt in row.doubts)
     uncertain = math.fsum(weight.doubt.seconds for weight in weights)
     range_ = interval(Weights(weights, max(0.0, time - uncertain), time), value=time)
-    return Sum(name, kind, sum(row.count for row in rows), math.fsum(row.recorded for row in rows), time, kept, range_)
+    return WorkSum(name, kind, sum(row.count for row in rows), math.fsum(row.recorded for row in rows), time, kept, range_)
 
 
-def text(answer: Answer) -> list[str]:
+def text(answer: Prediction) -> list[str]:
     """Return the prediction: run, interval, a table by kind of work, one by operator, and operators without a prediction."""
     placed = [f"rank {rank} on {device}" for rank, device in zip(answer.ranks, answer.devices, strict=True)]
     more = f" and {len(placed) - MAX_RANKS} more" if len(placed) > MAX_RANKS else ""
@@ -193,7 +193,7 @@ def text(answer: Answer) -> list[str]:
 
 
 def _fact(label: str, value: str) -> list[str]:
-    return titled(label, value, LABEL)
+    return labelled_lines(label, value, LABEL)
 
 
 def _recorded(seconds: float) -> str:
@@ -207,20 +207,20 @@ def _compared(seconds: float, recorded: float, replayed: float) -> str:
     return f"{_s(seconds)}{_recorded(recorded or replayed)}{ratio}"
 
 
-def _unpredicted(answer: Answer) -> list[str]:
+def _unpredicted(answer: Prediction) -> list[str]:
     if not answer.kept:
         return []
     kept = math.fsum(row.recorded for row in answer.kept)
     share = format_share(kept / answer.gpu.recorded) if answer.gpu.recorded > 0 else "0 %"
-    lines = ["", *wrapped(f"not predicted: {_s(kept)}, {share} of the time of GPU ops, which keeps its recorded time", 2)]
+    lines = ["", *wrap_lines(f"not predicted: {_s(kept)}, {share} of the time of GPU ops, which keeps its recorded time", 2)]
     for why in dict.fromkeys(row.why for row in answer.kept):
         rows = [row for row in answer.kept if row.why == why]
         more = f" and {len(rows) - MAX_KEPT} more" if len(rows) > MAX_KEPT else ""
-        lines += wrapped(f"{why}: {', '.join(f'{row.name[:60]} {_s(row.recorded)}' for row in rows[:MAX_KEPT])}{more}", 4)
+        lines += wrap_lines(f"{why}: {', '.join(f'{row.name[:60]} {_s(row.recorded)}' for row in rows[:MAX_KEPT])}{more}", 4)
     return lines
 
 
-def _table(first: str, rows: Sequence[Sum]) -> list[str]:
+def _table(first: str, rows: Sequence[WorkSum]) -> list[str]:
     is_predicted = [row.kept < row.time for row in rows]
     columns = [
         Column(first, [row.name for row in rows], right=False, widest=36),
@@ -232,14 +232,14 @@ def _table(first: str, rows: Sequence[Sum]) -> list[str]:
     ]
     if any(row.kept > 0 for row in rows):
         columns.append(Column("not predicted", [_s(row.kept) if row.kept > 0 else "-" for row in rows]))
-    return aligned(columns)
+    return align_columns(columns)
 
 
 def _s(seconds: float) -> str:
     return format_quantity(seconds, "s")
 
 
-def as_dict(answer: Answer) -> dict[str, Any]:
+def as_dict(answer: Prediction) -> dict[str, Any]:
     """Return the part `predicted` of the document."""
     return {
         "machine": answer.machine,
@@ -264,7 +264,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _as_dict(row: Sum) -> dict[str, Any]:
+def _as_dict(row: WorkSum) -> dict[str, Any]:
     return {
         "name": row.name,
         "count": row.count,

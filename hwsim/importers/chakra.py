@@ -17,12 +17,12 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, Describing
-from hwsim.importers.chakra_nodes import Damaged, Kind, Trace, Value, attributes_of, number_of, parse
-from hwsim.importers.columns import Columns, LeftOut, TooLong
+from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, FactTable
+from hwsim.importers.chakra_nodes import ChakraNodeKind, ChakraTrace, DamagedTrace, Value, attributes_of, number_of, parse
+from hwsim.importers.columns import OmittedCounter, RecordingTooLong, SliceColumns
 from hwsim.importers.ranks import APART, Process, joined
 from hwsim.importers.ranks import number_of as number_in
-from hwsim.importers.recording import HOST, Lane, Recording, What
+from hwsim.importers.recording import HOST, RecordedLane, Recording, What
 from hwsim.importers.text import damaged
 
 MICRO: Final = 10**9  # fs
@@ -40,7 +40,7 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
     """
     contents = [(file, _content(file)) for file in files]
     groups: dict[str, tuple[int, ...]] = {}
-    traces: list[tuple[Path, Trace]] = []
+    traces: list[tuple[Path, ChakraTrace]] = []
     size, done = sum(len(data) for _, data in contents), 0
     for file, data in contents:
         named = _groups(data) if data[:1] == b"{" else None
@@ -81,10 +81,10 @@ def _content(file: Path) -> bytes:
     return data
 
 
-def _trace(file: Path, data: bytes) -> Trace:
+def _trace(file: Path, data: bytes) -> ChakraTrace:
     try:
         return parse(data)
-    except Damaged as error:
+    except DamagedTrace as error:
         raise damaged(file, f"byte {error.byte}: {error}", "Chakra traces are .et files of protobuf messages, not JSON") from None
 
 
@@ -100,12 +100,12 @@ def _groups(data: bytes) -> dict[str, tuple[int, ...]] | None:
     return {name: tuple(ranks) for name, ranks in named.items()}
 
 
-def _own(trace: Trace, name: str) -> int:
+def _own(trace: ChakraTrace, name: str) -> int:
     """Return a numeric attribute that hwsim writes, such as `hwsim.rank`; -1 if missing."""
     return number_of((attributes_of(trace.attributes).get(f"hwsim.{name}"),), -1)
 
 
-def _number(file: Path, trace: Trace) -> int | None:
+def _number(file: Path, trace: ChakraTrace) -> int | None:
     """Return the rank in the attributes of a file, else in its name; None if unknown."""
     own, named = _own(trace, "rank"), number_in(file)
     digits = _RANK.search(file.name.removesuffix(".gz").rpartition(".")[0])
@@ -120,15 +120,15 @@ def _has_start(node: Any) -> bool:
 class _Reading:
     """A converter of one file to a process."""
 
-    def __init__(self, file: Path, trace: Trace, world: int, groups: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, file: Path, trace: ChakraTrace, world: int, groups: Mapping[str, tuple[int, ...]]) -> None:
         self.file, self.world = file, world
         self.attributes = attributes_of(trace.attributes)
         self.nodes = trace.nodes
         self.values = [attributes_of(node.attr) for node in trace.nodes]
         self.called = any("rf_id" in values for values in self.values)  # written by PyTorch: control dependencies name the caller
-        self.lanes: dict[Lane, int] = {}
-        self.facts = Describing(groups, world)
-        self.left = LeftOut()
+        self.lanes: dict[RecordedLane, int] = {}
+        self.facts = FactTable(groups, world)
+        self.left = OmittedCounter()
 
     def process(self, number: int | None, *, timed: bool) -> Process:
         """Return the process; timed: whether the files of the run have start times.
@@ -136,7 +136,7 @@ class _Reading:
         Raises:
             SpecError: dependencies form a cycle, or a number is invalid.
         """
-        kept = [at for at, node in enumerate(self.nodes) if node.type not in (Kind.METADATA, Kind.INVALID)]
+        kept = [at for at, node in enumerate(self.nodes) if node.type not in (ChakraNodeKind.METADATA, ChakraNodeKind.INVALID)]
         waits = self._waits(kept)
         kinds = [self._what(self.nodes[at], self.values[at]) for at in kept]
         lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
@@ -157,7 +157,7 @@ class _Reading:
         start = self._starts(waits, length, lane, self._known(kept) if timed else [-1] * len(kept))
         if timed:
             waits = self._in_time(waits, start, length)
-        columns = Columns()
+        columns = SliceColumns()
         for place in self.lanes:
             columns.lane_of(place, place)
         columns.table_of_facts = list(self.facts.numbers)
@@ -165,7 +165,7 @@ class _Reading:
             for at, node in enumerate(kept):
                 columns.add(kinds[at], self.nodes[node].name, lane[at], start[at], length[at], -1, facts[at])
             columns.flush()
-        except TooLong as error:
+        except RecordingTooLong as error:
             raise damaged(self.file, str(error)) from None
         except OverflowError:
             raise damaged(self.file, "a number is too large") from None
@@ -234,14 +234,14 @@ class _Reading:
         on_host = kinds in (What.OP, What.CALL, What.PYTHON, What.MARK)
         if on_host:
             number = number_of((values.get("tid"),))
-            lane = Lane(str(values.get("hwsim.lane", f"thread {number}")), HOST, number)
+            lane = RecordedLane(str(values.get("hwsim.lane", f"thread {number}")), HOST, number)
         else:
             # without a stream: one lane for compute and one for communication, as in ASTRA-sim
             exchanging = int(node.type in COMMUNICATION)
             number = number_of((values.get("stream"), values.get("tid")), exchanging)
             named = "stream" in values or "tid" in values
             called = f"stream {number}" if named else ("compute", "network")[exchanging]
-            lane = Lane(str(values.get("hwsim.lane", called)), number_of((values.get("hwsim.device"),)), number)
+            lane = RecordedLane(str(values.get("hwsim.lane", called)), number_of((values.get("hwsim.device"),)), number)
         return self.lanes.setdefault(lane, len(self.lanes))
 
     def _starts(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.importers.chakra_nodes import COLLECTIVES, Kind, Value, number_of
-from hwsim.importers.recording import Collective, Facts, What
+from hwsim.importers.chakra_nodes import COLLECTIVES, ChakraNodeKind, Value, number_of
+from hwsim.importers.recording import RecordedCollective, SliceFacts, What
 
-COMMUNICATION: Final = frozenset({Kind.SEND, Kind.RECV, Kind.COLLECTIVE})
-MEMORY: Final = frozenset({Kind.MEM_LOAD, Kind.MEM_STORE})
+COMMUNICATION: Final = frozenset({ChakraNodeKind.SEND, ChakraNodeKind.RECV, ChakraNodeKind.COLLECTIVE})
+MEMORY: Final = frozenset({ChakraNodeKind.MEM_LOAD, ChakraNodeKind.MEM_STORE})
 
 
-class Describing:
+class FactTable:
     """A table of the facts of the nodes of a rank.
 
     Args:
@@ -22,7 +22,7 @@ class Describing:
 
     def __init__(self, groups: Mapping[str, tuple[int, ...]], world: int) -> None:
         self.groups, self.world = groups, world
-        self.numbers: dict[Facts, int] = {}
+        self.numbers: dict[SliceFacts, int] = {}
 
     def number(self, node: Any, values: Mapping[str, Value], kind_of: What) -> int:
         """Return the index of the facts of a node in `numbers`; -1 if it has none."""
@@ -33,27 +33,27 @@ class Describing:
             if collective
             else number_of((values.get("tensor_size"),)) * (kind_of is What.COPY)
         )
-        facts = Facts(
+        facts = SliceFacts(
             bytes=moved,
             collective=collective,
-            kind=("load" if node.type == Kind.MEM_LOAD else "store") if node.type in MEMORY else "",
+            kind=("load" if node.type == ChakraNodeKind.MEM_LOAD else "store") if node.type in MEMORY else "",
             counted=_counted(values),
         )
-        return -1 if facts == Facts() else self.numbers.setdefault(facts, len(self.numbers))
+        return -1 if facts == SliceFacts() else self.numbers.setdefault(facts, len(self.numbers))
 
-    def _collective(self, node: Any, values: Mapping[str, Value]) -> Collective:
+    def _collective(self, node: Any, values: Mapping[str, Value]) -> RecordedCollective:
         moved = number_of((values.get("comm_size"),))
-        if node.type != Kind.COLLECTIVE:
-            sends = node.type == Kind.SEND
+        if node.type != ChakraNodeKind.COLLECTIVE:
+            sends = node.type == ChakraNodeKind.SEND
             peer = number_of((values.get("comm_dst" if sends else "comm_src"),), -1)
             tag = number_of((values.get("comm_tag"),))
-            return Collective("send" if sends else "recv", moved, moved, "int8", size=2, peer=peer, tag=tag)
+            return RecordedCollective("send" if sends else "recv", moved, moved, "int8", size=2, peer=peer, tag=tag)
         group = str(values.get("pg_name", ""))
         ranks = self.groups.get(group, ())
         size = len(ranks) or number_of((values.get("hwsim.ranks"),), 0 if group else self.world)
         name = _called(node, values)
         out = moved * size if name == "allgather" else moved // max(1, size) if name == "reduce-scatter" else moved
-        return Collective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, for any data type
+        return RecordedCollective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, for any data type
 
 
 def _counted(values: Mapping[str, Value]) -> tuple[float, float] | None:

@@ -34,7 +34,7 @@ _FIELDS: Final = {  # message -> number, type and name of each field; * for repe
 }
 
 
-class Kind(IntEnum):
+class ChakraNodeKind(IntEnum):
     """Types of nodes (`NodeType`)."""
 
     INVALID = 0
@@ -53,7 +53,7 @@ COLLECTIVES: Final = (  # `CollectiveCommType` -> name of hwsim's op
 )  # fmt: skip
 
 
-class Damaged(ValueError):
+class DamagedTrace(ValueError):
     """An error for an invalid message.
 
     Args:
@@ -65,7 +65,7 @@ class Damaged(ValueError):
         self.byte = byte
 
 
-class Trace(NamedTuple):
+class ChakraTrace(NamedTuple):
     """The content of a file: format version, attributes and nodes."""
 
     version: str
@@ -133,7 +133,7 @@ def node(
     )  # fmt: skip
 
 
-def parse(data: bytes) -> Trace:
+def parse(data: bytes) -> ChakraTrace:
     """Parse an `.et` file.
 
     Raises:
@@ -145,16 +145,16 @@ def parse(data: bytes) -> Trace:
         try:
             message = parse_length_prefixed(_Node if messages else _Head, file)
         except (DecodeError, EOFError, OverflowError, ValueError):
-            raise Damaged(f"{name} is truncated or no Chakra message", byte) from None
+            raise DamagedTrace(f"{name} is truncated or no Chakra message", byte) from None
         if messages and not message.ListFields():
-            raise Damaged(f"{name} has no field of a node", byte)
+            raise DamagedTrace(f"{name} has no field of a node", byte)
         messages.append(message)
     if not messages:
-        raise Damaged("the file is empty", 0)
-    return Trace(messages[0].version, messages[0].attr, messages[1:])
+        raise DamagedTrace("the file is empty", 0)
+    return ChakraTrace(messages[0].version, messages[0].attr, messages[1:])
 
 
-def pack(trace: Trace) -> bytes:
+def pack(trace: ChakraTrace) -> bytes:
     """Serialize a trace as an `.et` file."""
     file = BytesIO()
     for message in (_Head(version=trace.version, attr=trace.attributes), *trace.nodes):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.importers.recording import Collective
+from hwsim.importers.recording import RecordedCollective
 
 NAMES: Final = {  # letters of the name in another tool -> name of hwsim's op
     "allreduce": "allreduce", "allreducecoalesced": "allreduce", "allgather": "allgather", "allgatherbase": "allgather",
@@ -54,7 +54,7 @@ def dtype_name(name: str) -> str:
     return DTYPES.get(name.rpartition("::")[2].removeprefix("torch.").lower(), "")
 
 
-def of_kernel(name: str) -> Collective | None:
+def of_kernel(name: str) -> RecordedCollective | None:
     """Return the collective in the name of an NCCL or RCCL kernel; None for other kernels.
 
     >>> of_kernel("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)").dtype
@@ -66,10 +66,10 @@ def of_kernel(name: str) -> Collective | None:
     dtype = _KERNEL_DTYPE.search(name)
     kind = collective_name(match[1])
     is_moved = kind not in ("allreduce", "reduce", "reduce-scatter")  # NCCL moves data as bytes if it does not reduce
-    return Collective(kind, dtype=dtype_name(dtype[1]) if dtype and not is_moved else "")
+    return RecordedCollective(kind, dtype=dtype_name(dtype[1]) if dtype and not is_moved else "")
 
 
-def of_metadata(args: Mapping[str, Any]) -> Collective | None:
+def of_metadata(args: Mapping[str, Any]) -> RecordedCollective | None:
     """Return the collective in the metadata of PyTorch ("Collective name", "In msg nelems", ...); None if there is none.
 
     Raises:
@@ -85,21 +85,21 @@ def of_metadata(args: Mapping[str, Any]) -> Collective | None:
         ranks = tuple(range(start, start + size * stride, stride))
     if len(ranks) != size:
         ranks, size = ((), size) if size else (ranks, len(ranks))
-    return Collective(
+    return RecordedCollective(
         name, int(args.get("In msg nelems", 0)), int(args.get("Out msg nelems", 0)), dtype_name(str(args.get("dtype", ""))),
         ranks, size, str(args.get("Process Group Name", "")),
         peer=int(args.get("Dst Rank" if name == "send" else "Src Rank", -1)) if name in ("send", "recv") else -1,
     )  # fmt: skip
 
 
-def of_tensors(name: str, shapes: Any, dtypes: Any) -> Collective | None:
+def of_tensors(name: str, shapes: Any, dtypes: Any) -> RecordedCollective | None:
     """Return the collective of an annotation `nccl:NAME` with tensor shapes; None for other annotations."""
     kind = collective_name(name) if name.startswith("nccl:") else ""
     if not kind:
         return None
     arrays = [shape for shape in shapes or () if isinstance(shape, list) and shape and {*map(type, shape)} == {int}]
     elements = sum(map(math.prod, arrays))  # integers
-    return Collective(kind, elements, 0, dtype_name(str(dtypes[0])) if dtypes else "")
+    return RecordedCollective(kind, elements, 0, dtype_name(str(dtypes[0])) if dtypes else "")
 
 
 def _numbers(text: Any) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.importers.recording import Facts, Lane, Left, Slices
+from hwsim.importers.recording import OmittedEvents, RecordedLane, RecordedSlices, SliceFacts
 
 US: Final = 10**9  # fs
 NS: Final = 10**6
@@ -20,7 +20,7 @@ _KINDS: Final = (np.uint8, np.int32, np.int32, np.int64, np.int64, np.int64, np.
 _THOUSANDTHS: Final = re.compile(r"(?:\d++\.\d{3} )*+", re.ASCII)
 
 
-class Numbered(dict[str, int]):
+class NameTable(dict[str, int]):
     """A table of names and their numbers, in order of first use."""
 
     def __missing__(self, name: str) -> int:
@@ -28,11 +28,11 @@ class Numbered(dict[str, int]):
         return number
 
 
-class TooLong(ValueError):
+class RecordingTooLong(ValueError):
     """An error for recordings that are too long for whole femtoseconds in columns of 64 bits."""
 
 
-class Columns:
+class SliceColumns:
     """The slices of a file, in its order, with times in fs after the first slice, so that they fit for any epoch.
 
     Args:
@@ -42,11 +42,11 @@ class Columns:
 
     def __init__(self, clock: Callable[[Sequence[Any]], list[int]] = list, batch: int = BATCH) -> None:
         self.clock, self.batch = clock, batch
-        self.names = Numbered()
+        self.names = NameTable()
         self.lanes: dict[Hashable, int] = {}
-        self.table_of_lanes: list[Lane] = []
+        self.table_of_lanes: list[RecordedLane] = []
         self.facts_of: dict[Hashable, int] = {}
-        self.table_of_facts: list[Facts] = []
+        self.table_of_facts: list[SliceFacts] = []
         self.first: int | None = None  # fs
         self._rows: list[tuple[Any, ...]] = []
         self._columns: list[list[NDArray[Any]]] = [[] for _ in _KINDS]
@@ -75,7 +75,7 @@ class Columns:
             if time >= LONGEST:
                 hours = time / (3600 * 10**6 * US)
                 limit = f"the limit is {LONGEST / (60 * 10**6 * US):.0f} min"
-                raise TooLong(f"{text.format(f'{hours:.3g}')}, {limit}: record a few steps")
+                raise RecordingTooLong(f"{text.format(f'{hours:.3g}')}, {limit}: record a few steps")
         if set(map(type, names)) != {str}:
             raise ValueError("its name is not a text")
         rows = (kind, named, lane, since, took, link, facts)
@@ -103,14 +103,14 @@ class Columns:
         """Starts, relative to the first slice of the file (fs)."""
         return self._column(3)
 
-    def lane_of(self, key: Hashable, lane: Lane) -> int:
+    def lane_of(self, key: Hashable, lane: RecordedLane) -> int:
         """Return the index of a lane; add it if it is new."""
         if key not in self.lanes:
             self.lanes[key] = len(self.table_of_lanes)
             self.table_of_lanes.append(lane)
         return self.lanes[key]
 
-    def fact(self, facts: Facts, key: Hashable = None) -> int:
+    def fact(self, facts: SliceFacts, key: Hashable = None) -> int:
         """Return the index of facts; add them if they are new."""
         key = facts if key is None else key
         if key not in self.facts_of:
@@ -118,7 +118,7 @@ class Columns:
             self.table_of_facts.append(facts)
         return self.facts_of[key]
 
-    def slices(self, shift: int) -> tuple[Slices, NDArray[np.int64]]:
+    def slices(self, shift: int) -> tuple[RecordedSlices, NDArray[np.int64]]:
         """Return the slices in order of start, the longer first, shifted by `shift` fs, and the position of each in the file."""
         order = np.lexsort((-self._column(4), self._column(3)))
         sorted_columns = []
@@ -126,10 +126,10 @@ class Columns:
             sorted_columns.append(self._column(number)[order])
             self._columns[number] = []
         kind, name, lane, start, duration, link, facts = sorted_columns
-        return Slices(kind, name, lane, start + shift, duration, link, facts), order
+        return RecordedSlices(kind, name, lane, start + shift, duration, link, facts), order
 
 
-class LeftOut:
+class OmittedCounter:
     """The omitted events of a reader: count, time and reason by name."""
 
     def __init__(self) -> None:
@@ -141,9 +141,9 @@ class LeftOut:
         row[0] += count
         row[1] += max(duration, 0)  # times of omitted events are not checked
 
-    def rows(self) -> tuple[Left, ...]:
+    def rows(self) -> tuple[OmittedEvents, ...]:
         """Return the rows, by time, then by count."""
-        rows = [Left(name, count, duration, why) for (name, why), (count, duration) in self._of.items()]
+        rows = [OmittedEvents(name, count, duration, why) for (name, why), (count, duration) in self._of.items()]
         return tuple(sorted(rows, key=lambda left: (-left.duration, -left.count, left.name)))
 
 

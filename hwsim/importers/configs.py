@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from hwsim.models.architectures import Model
-from hwsim.models.configs import Translated
-from hwsim.models.library import described
+from hwsim.models.configs import TranslatedConfig
+from hwsim.models.library import describe_model
 
 
-def as_dict(made: Translated, model: Model) -> dict[str, Any]:
+def as_dict(made: TranslatedConfig, model: Model) -> dict[str, Any]:
     """Return the document `hwsim: imported-model/1`."""
     return {
         "hwsim": "imported-model/1",
@@ -28,9 +28,9 @@ def as_dict(made: Translated, model: Model) -> dict[str, Any]:
     }
 
 
-def lines(made: Translated, model: Model) -> list[str]:
+def lines(made: TranslatedConfig, model: Model) -> list[str]:
     """Return the lines on the model and on ignored keys."""
-    output = [f"{made.name}, {made.family}", *(f"  {line}" for line in described(model))]
+    output = [f"{made.name}, {made.family}", *(f"  {line}" for line in describe_model(model))]
     output += [f"  {note}" for note in made.notes]
     if made.unknown:
         output.append(f"  unknown keys, ignored: {', '.join(made.unknown)}")

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.importers.launches import GpuOps
-from hwsim.importers.linking import NONE, Linked
 from hwsim.importers.recording import Ints, Rank, Small, What
-from hwsim.importers.threads import US, Pairs, Pieces
+from hwsim.importers.slice_links import NONE, SliceLinks
+from hwsim.importers.threads import US, ThreadDependencies, ThreadSegments
 from hwsim.records import dataclass
 
 WAIT_WORDS: Final = "Stream Wait Event"
@@ -28,7 +28,7 @@ _TOLERANCE: Final = US  # an op may start this much before the end of the op for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waits(Pairs):
+class Waits(ThreadDependencies):
     """The waits between GPU ops: `then` starts after `before`.
 
     Args:
@@ -40,7 +40,7 @@ class Waits(Pairs):
     guessed: int
 
 
-class Streams:
+class StreamIndex:
     """An index of the GPU ops by stream and by launching thread, in order of launch."""
 
     def __init__(self, rank: Rank, ops: GpuOps) -> None:
@@ -99,7 +99,7 @@ def _from(launched: tuple[Ints, Ints], times: Ints) -> Ints:
     return found
 
 
-def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits:
+def waits(rank: Rank, linked: SliceLinks, streams: StreamIndex, pieces: ThreadSegments) -> Waits:
     """Return the waits between the streams of a rank."""
     before, then, calls = _stated(rank, linked, streams)
     guess = _unnamed(rank, calls)
@@ -121,7 +121,7 @@ def _unnamed(rank: Rank, named: Small) -> NDArray[np.intp]:
     return np.flatnonzero(is_wait)
 
 
-def with_ends(rank: Rank, streams: Streams, stream_waits: Waits, ready: Ints) -> Waits:
+def with_ends(rank: Rank, streams: StreamIndex, stream_waits: Waits, ready: Ints) -> Waits:
     """Add waits of late ops for an op of another stream that ends just before they start.
 
     Only ops with an unnamed wait since the previous launch on their stream are changed.
@@ -154,7 +154,7 @@ def with_ends(rank: Rank, streams: Streams, stream_waits: Waits, ready: Ints) ->
     )
 
 
-def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, Small]:
+def _stated(rank: Rank, linked: SliceLinks, streams: StreamIndex) -> tuple[Ints, Ints, Small]:
     """Return pairs of ops (before, then) and the waiting calls, for waits whose event is in the file."""
     slices = rank.slices
     is_stated = np.array([each.kind == WAIT_WORDS for each in rank.facts] + [False], bool)[slices.facts]
@@ -187,7 +187,9 @@ def _starts_of_links(rank: Rank, links: Ints, otherwise: Ints) -> Ints:
     return np.where(numbers[place] == links, rank.slices.start[calls[first[place]]], otherwise)
 
 
-def _guessed(rank: Rank, streams: Streams, pieces: Pieces, thread: int, calls: NDArray[np.intp]) -> list[tuple[Ints, Ints]]:
+def _guessed(
+    rank: Rank, streams: StreamIndex, pieces: ThreadSegments, thread: int, calls: NDArray[np.intp]
+) -> list[tuple[Ints, Ints]]:
     """Return pairs of ops (before, then) for calls of a thread that wait for an event that is not in the file."""
     slices, ops = rank.slices, streams.ops
     is_record = np.array([name.startswith(_RECORDS) for name in rank.names], bool)[slices.name]

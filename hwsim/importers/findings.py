@@ -11,11 +11,11 @@ import numpy as np
 
 import hwsim.engine
 from hwsim import ticks
-from hwsim.importers.meeting import Meetings
+from hwsim.importers.collective_matches import MatchedCollectives
 from hwsim.importers.recording import Ints
-from hwsim.importers.replay import Part, Replay
+from hwsim.importers.replay import RecordingReplay, ReplayOpKind
 from hwsim.importers.say import span
-from hwsim.importers.steps import Step, replayed, steps
+from hwsim.importers.steps import MarkedStep, replayed, steps
 from hwsim.importers.threads import US
 from hwsim.records import dataclass
 from hwsim.results.critical import critical_path
@@ -23,15 +23,17 @@ from hwsim.results.timeline import Timeline
 
 BUSY: Final = 100 * US  # longest delay (fs) of the first op of a stream; a longer one means that the stream was not idle
 TRIED: Final = (0.5, 2.0)  # factors on the time of GPU ops: a replay that keeps the gaps hardly changes, one by rules does
-NAMES: Final[Mapping[Part, str]] = {
-    Part.HOST: "host threads", Part.START: "host threads", Part.DEVICE: "GPU ops", Part.COLLECTIVE: "collectives",
-    Part.LAUNCH: "launches", Part.GAP: "gaps of streams", Part.DELAY: "unexplained", Part.ARRIVE: "collectives",
-    Part.MEET: "collectives",
+NAMES: Final[Mapping[ReplayOpKind, str]] = {
+    ReplayOpKind.HOST: "host threads", ReplayOpKind.START: "host threads", ReplayOpKind.DEVICE: "GPU ops",
+    ReplayOpKind.COLLECTIVE: "collectives",
+    ReplayOpKind.LAUNCH: "launches", ReplayOpKind.GAP: "gaps of streams", ReplayOpKind.DELAY: "unexplained",
+    ReplayOpKind.ARRIVE: "collectives",
+    ReplayOpKind.MEET: "collectives",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class UnexplainedDelay:
     """The unexplained delay before GPU ops of one name.
 
     Args:
@@ -57,7 +59,7 @@ class Unmapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class CollectiveTime:
     """The collective kernels of one kind.
 
     Args:
@@ -94,7 +96,7 @@ class Straggler:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class WhatIfTrial:
     """A what-if: the run with longer or shorter GPU ops.
 
     Args:
@@ -130,19 +132,19 @@ class Findings:
         causes: parts of `unexplained`, largest first.
     """
 
-    replay: Replay
+    replay: RecordingReplay
     recorded: int
     replayed: int
-    steps: tuple[tuple[Step, int, int], ...]
+    steps: tuple[tuple[MarkedStep, int, int], ...]
     busy: int
     shares: Mapping[str, float]
     gpu_time: Mapping[str, float]
     straggler: Straggler | None
     unexplained: int
-    causes: tuple[Cause, ...]
+    causes: tuple[UnexplainedDelay, ...]
     unmapped: tuple[Unmapped, ...]
-    traffic: tuple[Traffic, ...]
-    trials: tuple[Trial, ...]
+    traffic: tuple[CollectiveTime, ...]
+    trials: tuple[WhatIfTrial, ...]
 
     @property
     def share(self) -> float:
@@ -155,7 +157,7 @@ class Findings:
         return int(named.sum()), ticks.total((self.replay.recorded_end - self.replay.recorded)[named])
 
 
-def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Findings:
+def find(replay: RecordingReplay, *, gpu_times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Findings:
     """Simulate a replay and evaluate it.
 
     Args:
@@ -191,7 +193,7 @@ def path_shares(timeline: Timeline, part: Ints) -> dict[str, float]:
     """Return the shares of the critical path with recorded times, by kind of op, largest first.
 
     Args:
-        part: `Part` of each op.
+        part: `ReplayOpKind` of each op.
     """
     path = critical_path(timeline, pools=False)
     if not len(path):
@@ -201,17 +203,17 @@ def path_shares(timeline: Timeline, part: Ints) -> dict[str, float]:
     kinds, kind_indices = np.unique(part[path.op[recorded]], return_inverse=True)
     shares: dict[str, float] = {}
     for kind, seconds in zip(kinds.tolist(), np.bincount(kind_indices, durations[recorded]).tolist(), strict=True):
-        shares[NAMES[Part(kind)]] = shares.get(NAMES[Part(kind)], 0.0) + seconds
+        shares[NAMES[ReplayOpKind(kind)]] = shares.get(NAMES[ReplayOpKind(kind)], 0.0) + seconds
     length = math.fsum(durations.tolist())
     rows = [(name, seconds / length) for name, seconds in shares.items() if seconds > 0]
     return dict(sorted(rows, key=lambda row: -row[1]))
 
 
-def _gpu_time(replay: Replay, start: Ints, end: Ints) -> dict[str, float]:
+def _gpu_time(replay: RecordingReplay, start: Ints, end: Ints) -> dict[str, float]:
     computing = active = total = 0
     for position, explained in enumerate(replay.ranks):
         mine = replay.is_gpu & (replay.rank == position)
-        kernels = mine & (replay.part == Part.DEVICE)
+        kernels = mine & (replay.part == ReplayOpKind.DEVICE)
         computing += ticks.covered(start[kernels], end[kernels])
         active += ticks.covered(start[mine], end[mine])
         total += span(explained.rank) if replay.recording.clocked else int(end.max(initial=0))
@@ -219,7 +221,7 @@ def _gpu_time(replay: Replay, start: Ints, end: Ints) -> dict[str, float]:
     return {name: time / max(1, total) for name, time in times.items()}
 
 
-def _straggler(replay: Replay) -> Straggler | None:
+def _straggler(replay: RecordingReplay) -> Straggler | None:
     met, found = replay.meetings, dict.fromkeys(range(len(replay.ranks)), (0, 0))
     starts = _member_times(replay.meetings, [explained.ops.start for explained in replay.ranks])
     firsts = np.searchsorted(met.meeting, np.arange(len(met)))
@@ -232,20 +234,20 @@ def _straggler(replay: Replay) -> Straggler | None:
     return Straggler(rank, count, waiting) if waiting else None
 
 
-def _member_times(met: Meetings, times: list[Ints]) -> Ints:
+def _member_times(met: MatchedCollectives, times: list[Ints]) -> Ints:
     return ticks.column([int(times[rank][op]) for rank, op in zip(met.rank.tolist(), met.op.tolist(), strict=True)])
 
 
-def _trial(replay: Replay, marked: list[Step], factor: float, by_name: dict[str, float]) -> Trial:
+def _trial(replay: RecordingReplay, marked: list[MarkedStep], factor: float, by_name: dict[str, float]) -> WhatIfTrial:
     values: list[int] = []
     for variant in (replay.again("rules"), replay.again("exact")):
         line = hwsim.engine.simulate(variant.scaled(factor, by_name))
         of_steps = replayed(variant, marked, line.start, line.end)
         values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]  # integers
-    return Trial(factor, tuple(by_name.items()), *values)
+    return WhatIfTrial(factor, tuple(by_name.items()), *values)
 
 
-def _causes(replay: Replay) -> tuple[Cause, ...]:
+def _causes(replay: RecordingReplay) -> tuple[UnexplainedDelay, ...]:
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     late = np.flatnonzero(replay.is_gpu & (replay.unexplained > 0))
     for position, explained in enumerate(replay.ranks):
@@ -260,11 +262,11 @@ def _causes(replay: Replay) -> tuple[Cause, ...]:
             key = explained.rank.names[kernel], explained.rank.names[around] if around >= 0 else ""
             before = sums.get(key, (0, 0))
             sums[key] = before[0] + count, before[1] + delay
-    rows = [Cause(name, op, count, delay) for (name, op), (count, delay) in sums.items()]
+    rows = [UnexplainedDelay(name, op, count, delay) for (name, op), (count, delay) in sums.items()]
     return tuple(sorted(rows, key=lambda row: (-row.delay, row.name, row.op)))
 
 
-def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
+def _unmapped(replay: RecordingReplay) -> tuple[Unmapped, ...]:
     rows = []
     parts: dict[str, list[tuple[int, int]]] = {}
     for explained in replay.ranks:
@@ -287,7 +289,7 @@ def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
     return tuple(rows)
 
 
-def _traffic(replay: Replay) -> tuple[Traffic, ...]:
+def _traffic(replay: RecordingReplay) -> tuple[CollectiveTime, ...]:
     met, rows = replay.meetings, {}
     member_end = _member_times(met, [explained.ops.end for explained in replay.ranks])
     member_start = _member_times(met, [explained.ops.start for explained in replay.ranks])
@@ -302,13 +304,13 @@ def _traffic(replay: Replay) -> tuple[Traffic, ...]:
         mine = kinds == kind
         size = max(size for size, name in zip(met.sizes, met.kinds, strict=True) if name == kind)
         totals = (ticks.total(kernels[mine]), ticks.total(waiting[mine]), ticks.total(ticks.multiply(least, members)[mine]))
-        rows[kind, True] = Traffic(kind, int(mine.sum()), *totals, int(members[mine].max()), size)
+        rows[kind, True] = CollectiveTime(kind, int(mine.sum()), *totals, int(members[mine].max()), size)
     for position, explained in enumerate(replay.ranks):
         joined = set(met.op[met.rank == position].tolist())
         for op, exchange in zip(explained.exchanges.ops.tolist(), explained.exchanges.known, strict=True):
             if op in joined:
                 continue
-            old = rows.get((exchange.name, False), Traffic(exchange.name, 0, 0, -1, -1, 1, exchange.size))
+            old = rows.get((exchange.name, False), CollectiveTime(exchange.name, 0, 0, -1, -1, 1, exchange.size))
             rows[exchange.name, False] = replace(
                 old, count=old.count + 1, kernels=old.kernels + int(explained.ops.end[op] - explained.ops.start[op])
             )

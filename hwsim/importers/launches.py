@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.importers.linking import NONE, Linked
 from hwsim.importers.recording import Ints, Rank, Small, What
-from hwsim.importers.threads import US, Pieces
+from hwsim.importers.slice_links import NONE, SliceLinks
+from hwsim.importers.threads import US, ThreadSegments
 from hwsim.records import dataclass
 
 SLOW: Final = 200 * US  # a longer launch call loads a module or waits for space in the launch queue
@@ -63,7 +63,7 @@ def resolution(rank: Rank) -> int:
     return US if not (slices.start % US).any() and not (slices.duration % US).any() else 0
 
 
-def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
+def gpu_ops(rank: Rank, linked: SliceLinks, outer_call: Small) -> GpuOps:
     """Return the GPU ops of a rank."""
     slices = rank.slices
     on_device = np.isin(slices.what, (What.KERNEL, What.COPY, What.SET))
@@ -128,7 +128,7 @@ def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) ->
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Latencies:
+class LaunchLatencies:
     """The latencies of a rank.
 
     Args:
@@ -140,7 +140,7 @@ class Latencies:
     gap: int
 
 
-def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
+def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> LaunchLatencies:
     """Return the launch latencies and the stream gap of a rank.
 
     An op on an idle stream starts a little after its call returns, so the duration of the call is part of the latency. A copy of
@@ -177,7 +177,7 @@ def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
         least = (ops.start - ops.at)[mine & is_idle]
         usual[mine] = min(launch, int(least.min())) if least.size else launch
     usual[ops.is_late] = 0
-    return Latencies(usual, gap)
+    return LaunchLatencies(usual, gap)
 
 
 def is_staged(name: str) -> bool:
@@ -196,7 +196,7 @@ def cuts_of_late(rank: Rank, ops: GpuOps) -> dict[int, Ints]:
     return {number: ops.start[chosen][lane == number] for number in np.unique(lane).tolist()}
 
 
-def launching_pieces(rank: Rank, pieces: Pieces, ops: GpuOps) -> Ints:
+def launching_pieces(rank: Rank, pieces: ThreadSegments, ops: GpuOps) -> Ints:
     """Return the host segment after which each op is launched; -1 without a launch.
 
     If a kernel starts before its call, because the clocks differ, it follows the last segment that has ended by then.

@@ -13,7 +13,7 @@ from hwsim.devices import CannotCompute, Gpu
 from hwsim.formats import precise
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, Scope
-from hwsim.origins import CASES, Case, Doubt, Origin
+from hwsim.origins import CASES, Case, Origin, UncertaintySource
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, decode, read
 
@@ -32,7 +32,7 @@ class CannotLower(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredStatement:
     """The time of a statement on a device.
 
     Args:
@@ -47,7 +47,7 @@ class Lowered:
     lines: tuple[Term, ...]
     kind: str = ""
 
-    def doubts(self, seconds: float, kernels: int = 1) -> tuple[Doubt, ...]:
+    def doubts(self, seconds: float, kernels: int = 1) -> tuple[UncertaintySource, ...]:
         """Return the errors of the total time.
 
         Streams were measured on many devices, but kernels of a framework only on others, and kernels of some kinds never. Short
@@ -62,7 +62,7 @@ class Lowered:
         kernel = seconds / max(kernels, 1)
         if longest is None or total <= 0 or (self.kind == "copy" and kernel < TINY):
             regime = SMALL if self.kind == "copy" and kernel < TINY else UNSAID.get(self.kind)
-            return (Doubt(regime, "outside", f"start of {self.kind}", seconds),) if regime is not None else ()
+            return (UncertaintySource(regime, "outside", f"start of {self.kind}", seconds),) if regime is not None else ()
         return tuple(
             _of_framework(doubt._replace(seconds=doubt.seconds * seconds / total), kernel, self.kind) for doubt in longest.doubts
         )
@@ -73,9 +73,9 @@ class Lowering:
     """A cache of lowered statements; each statement is lowered once per device model."""
 
     machine: Machine
-    _known: dict[tuple[str, object], Lowered] = field(default_factory=dict)
+    _known: dict[tuple[str, object], LoweredStatement] = field(default_factory=dict)
 
-    def on(self, statement: Statement, device: str) -> Lowered:
+    def on(self, statement: Statement, device: str) -> LoweredStatement:
         """Lower a statement on a compute device.
 
         Raises:
@@ -85,12 +85,12 @@ class Lowering:
         text = json.dumps({kind: keys}, sort_keys=True)
         return self._once((text, id(model)), lambda: self._lowered(kind, {**keys, "device": device}))
 
-    def _once(self, key: tuple[str, object], lower: Callable[[], Lowered]) -> Lowered:
+    def _once(self, key: tuple[str, object], lower: Callable[[], LoweredStatement]) -> LoweredStatement:
         if key not in self._known:
             self._known[key] = lower()
         return self._known[key]
 
-    def copy(self, source: str, target: str, size: float, *, pageable: bool = False) -> Lowered:
+    def copy(self, source: str, target: str, size: float, *, pageable: bool = False) -> LoweredStatement:
         """Lower a copy between two devices.
 
         Raises:
@@ -99,13 +99,13 @@ class Lowering:
         keys: dict[str, Any] = {"from": source, "to": target, "bytes": f"{size:.0f} B"}
         keys |= {"memory": "pageable"} if pageable else {}
 
-        def lower() -> Lowered:
+        def lower() -> LoweredStatement:
             lowered = self._lowered("copy", keys)
             return self._staged(lowered, source, target, size) if pageable else lowered
 
         return self._once((json.dumps(keys), None), lower)
 
-    def _staged(self, copied: Lowered, source: str, target: str, size: float) -> Lowered:
+    def _staged(self, copied: LoweredStatement, source: str, target: str, size: float) -> LoweredStatement:
         """Add the copy to a pinned buffer by a CPU core, if the GPU model has no rate of pageable copies."""
         models = {name: self.machine.device(name).model for name in (source, target)}
         cpu = next((name for name, model in models.items() if not isinstance(model, Gpu)), "")
@@ -115,10 +115,10 @@ class Lowering:
         core = self.on({"elementwise": {"count": max(size / 4.0, 1.0), "inputs": 1, "flop_each": 0.0, "cores": 1}}, cpu)
         seconds = copied.body + core.body
         inputs = (("link", precise(copied.body, "s"), "the machine's links"), ("core", precise(core.body, "s"), STAGED))
-        doubt = Doubt("number/guess.bandwidth", "device", "pageable copies, staged by a core", seconds)
-        return Lowered(seconds, copied.start, (Term("staged", "link + core", inputs, seconds, "", "floor", (doubt,)),))
+        doubt = UncertaintySource("number/guess.bandwidth", "device", "pageable copies, staged by a core", seconds)
+        return LoweredStatement(seconds, copied.start, (Term("staged", "link + core", inputs, seconds, "", "floor", (doubt,)),))
 
-    def exchange(self, operation: str, size: float, members: tuple[str, ...]) -> Lowered:
+    def exchange(self, operation: str, size: float, members: tuple[str, ...]) -> LoweredStatement:
         """Lower a collective among devices, from the arrival of the last one.
 
         Raises:
@@ -126,7 +126,7 @@ class Lowering:
         """
         keys = {"operation": operation, "among": list(members), "bytes": f"{size:.0f} B"}
 
-        def lower() -> Lowered:
+        def lower() -> LoweredStatement:
             op, mistakes = self._read("collective", keys), Mistakes()
             try:
                 parts = op.parts(self.machine, members, 1, mistakes)
@@ -146,7 +146,7 @@ class Lowering:
             raise CannotLower("; ".join(str(mistake.message) for mistake in mistakes))
         return op
 
-    def _lowered(self, kind: str, keys: Mapping[str, Any]) -> Lowered:
+    def _lowered(self, kind: str, keys: Mapping[str, Any]) -> LoweredStatement:
         op = self._read(kind, keys)
         try:
             cost = op.lower(Scope(self.machine)).cost
@@ -156,16 +156,16 @@ class Lowering:
             raise CannotLower(f"no time of a single {kind}")
         return replace(self._in_a_row([cost]), kind=kind)
 
-    def _in_a_row(self, costs: list[Cost]) -> Lowered:
+    def _in_a_row(self, costs: list[Cost]) -> LoweredStatement:
         rates = self.machine.rates()
         full = [cost.in_full() for cost in costs]
         body = math.fsum(cost.demand.body(rates) for cost in full)
         start = math.fsum(cost.demand.latency for cost in full)
         lines = tuple(term for cost in full for term in cost.why if term.kind != "latency")
-        return Lowered(body, start, lines)
+        return LoweredStatement(body, start, lines)
 
 
-def _of_framework(doubt: Doubt, seconds: float, kind: str) -> Doubt:
+def _of_framework(doubt: UncertaintySource, seconds: float, kind: str) -> UncertaintySource:
     """Replace the error of a stream by that of a framework kernel, and widen the error of short kernels."""
     tiny = seconds < TINY
     if doubt.regime != STREAM:
@@ -175,4 +175,4 @@ def _of_framework(doubt: Doubt, seconds: float, kind: str) -> Doubt:
     return doubt._replace(regime=SMALL if tiny else BIG, case=case)
 
 
-__all__ = ["CannotLower", "Lowered", "Lowering"]
+__all__ = ["CannotLower", "LoweredStatement", "Lowering"]

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.importers.collectives import of_kernel
-from hwsim.importers.columns import NS, Columns, LeftOut, TooLong
+from hwsim.importers.columns import NS, OmittedCounter, RecordingTooLong, SliceColumns
 from hwsim.importers.ranks import Process, joined, number_of
-from hwsim.importers.recording import HOST, Facts, Lane, Recording, What
+from hwsim.importers.recording import HOST, RecordedLane, Recording, SliceFacts, What
 from hwsim.importers.text import Report, damaged, read_each
 from hwsim.spec import SpecError
 
@@ -73,7 +73,7 @@ class _Report:
     """A reader of one file."""
 
     def __init__(self, file: Path, base: sqlite3.Connection) -> None:
-        self.file, self.base, self.left = file, base, LeftOut()
+        self.file, self.base, self.left = file, base, OmittedCounter()
         tables = [name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         self.columns = {name: {row[1] for row in base.execute(f'PRAGMA table_info("{_quoted(name)}")')} for name in tables}
         self.names: dict[int, str] = dict(self._rows("StringIds", "id", "value"))
@@ -90,11 +90,11 @@ class _Report:
         """Return the processes that used a GPU, or all processes if none did."""
         if not (_TAKEN | {"NVTX_EVENTS"}) & set(self.columns):
             raise damaged(self.file, "no table of CUPTI or NVTX in the file", "was the program profiled with --trace=cuda,nvtx?")
-        work: dict[str, tuple[What, tuple[str, ...], Callable[..., tuple[str, Facts | None]]]] = {
+        work: dict[str, tuple[What, tuple[str, ...], Callable[..., tuple[str, SliceFacts | None]]]] = {
             "KERNEL": (What.KERNEL, ("demangledName", "shortName", "nameId"), self._kernel),
             "GRAPH_TRACE": (What.KERNEL, ("graphId",), lambda graph: (f"CUDA graph {graph}", None)),
             "MEMCPY": (What.COPY, ("bytes", "copyKind"), _copy),
-            "MEMSET": (What.SET, ("bytes",), lambda size: ("Memset", Facts(bytes=int(size or 0)))),
+            "MEMSET": (What.SET, ("bytes",), lambda size: ("Memset", SliceFacts(bytes=int(size or 0)))),
         }
         steps: Mapping[str, Callable[[], None]] = {
             _CUPTI + "RUNTIME": self._calls, "NVTX_EVENTS": self._ranges,
@@ -109,7 +109,11 @@ class _Report:
             except SpecError:
                 raise
             except (TypeError, ValueError, OverflowError) as error:
-                why = str(error) if isinstance(error, TooLong) or "negative" in str(error) else "an invalid or too large number"
+                why = (
+                    str(error)
+                    if isinstance(error, RecordingTooLong) or "negative" in str(error)
+                    else "an invalid or too large number"
+                )
                 raise damaged(self.file, f"table {table}: {why}") from None
         self._left_out(set(steps))
         if not self.seen:
@@ -125,7 +129,7 @@ class _Report:
         first = number_of(self.file) if len(order) == 1 else None
         return [
             kept[pid].process(
-                self.file, first, str(host or ""), gpus, self.left if pid == order[0] else LeftOut(),
+                self.file, first, str(host or ""), gpus, self.left if pid == order[0] else OmittedCounter(),
                 epoch * NS if isinstance(epoch, int) else 0, named,
             )
             for pid in order
@@ -163,7 +167,7 @@ class _Report:
                 What.OP if op else What.MARK, op["name"] if op else name, seen.thread(tid), start, end - start, -1, fact
             )
 
-    def _on_gpu(self, table: str, what: What, columns: Sequence[str], told: Callable[..., tuple[str, Facts | None]]) -> None:
+    def _on_gpu(self, table: str, what: What, columns: Sequence[str], told: Callable[..., tuple[str, SliceFacts | None]]) -> None:
         """Read the rows of GPU work; told: function that returns the name and facts for the additional columns."""
         wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", *columns)
         for start, end, device, stream, link, pid, *more in self._rows(_CUPTI + table, *wanted):
@@ -171,10 +175,10 @@ class _Report:
             fact = -1 if facts is None else seen.columns.fact(facts)
             seen.columns.add(what, name, seen.stream(device, stream), start, end - start, link or -1, fact)
 
-    def _kernel(self, *numbers: Any) -> tuple[str, Facts | None]:
+    def _kernel(self, *numbers: Any) -> tuple[str, SliceFacts | None]:
         name = self._name(*numbers)
         collective = of_kernel(name) if "ccl" in name else None
-        return name, None if collective is None else Facts(collective=collective)
+        return name, None if collective is None else SliceFacts(collective=collective)
 
     def _waits(self) -> None:
         """Read synchronizations; each waits for the latest preceding record of its event."""
@@ -190,7 +194,7 @@ class _Report:
             before = records.get((id(seen), event), [])
             at = bisect_left(before, (link or 0, -1))
             record, source = before[at - 1] if at else (-1, -1)
-            facts = Facts(waits_on_stream=_stream(source), waits_on_link=record, kind=_SYNCS.get(kind, ""))
+            facts = SliceFacts(waits_on_stream=_stream(source), waits_on_link=record, kind=_SYNCS.get(kind, ""))
             lane = seen.stream(device, stream)
             seen.columns.add(What.WAIT, facts.kind or "Sync", lane, start, end - start, link or -1, seen.columns.fact(facts))
 
@@ -210,19 +214,19 @@ class _Seen:
     """The slices of one process while its file is read."""
 
     def __init__(self) -> None:
-        self.columns = Columns(_nanoseconds)
+        self.columns = SliceColumns(_nanoseconds)
         self.devices: set[int] = set()
 
     def thread(self, tid: int) -> int:
         number = tid & (1 << _PROCESS) - 1
-        return self.columns.lane_of(tid, Lane(f"thread {number}", HOST, number))
+        return self.columns.lane_of(tid, RecordedLane(f"thread {number}", HOST, number))
 
     def stream(self, device: int | None, stream: int | None) -> int:
         number, gpu = _stream(stream), device or 0
         if not isinstance(gpu, int):
             raise TypeError("expected a whole number as device id")
         self.devices.add(gpu)
-        return self.columns.lane_of(("stream", gpu, number), Lane(f"stream {number}", gpu, number))
+        return self.columns.lane_of(("stream", gpu, number), RecordedLane(f"stream {number}", gpu, number))
 
     def sizes(self, text: str) -> int:
         """Return the index of the facts of an op whose range name contains its shapes."""
@@ -234,26 +238,26 @@ class _Seen:
         from hwsim.importers.kineto.facts import shapes
 
         try:
-            return self.columns.fact(Facts(shapes(loads(match[1]))), ("sizes", match[1]))
+            return self.columns.fact(SliceFacts(shapes(loads(match[1]))), ("sizes", match[1]))
         except (ValueError, RecursionError):
             return -1
 
     def process(
-        self, file: Path, number: int | None, host: str, gpus: Mapping[int, str], left: LeftOut, epoch: int,
+        self, file: Path, number: int | None, host: str, gpus: Mapping[int, str], left: OmittedCounter, epoch: int,
         named: Mapping[int, str],
     ) -> Process:  # fmt: skip
         lanes = self.columns.table_of_lanes
         for key, lane in self.columns.lanes.items():
             if isinstance(key, int) and named.get(key):
-                lanes[lane] = Lane(named[key], HOST, lanes[lane].number)
+                lanes[lane] = RecordedLane(named[key], HOST, lanes[lane].number)
         pids = frozenset(key >> _PROCESS & 0xFFFFFF for key in self.columns.lanes if isinstance(key, int))
         devices = tuple((device, gpus.get(device, "")) for device in sorted(self.devices))
         return Process(file, number, 0, host, devices, self.columns, left, epoch, pids)
 
 
-def _copy(size: Any, kind: Any) -> tuple[str, Facts]:
+def _copy(size: Any, kind: Any) -> tuple[str, SliceFacts]:
     way = _WAYS.get(kind, "")
-    return f"Memcpy {way}".rstrip(), Facts(bytes=int(size or 0), kind=way)
+    return f"Memcpy {way}".rstrip(), SliceFacts(bytes=int(size or 0), kind=way)
 
 
 def _stream(number: Any) -> int:

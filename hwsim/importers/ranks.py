@@ -20,10 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.formats import format_quantity, natural
-from hwsim.importers.columns import Columns, LeftOut
-from hwsim.importers.linking import link
-from hwsim.importers.meeting import collective_of, is_exchange
-from hwsim.importers.recording import Collective, Edges, Facts, Lane, Left, Rank, Recording, Small
+from hwsim.importers.collective_matches import collective_of, is_exchange
+from hwsim.importers.columns import OmittedCounter, SliceColumns
+from hwsim.importers.recording import (
+    OmittedEvents,
+    Rank,
+    RecordedCollective,
+    RecordedDependencies,
+    RecordedLane,
+    Recording,
+    SliceFacts,
+    Small,
+)
+from hwsim.importers.slice_links import link
 from hwsim.importers.steps import of_rank
 from hwsim.importers.text import damaged
 from hwsim.importers.threads import STEP
@@ -59,8 +68,8 @@ class Process:
     world: int
     host: str
     devices: tuple[tuple[int, str], ...]
-    columns: Columns
-    left: LeftOut
+    columns: SliceColumns
+    left: OmittedCounter
     epoch: int = 0
     pids: frozenset[int] = frozenset()
     stated: Sequence[tuple[int, int]] | None = None
@@ -131,11 +140,11 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
     apart, length = max(begins) - min(begins), max(int(rank.slices.end.max()) for rank in ranks) - min(begins)
     if clocked and apart > LATE * length:
         notes.append(f"files begin up to {format_quantity(apart / FEMTO, 's')} apart: a rank is idle until its file begins")
-    left = LeftOut()
+    left = OmittedCounter()
     for process in processes:
         for row in process.left.rows():
             left.add(cleaned(row.name), row.why, row.duration, row.count)
-    rows: tuple[Left, ...] = left.rows()
+    rows: tuple[OmittedEvents, ...] = left.rows()
     return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes), clocked=clocked)
 
 
@@ -147,7 +156,7 @@ def _rank(number: int, process: Process, process_zero: int, world: int) -> Rank:
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
         pairs = np.array(process.stated, np.int64).reshape(-1, 2)
-        stated = Edges(place[pairs[:, 0]], place[pairs[:, 1]])
+        stated = RecordedDependencies(place[pairs[:, 0]], place[pairs[:, 1]])
     return Rank(
         number, world, str(process.file), cleaned(process.host), cleaned(process.devices), slices, cleaned(tuple(columns.names)),
         cleaned(tuple(columns.table_of_lanes)), cleaned(tuple(columns.table_of_facts)), stated,
@@ -172,7 +181,7 @@ def cleaned(value: T) -> T:
         new = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in value)
     elif isinstance(value, tuple):
         new = tuple(map(cleaned, value))
-    elif isinstance(value, Facts | Collective | Lane):
+    elif isinstance(value, SliceFacts | RecordedCollective | RecordedLane):
         new = replace(value, **{name: cleaned(getattr(value, name)) for name in value.__slots__})
     return new if new != value else value
 

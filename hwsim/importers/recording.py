@@ -33,7 +33,7 @@ class What(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RecordedLane:
     """A host thread (`device` is HOST), or a stream of the rank's GPU number `device`."""
 
     name: str
@@ -42,7 +42,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
+class RecordedCollective:
     """A collective, as the file describes it.
 
     Args:
@@ -72,7 +72,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SliceFacts:
     """The shapes and amounts of a slice. Slices with equal facts share one object.
 
     Args:
@@ -94,7 +94,7 @@ class Facts:
     strides: tuple[Any, ...] = ()
     values: tuple[str, ...] = ()
     bytes: int = 0
-    collective: Collective | None = None
+    collective: RecordedCollective | None = None
     waits_on_stream: int = -1
     waits_on_link: int = -1
     kind: str = ""
@@ -103,7 +103,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slices:
+class RecordedSlices:
     """The slices of a rank as columns, in order of start, the longer first.
 
     Args:
@@ -134,7 +134,7 @@ class Slices:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Edges:
+class RecordedDependencies:
     """The dependencies in a file (Chakra): slice `before` ends before slice `then` starts."""
 
     before: Small
@@ -160,16 +160,16 @@ class Rank:
     file: str
     host: str
     devices: tuple[tuple[int, str], ...]
-    slices: Slices
+    slices: RecordedSlices
     names: tuple[str, ...]
-    lanes: tuple[Lane, ...]
-    facts: tuple[Facts, ...]
-    stated: Edges | None = None
+    lanes: tuple[RecordedLane, ...]
+    facts: tuple[SliceFacts, ...]
+    stated: RecordedDependencies | None = None
     shift: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class OmittedEvents:
     """The omitted events of one kind: name, number, total time (fs) and the reason."""
 
     name: str
@@ -197,7 +197,7 @@ class Recording:
 
     format: str
     ranks: tuple[Rank, ...]
-    left: tuple[Left, ...] = ()
+    left: tuple[OmittedEvents, ...] = ()
     zero: float = 0.0
     notes: tuple[str, ...] = ()
     clocked: bool = True

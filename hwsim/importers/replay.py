@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.graph.builder import block
 from hwsim.graph.opgraph import Label, OpGraph, Queue
-from hwsim.importers.explaining import Explained, explained
-from hwsim.importers.linking import NONE
-from hwsim.importers.meeting import Meetings, meetings, none_of
+from hwsim.importers.collective_matches import MatchedCollectives, meetings, none_of
+from hwsim.importers.rank_rules import RankRules, explained
 from hwsim.importers.recording import Ints, Recording, Small, What
-from hwsim.importers.threads import Piece
+from hwsim.importers.slice_links import NONE
+from hwsim.importers.threads import SegmentKind
 from hwsim.records import dataclass
 from hwsim.views.trace.slices import UNSEEN
 
 Mode = Literal["rules", "exact"]
 
 
-class Part(IntEnum):
+class ReplayOpKind(IntEnum):
     """Kinds of ops in the graph of a replay."""
 
     HOST = 0  # a runtime call, framework op or Python on a host thread
@@ -45,14 +45,14 @@ class Part(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replay:
+class RecordingReplay:
     """A recording as an op graph, with columns that have one entry per op.
 
     Args:
         recording: the recording.
         mode: `rules` or `exact`.
         graph: the op graph.
-        part: `Part`.
+        part: `ReplayOpKind`.
         rank: position of the rank in the recording; -1 for ops of several ranks.
         slice: slice of the op, or slice that the op delays; -1 for none.
         recorded: recorded start (fs); -1 for ops without a slice.
@@ -73,8 +73,8 @@ class Replay:
     recorded_end: Ints
     unexplained: Ints
     waited: Ints
-    ranks: tuple[Explained, ...]
-    meetings: Meetings
+    ranks: tuple[RankRules, ...]
+    meetings: MatchedCollectives
 
     def __len__(self) -> int:
         return len(self.part)
@@ -82,14 +82,14 @@ class Replay:
     @property
     def is_gpu(self) -> NDArray[np.bool_]:
         """Whether each op runs on a GPU."""
-        found: NDArray[np.bool_] = (self.part == Part.DEVICE) | (self.part == Part.COLLECTIVE)
+        found: NDArray[np.bool_] = (self.part == ReplayOpKind.DEVICE) | (self.part == ReplayOpKind.COLLECTIVE)
         return found
 
     def piece_ops(self, position: int) -> Ints:
         """Return the ops of the host segments of a rank, in their order."""
-        return np.flatnonzero(((self.part == Part.HOST) | (self.part == Part.START)) & (self.rank == position))
+        return np.flatnonzero(((self.part == ReplayOpKind.HOST) | (self.part == ReplayOpKind.START)) & (self.rank == position))
 
-    def again(self, mode: Mode) -> Replay:
+    def again(self, mode: Mode) -> RecordingReplay:
         """Return the replay of the same recording in another mode."""
         return self if mode == self.mode else _Writer(self.recording, mode, self.ranks, self.meetings).replay()
 
@@ -121,12 +121,12 @@ class Replay:
         return replace(self.graph, blocks=(replace(body, time=time),))
 
 
-def explain(recording: Recording, mode: Mode = "rules") -> Replay:
+def explain(recording: Recording, mode: Mode = "rules") -> RecordingReplay:
     """Apply the rules to a recording and return its replay."""
     return replayed(recording, tuple(explained(rank) for rank in recording.ranks), mode)
 
 
-def replayed(recording: Recording, ranks: tuple[Explained, ...], mode: Mode = "rules") -> Replay:
+def replayed(recording: Recording, ranks: tuple[RankRules, ...], mode: Mode = "rules") -> RecordingReplay:
     """Return the replay of a recording to whose ranks the rules have been applied."""
     met = meetings(recording, [rank.exchanges for rank in ranks], [each.ops for each in ranks])
     replay = _Writer(recording, mode, ranks, met).replay()
@@ -176,7 +176,7 @@ class _Columns:
 class _Writer:
     """A builder of the op graph."""
 
-    def __init__(self, recording: Recording, mode: Mode, ranks: tuple[Explained, ...], met: Meetings) -> None:
+    def __init__(self, recording: Recording, mode: Mode, ranks: tuple[RankRules, ...], met: MatchedCollectives) -> None:
         self.recording, self.mode, self.ranks, self.met = recording, mode, ranks, met
         self.exact = mode == "exact"
         self.labels: dict[Label, int] = {}
@@ -185,7 +185,7 @@ class _Writer:
         self.arrive = np.full(len(met.meeting), NONE, np.int64)
         self.depart = np.full(len(met.meeting), NONE, np.int64)
 
-    def replay(self) -> Replay:
+    def replay(self) -> RecordingReplay:
         """Return the replay."""
         for position in range(len(self.ranks)):
             self._rank(position)
@@ -200,7 +200,7 @@ class _Writer:
         edges = np.column_stack([pairs, np.zeros(len(pairs), np.int64)])
         body = block(label, time=time, queue=queue, edges=edges)
         graph = OpGraph(blocks=(body,), labels=tuple(self.labels), queues=tuple(self.queues))
-        return Replay(
+        return RecordingReplay(
             self.recording, self.mode, graph, part, rank, of_slice, recorded, recorded_end, unexplained, waited,
             self.ranks, self.met,
         )  # fmt: skip
@@ -222,7 +222,7 @@ class _Writer:
         self.columns.edge(host[explained.crossings.before], host[explained.crossings.then])
         self.columns.edge(gpu[explained.blocked.before], host[explained.blocked.then])
 
-    def _host(self, position: int, explained: Explained, prefix: str, program: str) -> Ints:
+    def _host(self, position: int, explained: RankRules, prefix: str, program: str) -> Ints:
         """Add the segments of host threads; return their numbers."""
         pieces, rank = explained.pieces, explained.rank
         begins = pieces.start.copy()
@@ -232,12 +232,12 @@ class _Writer:
         queues = np.array([self._queue(f"{prefix}{rank.lanes[lane].name}", device) for lane in pieces.lanes], np.int64)
         name = np.where(pieces.slice < 0, NONE, rank.slices.name[pieces.slice])
         labels = np.zeros(len(pieces), np.int64)
-        for kind, word in ((Piece.CALL, "call"), (Piece.OP, "op")):
+        for kind, word in ((SegmentKind.CALL, "call"), (SegmentKind.OP, "op")):
             mine = pieces.kind == kind
             for number in np.unique(name[mine]).tolist():
                 labels[mine & (name == number)] = self._label(rank.names[number], word, device, program)
-        labels[pieces.kind == Piece.BETWEEN] = self._label("python", "python", device, program)
-        is_start = pieces.kind == Piece.START
+        labels[pieces.kind == SegmentKind.BETWEEN] = self._label("python", "python", device, program)
+        is_start = pieces.kind == SegmentKind.START
         labels[is_start] = self._label(UNSEEN, "start", device, program)
         time = pieces.end - np.minimum(begins, pieces.end)
         return self.columns.add(
@@ -245,7 +245,7 @@ class _Writer:
             label=labels,
             time=time,
             queue=queues[pieces.thread] if len(pieces) else NONE,
-            part=np.where(is_start, Part.START, Part.HOST),
+            part=np.where(is_start, ReplayOpKind.START, ReplayOpKind.HOST),
             rank=position,
             slice=pieces.slice,
             recorded=pieces.start,
@@ -253,7 +253,7 @@ class _Writer:
             unexplained=np.where(is_start, time, 0),
         )
 
-    def _gpu(self, position: int, explained: Explained, prefix: str, program: str, host: Ints) -> Ints:
+    def _gpu(self, position: int, explained: RankRules, prefix: str, program: str, host: Ints) -> Ints:
         """Add the GPU ops with their launches, gaps and delays; return the numbers of the GPU ops."""
         ops, rank, took = explained.ops, explained.rank, explained.latencies
         devices = [f"{prefix}gpu{rank.lanes[lane].device}" for lane in ops.lane]
@@ -293,7 +293,7 @@ class _Writer:
         no_device = self._label("launch", "latency", "", program)
         launched = np.flatnonzero(has_launch)
         launches = self.columns.add(
-            len(launched), label=no_device, time=launch[launched], part=Part.LAUNCH, slice=slices[launched], **common
+            len(launched), label=no_device, time=launch[launched], part=ReplayOpKind.LAUNCH, slice=slices[launched], **common
         )
         gapped = gap > 0
         delayed = delay > 0
@@ -311,14 +311,14 @@ class _Writer:
         rule_label = np.array([*words, 0], np.int64)[np.minimum(place * few + device_number[which], 3 * few)]
         kind = np.isin(np.arange(len(ops)), explained.exchanges.ops)
         times = np.column_stack([gap, delay, np.zeros(len(ops), np.int64), ops.end - np.maximum(ops.start, latest)])
-        parts = np.array([Part.GAP, Part.DELAY, Part.ARRIVE, Part.DEVICE])
+        parts = np.array([ReplayOpKind.GAP, ReplayOpKind.DELAY, ReplayOpKind.ARRIVE, ReplayOpKind.DEVICE])
         is_op = place == 3
         self.columns.add(
             total,
             label=np.where(is_op, labels[which], rule_label),
             time=times[rows],
             queue=queue[which],
-            part=np.where(is_op & kind[which], Part.COLLECTIVE, parts[place]),
+            part=np.where(is_op & kind[which], ReplayOpKind.COLLECTIVE, parts[place]),
             slice=slices[which],
             recorded=np.where(is_op, ops.start[which], NONE),
             recorded_end=np.where(is_op, ops.end[which], NONE),
@@ -335,7 +335,7 @@ class _Writer:
         self.arrive[mine], self.depart[mine] = numbers[self.met.op[mine], 2], numbers[self.met.op[mine], 3]
         return numbers[:, 3]
 
-    def _gpu_labels(self, explained: Explained, devices: list[str], program: str) -> Ints:
+    def _gpu_labels(self, explained: RankRules, devices: list[str], program: str) -> Ints:
         ops, rank = explained.ops, explained.rank
         labels = np.zeros(len(ops), np.int64)
         words = {What.KERNEL: "kernel", What.COPY: "copy", What.SET: "set"}
@@ -352,13 +352,13 @@ class _Writer:
         if not len(self.met):
             return
         label = self._label("meet", "join", "", "main")
-        joins = self.columns.add(len(self.met), label=label, part=Part.MEET, rank=NONE)
+        joins = self.columns.add(len(self.met), label=label, part=ReplayOpKind.MEET, rank=NONE)
         takes = self.met.takes
         self.columns.edge(self.arrive, joins[self.met.meeting])
         self.columns.edge(joins[self.met.meeting[takes]], self.depart[takes])
 
 
-def _earliest(explained: Explained, after_stream: Ints) -> Ints:
+def _earliest(explained: RankRules, after_stream: Ints) -> Ints:
     """Return when each GPU op may start without its launch (fs); after_stream: when its stream is free."""
     ops, times = explained.ops, after_stream.copy()
     np.maximum.at(times, explained.waits.then, ops.end[explained.waits.before])

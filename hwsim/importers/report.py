@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from hwsim.formats import format_quantity, format_share, percent
-from hwsim.importers.findings import Findings, Trial
+from hwsim.importers.findings import Findings, WhatIfTrial
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.lines import LABEL, titled, wrapped
-from hwsim.views.kit.table import Column, aligned, shortened
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, cut_end
 
 TITLES: Final = {"kineto": "PyTorch profile", "nsys": "Nsight Systems report", "chakra": "Chakra trace"}
 MAX_CAUSES: Final = 3
@@ -74,7 +74,7 @@ def text(findings: Findings) -> list[str]:
     count = len(recording.ranks)
     gpus = sorted({name for rank in recording.ranks for _, name in rank.devices if name})
     kind = TITLES.get(recording.format, "recording")
-    title = f"{kind} of {count} rank{'s' * (count != 1)}{', ' * bool(gpus)}{shortened(', '.join(gpus), 60)}"
+    title = f"{kind} of {count} rank{'s' * (count != 1)}{', ' * bool(gpus)}{cut_end(', '.join(gpus), 60)}"
     if not findings.recorded:
         why = "marks, and neither runtime calls nor GPU ops" if recording.clocked else "no times: add --machine to predict them"
         return [title, "", *_fact("replay", f"none; the files have {why}")]
@@ -107,8 +107,8 @@ def validity(findings: Findings) -> list[str]:
     share = percent(findings.share)
     lines += _fact("unexplained", f"{_time(findings.unexplained)} of delay before GPU ops, {share} of the run; not replayed")
     for cause in findings.causes[: MAX_CAUSES if findings.share > MAX_UNEXPLAINED / 5 else 0]:
-        op = f" (launched by {shortened(cause.op, 30)})" if cause.op else ""
-        lines += _fact("", f"{_time(cause.delay)} before {cause.count} x {shortened(cause.name, 60)}{op}")
+        op = f" (launched by {cut_end(cause.op, 30)})" if cause.op else ""
+        lines += _fact("", f"{_time(cause.delay)} before {cause.count} x {cut_end(cause.name, 60)}{op}")
     for row in findings.unmapped:
         share = percent(row.time / max(1, findings.busy))
         lines += _fact("unmapped", f"{row.count:,} GPU ops, {share} of GPU time: {row.why}")
@@ -118,11 +118,11 @@ def validity(findings: Findings) -> list[str]:
 def warnings(findings: Findings, assumed: Iterable[str] = ()) -> list[str]:
     """Return the assumptions of reader, rules and prediction, and a warning if much of the run is unexplained."""
     notes = dict.fromkeys((*findings.replay.recording.notes, *findings.replay.meetings.notes, *assumed))
-    lines = [line for note in notes for line in wrapped(f"note: {note}", 2, deeper=8)]
+    lines = [line for note in notes for line in wrap_lines(f"note: {note}", 2, deeper=8)]
     if findings.busy and findings.share > MAX_UNEXPLAINED:
         named = sum(len(rank.waits.named) for rank in findings.replay.ranks)  # integers
         guessed = sum(rank.waits.guessed for rank in findings.replay.ranks)  # integers
-        lines += wrapped(
+        lines += wrap_lines(
             f"warning: {percent(findings.share)} of the run is unexplained (limit {percent(MAX_UNEXPLAINED)}): do not rely on "
             f"what-ifs. The files have {named} stream waits for named events and {guessed} for unnamed ones; record with "
             "enable_cuda_sync_events=True",
@@ -157,10 +157,10 @@ def _what_if(findings: Findings) -> list[str]:
         ]
         if any(_time(kept) != _time(time) for time, kept in times):
             columns.append(Column("with delays", [_time(kept) for _, kept in times]))
-    return aligned(columns)
+    return align_columns(columns)
 
 
-def _label(findings: Findings, trial: Trial) -> str:
+def _label(findings: Findings, trial: WhatIfTrial) -> str:
     named = []
     for name, factor in trial.by_name:
         count, time = findings.of_name(name)
@@ -181,7 +181,7 @@ def _traffic(findings: Findings) -> list[str]:
         Column("waiting", [_time(row.waiting) if row.waiting >= 0 else "unknown" for row in rows]),
         Column("transfer", [_time(row.transfer) if row.transfer >= 0 else f"0 to {_time(row.kernels)}" for row in rows]),
     ]
-    lines = ["", *aligned(columns)]
+    lines = ["", *align_columns(columns)]
     if any(row.waiting < 0 for row in rows):
         lines.append("  unknown: one rank's file cannot separate waiting from transfer. Import the files of all ranks,")
         lines.append("      or add --machine with the recorded machine, which estimates the transfer")
@@ -189,7 +189,7 @@ def _traffic(findings: Findings) -> list[str]:
 
 
 def _fact(label: str, value: str) -> list[str]:
-    return titled(label, value, LABEL)
+    return labelled_lines(label, value, LABEL)
 
 
 def _time(fs: int) -> str:

@@ -10,13 +10,13 @@ import numpy as np
 from hwsim.graph.files import npz, refuse_long
 from hwsim.graph.files.tables import mistake
 from hwsim.graph.opgraph import OpGraph
-from hwsim.importers.replay import Replay
+from hwsim.importers.replay import RecordingReplay
 from hwsim.importers.steps import count
 
 _STEPS: Final = "replay.steps"  # an array of one number beside the graph (`npz.BESIDE`)
 
 
-def save(replay: Replay, path: Path, graph: OpGraph | None = None) -> Path:
+def save(replay: RecordingReplay, path: Path, graph: OpGraph | None = None) -> Path:
     """Write a replay to a path that ends in .npz, and return the path.
 
     Args:

@@ -11,8 +11,8 @@ from hwsim.importers.recording import Rank, Recording, What
 from hwsim.importers.steps import of_rank
 from hwsim.spec.mistakes import one_line
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.lines import wrapped
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.lines import wrap_lines
+from hwsim.views.kit.table import Column, align_columns
 
 MAX_RANKS: Final = 4  # rows of the table
 MAX_OMITTED: Final = 3  # kinds of omitted events without a duration
@@ -78,16 +78,16 @@ def text(recording: Recording) -> list[str]:
         Column("launch found", [str(rank["launches_found"]) for rank in ranks]),
     ]
     more = len(recording.ranks) - MAX_RANKS
-    return [*aligned(columns), *([f"  {more} more ranks: --json"] if more > 0 else []), *_omitted(recording)]
+    return [*align_columns(columns), *([f"  {more} more ranks: --json"] if more > 0 else []), *_omitted(recording)]
 
 
 def _omitted(recording: Recording) -> list[str]:
     recorded, lines = max(1, sum(span(rank) for rank in recording.ranks)), []  # integers
     for left in (left for left in recording.left if left.duration):
         time = f"{format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / recorded)} of the time)"
-        lines += wrapped(f"omitted: {left.count:,} x {one_line(left.name)}, {time}: {left.why}", 2, deeper=11)
+        lines += wrap_lines(f"omitted: {left.count:,} x {one_line(left.name)}, {time}: {left.why}", 2, deeper=11)
     untimed = [left for left in recording.left if not left.duration]
     names = ", ".join(f"{left.count:,} x {one_line(left.name)}" for left in untimed[:MAX_OMITTED])
     more = f" and {len(untimed) - MAX_OMITTED} more kinds" if len(untimed) > MAX_OMITTED else ""
     why = "events without a duration, --json has the reasons" if len(untimed) > 1 else untimed[0].why if untimed else ""
-    return [*lines, *(wrapped(f"omitted: {names}{more}: {why}", 2, deeper=11) if untimed else [])]
+    return [*lines, *(wrap_lines(f"omitted: {names}{more}: {why}", 2, deeper=11) if untimed else [])]

@@ -20,10 +20,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from hwsim.importers.explaining import Explained
-from hwsim.importers.meeting import PEERS, exchanges
-from hwsim.importers.recording import Facts
-from hwsim.importers.replay import Replay, replayed
+from hwsim.importers.collective_matches import PEERS, exchanges
+from hwsim.importers.rank_rules import RankRules
+from hwsim.importers.recording import SliceFacts
+from hwsim.importers.replay import RecordingReplay, replayed
 from hwsim.records import dataclass
 
 WHOLE: Final = frozenset({"allgather", "reduce-scatter"})
@@ -34,14 +34,14 @@ class CannotScale(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaled:
+class ScaledRecording:
     """A recording on more ranks, and its assumptions in sentences."""
 
-    replay: Replay
+    replay: RecordingReplay
     assumed: tuple[str, ...]
 
 
-def scaled(replay: Replay, ranks: int) -> Scaled:
+def scaled(replay: RecordingReplay, ranks: int) -> ScaledRecording:
     """Scale a recording to a number of data-parallel ranks.
 
     Raises:
@@ -54,7 +54,7 @@ def scaled(replay: Replay, ranks: int) -> Scaled:
         raise CannotScale(f"expected at least the {recorded} recorded ranks, got {ranks}")
     assumed: dict[str, None] = {}
     facts = [tuple(_among(fact, ranks, world, assumed) for fact in rank.facts) for rank in recording.ranks]
-    copies: list[Explained] = []
+    copies: list[RankRules] = []
     for number in range(ranks):
         like = number % recorded
         like_it = replay.ranks[like]
@@ -63,10 +63,10 @@ def scaled(replay: Replay, ranks: int) -> Scaled:
     if ranks > recorded:
         assumed = {f"rank r repeats the work of recorded rank r modulo {recorded}, on its own GPU": None, **assumed}
     changed = replace(recording, ranks=tuple(copy.rank for copy in copies))
-    return Scaled(replayed(changed, tuple(copies), replay.mode), tuple(assumed))
+    return ScaledRecording(replayed(changed, tuple(copies), replay.mode), tuple(assumed))
 
 
-def _among(facts: Facts, ranks: int, world: int, assumed: dict[str, None]) -> Facts:
+def _among(facts: SliceFacts, ranks: int, world: int, assumed: dict[str, None]) -> SliceFacts:
     """Return the facts of a slice, with its collective among the new ranks."""
     stated = facts.collective
     if stated is None:

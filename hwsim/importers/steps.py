@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hwsim.formats import format_quantity
-from hwsim.importers.linking import link
 from hwsim.importers.recording import HOST, Ints, Rank, Recording, What
+from hwsim.importers.slice_links import link
 from hwsim.importers.threads import STEP
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
 if TYPE_CHECKING:
-    from hwsim.importers.replay import Replay
+    from hwsim.importers.replay import RecordingReplay
 
 SHORT: Final = 20  # a last mark shorter than the longest step by this factor only ends the last step
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MarkedStep:
     """A step of one rank.
 
     Args:
@@ -38,12 +38,12 @@ class Step:
     end: int
 
 
-def steps(recording: Recording) -> list[Step]:
+def steps(recording: Recording) -> list[MarkedStep]:
     """Return the steps of all ranks, as marked by the profiler."""
     return [step for position, rank in enumerate(recording.ranks) for step in of_rank(rank, position)]
 
 
-def of_rank(rank: Rank, position: int = 0) -> list[Step]:
+def of_rank(rank: Rank, position: int = 0) -> list[MarkedStep]:
     """Return the steps of a rank. A last mark that is short or empty only ends the last step and is not a step."""
     marked = _marks(rank, position)
     if len(marked) > 1:
@@ -54,14 +54,14 @@ def of_rank(rank: Rank, position: int = 0) -> list[Step]:
     return marked
 
 
-def _marks(rank: Rank, position: int) -> list[Step]:
+def _marks(rank: Rank, position: int) -> list[MarkedStep]:
     slices, marked = rank.slices, []
     is_step = np.array([name.startswith(STEP) for name in rank.names], bool)[slices.name] & (slices.what == What.MARK)
     for number in np.flatnonzero(is_step).tolist():
         lane = int(slices.lane[number])
         if rank.lanes[lane].device == HOST:
             name = rank.names[slices.name[number]]
-            marked.append(Step(name, position, lane, int(slices.start[number]), int(slices.end[number])))
+            marked.append(MarkedStep(name, position, lane, int(slices.start[number]), int(slices.end[number])))
     return marked
 
 
@@ -110,7 +110,7 @@ def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
     return replace(rank, slices=replace(slices, **columns, **times), stated=None)
 
 
-def replayed(replay: Replay, marked: list[Step], start: Ints, end: Ints) -> list[int]:
+def replayed(replay: RecordingReplay, marked: list[MarkedStep], start: Ints, end: Ints) -> list[int]:
     """Return the time of each step in a run of the graph, until both its host and its GPUs are done (fs).
 
     A step begins when the previous step is done, because a host that runs ahead of its GPU marks shorter steps. The first step
@@ -145,7 +145,7 @@ def replayed(replay: Replay, marked: list[Step], start: Ints, end: Ints) -> list
     return times_taken
 
 
-def _launched(replay: Replay, position: int, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+def _launched(replay: RecordingReplay, position: int, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
     """Return, for the GPU ops of a rank in order of launch: recorded launch, start, and end of all GPU ops so far (fs)."""
     explained = replay.ranks[position]
     mine = np.flatnonzero(replay.is_gpu & (replay.rank == position))

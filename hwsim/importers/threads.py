@@ -13,8 +13,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.importers.linking import NONE, Linked
 from hwsim.importers.recording import HOST, Ints, Rank, Small, What
+from hwsim.importers.slice_links import NONE, SliceLinks
 from hwsim.records import dataclass
 
 Indices = NDArray[np.intp]
@@ -24,7 +24,7 @@ NEAR: Final = 1000 * US  # a waiting thread continues within this time, or withi
 STEP: Final = "ProfilerStep"
 
 
-class Piece(IntEnum):
+class SegmentKind(IntEnum):
     """Kinds of segments of a host thread."""
 
     START = 0  # before the first segment of the thread
@@ -34,14 +34,14 @@ class Piece(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class ThreadSegments:
     """The segments of the host threads of a rank, by thread and time. The first segment of a thread is its START.
 
     Args:
         lanes: lane of each thread.
         first: index of the first segment of each thread, then the number of segments.
         thread: thread of each segment.
-        kind: `Piece`.
+        kind: `SegmentKind`.
         slice: outermost call of a CALL, outermost op of an OP; else -1.
         start: start (fs).
         end: end (fs).
@@ -76,7 +76,7 @@ class Pieces:
         begin, stop = int(self.first[thread]), int(self.first[thread + 1])
         place = begin + np.searchsorted(self.end[begin:stop], times, side="right")
         at = np.minimum(place, stop - 1)
-        long = (self.kind[at] == Piece.BETWEEN) & (self.end[at] - self.start[at] > IDLE)
+        long = (self.kind[at] == SegmentKind.BETWEEN) & (self.end[at] - self.start[at] > IDLE)
         is_idle: NDArray[np.bool_] = (place >= stop) | long
         return is_idle
 
@@ -87,7 +87,7 @@ class Pieces:
         return np.where(lane < 0, NONE, numbers[lane])
 
 
-def outermost_calls(rank: Rank, linked: Linked) -> Small:
+def outermost_calls(rank: Rank, linked: SliceLinks) -> Small:
     """Return the outermost call around each call, as runtime calls contain driver calls; -1 for other slices."""
     is_call = rank.slices.what == What.CALL
     top = np.where(is_call, np.arange(len(is_call), dtype=np.int32), NONE).astype(np.int32)
@@ -99,7 +99,7 @@ def outermost_calls(rank: Rank, linked: Linked) -> Small:
         top[inner] = around[inner]
 
 
-def cut(rank: Rank, linked: Linked, outer_call: Small, also: Mapping[int, Ints]) -> Pieces:
+def cut(rank: Rank, linked: SliceLinks, outer_call: Small, also: Mapping[int, Ints]) -> ThreadSegments:
     """Split every host thread into segments.
 
     Args:
@@ -129,18 +129,18 @@ def cut(rank: Rank, linked: Linked, outer_call: Small, also: Mapping[int, Ints])
         begin, end = points[:-1], points[1:]
         call, in_call = _around(begin, calls, slices.start, linked.ends)
         op, in_op = _around(begin, ops, slices.start, linked.ends)
-        kind = np.where(in_call, Piece.CALL, np.where(in_op, Piece.OP, Piece.BETWEEN)).astype(np.uint8)
+        kind = np.where(in_call, SegmentKind.CALL, np.where(in_op, SegmentKind.OP, SegmentKind.BETWEEN)).astype(np.uint8)
         parts.append(
             (
                 np.concatenate([[0], begin]),
                 np.concatenate([inside[:1], end]),
-                np.concatenate([[Piece.START], kind]).astype(np.uint8),
+                np.concatenate([[SegmentKind.START], kind]).astype(np.uint8),
                 np.concatenate([[NONE], np.where(in_call, call, np.where(in_op, op, NONE))]).astype(np.int32),
             )
         )
     lengths = [len(part[0]) for part in parts]
     empty = np.empty(0, np.int64)
-    return Pieces(
+    return ThreadSegments(
         lanes=tuple(lanes),
         first=np.cumsum([0, *lengths]).astype(np.int64),
         thread=np.repeat(np.arange(len(lanes), dtype=np.int32), lengths),
@@ -162,7 +162,7 @@ def _around(times: Ints, among: Indices, start: Ints, ends: Ints) -> tuple[Ints,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
+class ThreadDependencies:
     """Dependencies: row `then` starts or ends after row `before`."""
 
     before: Ints
@@ -174,7 +174,7 @@ class Pairs:
         return replace(self, before=before, then=then)
 
 
-def crossings(pieces: Pieces) -> Pairs:
+def crossings(pieces: ThreadSegments) -> ThreadDependencies:
     """Return the segments for which idle threads and new threads wait.
 
     An idle thread continues when a burst of another thread ends. The first segment of a thread follows the last ended segment of
@@ -182,23 +182,23 @@ def crossings(pieces: Pieces) -> Pairs:
     """
     is_last = np.zeros(len(pieces), bool)
     is_last[pieces.first[1:] - 1] = True
-    is_idle = (pieces.kind == Piece.BETWEEN) & (pieces.end - pieces.start > IDLE)
+    is_idle = (pieces.kind == SegmentKind.BETWEEN) & (pieces.end - pieces.start > IDLE)
     next_idle = np.concatenate([is_idle[1:], [False]])
-    bursts = np.flatnonzero((pieces.kind != Piece.BETWEEN) & (pieces.kind != Piece.START) & (is_last | next_idle))
+    bursts = np.flatnonzero((pieces.kind != SegmentKind.BETWEEN) & (pieces.kind != SegmentKind.START) & (is_last | next_idle))
     idle = np.flatnonzero(is_idle)
     before = _latest_elsewhere(pieces, bursts, idle, pieces.end[idle])
     length = pieces.end[idle] - pieces.start[idle]
     since = pieces.end[idle] - pieces.end[before]
     is_close = (before >= 0) & (pieces.end[before] > pieces.start[idle]) & (since < np.maximum(NEAR, length // 10))
-    starts = np.flatnonzero((pieces.kind == Piece.START) & (pieces.end > 0))
-    work = np.flatnonzero(pieces.kind != Piece.START)
+    starts = np.flatnonzero((pieces.kind == SegmentKind.START) & (pieces.end > 0))
+    work = np.flatnonzero(pieces.kind != SegmentKind.START)
     earlier = _latest_elsewhere(pieces, work, starts, pieces.end[starts])
-    return Pairs(
+    return ThreadDependencies(
         np.concatenate([before[is_close], earlier[earlier >= 0]]), np.concatenate([idle[is_close], starts[earlier >= 0]])
     )
 
 
-def _latest_elsewhere(pieces: Pieces, among: Indices, asking: Indices, times: Ints) -> Ints:
+def _latest_elsewhere(pieces: ThreadSegments, among: Indices, asking: Indices, times: Ints) -> Ints:
     """Return, for each segment of `asking`, the segment of another thread that ends last by its time; -1 for none."""
     if not among.size or not asking.size:
         return np.full(len(asking), NONE, np.int64)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.links.kind import Framing, Keys, LinkKind, Protocol, Wait
-from hwsim.spec.kinds import Kinds
+from hwsim.links.kind import Framing, Keys, LatencyPart, LinkKind, Protocol
+from hwsim.spec.kinds import KindTable
 
-KINDS: Final = Kinds[type[LinkKind]](
+KINDS: Final = KindTable[type[LinkKind]](
     {
-        "direct": "hwsim.links.direct:Direct",
+        "direct": "hwsim.links.direct:DirectLink",
         "ethernet": "hwsim.links.ethernet:Ethernet",
         "infiniband": "hwsim.links.fabrics:Infiniband",
         "nvlink": "hwsim.links.nvlink:Nvlink",
@@ -26,4 +26,4 @@ KINDS: Final = Kinds[type[LinkKind]](
     }
 )
 
-__all__ = ["KINDS", "Framing", "Keys", "LinkKind", "Protocol", "Wait"]
+__all__ = ["KINDS", "Framing", "Keys", "LatencyPart", "LinkKind", "Protocol"]

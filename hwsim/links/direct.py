@@ -9,7 +9,7 @@ from hwsim.units import BytesPerSecond, Metres
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Direct(LinkKind):
+class DirectLink(LinkKind):
     """A link with a stated bandwidth and latency. It counts as a network link unless it connects a NIC to its own host."""
 
     kind, called, short, colour = "direct", "direct", "DIR", "sky"

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final, Literal
 
-from hwsim.links.fabrics import Network, power_of_two
+from hwsim.links.fabrics import NetworkLink, power_of_two
 from hwsim.links.kind import LIGHT, Colour, Framing, Protocol
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -31,7 +31,7 @@ HEADERS: Final[dict[Protocol | None, float]] = {None: 0.0, "tcp": 52.0, "udp": 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ethernet(Network):
+class Ethernet(NetworkLink):
     """An Ethernet link of a data rate, in bits (`25 Gb/s`) or bytes per second.
 
     >>> round(100 * Ethernet(rate=1e9, mtu=1500).framing("tcp").share(), 2)

@@ -34,7 +34,7 @@ LEAST_SLINGSHOT: Final = 40.0  # bytes on the wire of the smallest packet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network(LinkKind):
+class NetworkLink(LinkKind):
     """A base of network links with a data rate, in bits (`25 Gb/s`) or bytes per second."""
 
     network, budget = True, "ports"
@@ -65,7 +65,7 @@ class Network(LinkKind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Infiniband(Network):
+class Infiniband(NetworkLink):
     """An InfiniBand link of a data rate, in bits (`400 Gb/s`) or bytes per second.
 
     >>> round(100 * Infiniband(rate=50e9, mtu=4096).framing().share(), 1)
@@ -80,7 +80,7 @@ class Infiniband(Network):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Omnipath(Network):
+class Omnipath(NetworkLink):
     """An Omni-Path link (HPC clusters since 2015) of a data rate, in bits (`100 Gb/s`) or bytes per second."""
 
     kind, called, short, joins = "omnipath", "Omni-Path", "OPA", "fabric"
@@ -92,7 +92,7 @@ class Omnipath(Network):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slingshot(Network):
+class Slingshot(NetworkLink):
     """A Slingshot link (HPE's Ethernet for supercomputers) of a data rate, in bits (`200 Gb/s`) or bytes per second."""
 
     kind, called, short, joins = "slingshot", "Slingshot", "SS", "fabric"

@@ -59,7 +59,7 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class LatencyPart:
     """A part of a link's latency.
 
     Args:
@@ -155,15 +155,15 @@ class LinkKind:
         """Return the propagation speed of the signal (m/s)."""
         return IN_FIBRE
 
-    def waits(self) -> tuple[Wait, ...]:
+    def waits(self) -> tuple[LatencyPart, ...]:
         """Return the nonzero parts of the latency: the stated latency, then the propagation delay."""
         waits = []
         if self.latency > 0:
-            waits.append(Wait("latency", (("latency", self.latency, "s", self._source("latency")),), self.latency))
+            waits.append(LatencyPart("latency", (("latency", self.latency, "s", self._source("latency")),), self.latency))
         if self.distance() > 0:
             length = "length", self.distance(), "m", self._source("length")
             speed = "speed", self.speed(), "m/s", self.medium
-            waits.append(Wait("length / speed", (length, speed), self.distance() / self.speed()))
+            waits.append(LatencyPart("length / speed", (length, speed), self.distance() / self.speed()))
         return tuple(waits)
 
     @final
@@ -198,7 +198,7 @@ class LinkKind:
         return f"{formula}, efficiency {efficiency:.4g}" + ("" if source is None else " (" + source + ")")
 
 
-def void_keys(bandwidth: float | None, stated: Mapping[str, bool]) -> Iterator[Problem]:
+def ineffective_keys(bandwidth: float | None, stated: Mapping[str, bool]) -> Iterator[Problem]:
     """Yield (key, message, hint) for each key that has no effect because `bandwidth` is stated."""
     for key, is_stated in stated.items():
         if bandwidth is not None and is_stated:

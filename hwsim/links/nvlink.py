@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from hwsim.links.kind import Framing, LinkKind, void_keys
+from hwsim.links.kind import Framing, LinkKind, ineffective_keys
 from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -50,7 +50,7 @@ class Nvlink(LinkKind):
         if self.bandwidth is None and self.gen is None:
             yield "kind", "an nvlink link requires `gen` or `bandwidth`", "gen: 2, or bandwidth: 25 GB/s (of one link)"
         stated = {"gen": self.gen is not None, "payload": self.payload is not None, "efficiency": self.efficiency < 1}
-        yield from void_keys(self.bandwidth, stated)
+        yield from ineffective_keys(self.bandwidth, stated)
         yield from LinkKind.problems(self)
 
     def peak(self) -> float:

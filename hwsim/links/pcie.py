@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Literal, cast
 
-from hwsim.links.kind import Framing, LinkKind, void_keys
+from hwsim.links.kind import Framing, LinkKind, ineffective_keys
 from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -70,7 +70,7 @@ class Pcie(LinkKind):
             missing = "gen and lanes" if self.gen is None and self.lanes is None else "lanes" if self.lanes is None else "gen"
             yield "kind", f"a pcie link needs {missing}", "write `gen: 3, lanes: 16`, or its `bandwidth: 16 GB/s`"
         stated = {"gen": self.gen is not None, "payload": self.payload is not None, "efficiency": self.efficiency < 1}
-        yield from void_keys(self.bandwidth, stated)
+        yield from ineffective_keys(self.bandwidth, stated)
         yield from LinkKind.problems(self)
 
     def peak(self) -> float:

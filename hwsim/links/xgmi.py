@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwsim.links.kind import LinkKind, void_keys
+from hwsim.links.kind import LinkKind, ineffective_keys
 from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -35,7 +35,7 @@ class Xgmi(LinkKind):
     efficiency: Ratio = field("fraction of the peak bandwidth that is reached", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
-        yield from void_keys(self.bandwidth, {"efficiency": self.efficiency < 1})
+        yield from ineffective_keys(self.bandwidth, {"efficiency": self.efficiency < 1})
         yield from LinkKind.problems(self)
 
     def peak(self) -> float:

@@ -12,15 +12,14 @@ route raises `NoRoute`. Both errors have a message and a hint; the caller adds t
 from __future__ import annotations
 
 from hwsim.machine.build import build
-from hwsim.machine.handling import Handling
+from hwsim.machine.contents import Link, NoRoute, PlacedDevice, PlacedNode, UnknownName
 from hwsim.machine.model import Machine
-from hwsim.machine.placed import Link, NoRoute, PlacedDevice, PlacedNode, UnknownName
 from hwsim.machine.schema import LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
+from hwsim.machine.transfer_options import TransferOptions
 
 __all__ = [
     "TOPOLOGIES",
-    "Handling",
     "Link",
     "LinkEntry",
     "Machine",
@@ -29,6 +28,7 @@ __all__ = [
     "PartEntry",
     "PlacedDevice",
     "PlacedNode",
+    "TransferOptions",
     "UnknownName",
     "build",
 ]

@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim import devices
 from hwsim.devices import Device
-from hwsim.devices.owning import PowerCurve, loaded_watts
+from hwsim.devices.power_curves import PowerCurve, loaded_watts
 from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
-from hwsim.machine.cards import Cards
-from hwsim.machine.classes import IDEAL, check_class, class_of, completed, misspelt
-from hwsim.machine.layout import Layout, Numbered, Part
-from hwsim.machine.libraries.reading import read_libraries
+from hwsim.machine.classes import IDEAL, check_class, class_of, misspelt, with_class_defaults
+from hwsim.machine.layout import Layout, NumberedNames, Part
+from hwsim.machine.libraries.parser import read_libraries
+from hwsim.machine.link_entries import wire_all
 from hwsim.machine.model import Machine
-from hwsim.machine.moved import moved
-from hwsim.machine.names import Names
+from hwsim.machine.moved_numbers import moved
+from hwsim.machine.names import NameIndex
 from hwsim.machine.net import Net
-from hwsim.machine.proportions import rated, unfelt
+from hwsim.machine.nic_assignment import NicAssignment
+from hwsim.machine.proportions import ineffective_numbers, rated_power
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
-from hwsim.machine.wiring import wire_all
 from hwsim.origins import GIVEN
 from hwsim.spec import (
     Mistakes,
@@ -40,18 +40,18 @@ from hwsim.spec import (
     check_header,
     decode,
     did_you_mean,
-    different,
+    distinct_warnings,
     folder,
     parameters,
     resolve,
 )
+from hwsim.spec.memo import memo_table, same
 from hwsim.spec.numbers import origins
-from hwsim.spec.shelf import same, shared_by
 
 if TYPE_CHECKING:
     from hwsim.devices.offers import Price
 
-MOST_DEVICES: Final = 1_000_000  # maximum devices of a machine
+MAX_DEVICES: Final = 1_000_000  # maximum devices of a machine
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 
 
@@ -78,7 +78,7 @@ def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None, *, doubt
         return None
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
     ideal = resolved.text("class") == IDEAL
-    machine = _machine(layout, resolved.text("name") or "", plain, different(warnings), ideal=ideal)
+    machine = _machine(layout, resolved.text("name") or "", plain, distinct_warnings(warnings), ideal=ideal)
     unsure = tuple(moved(tree, resolved, mistakes, partial(build, doubts=False))) if doubts else ()
     return replace(machine, unsure=unsure) if unsure else machine if len(mistakes) == before else None
 
@@ -87,18 +87,18 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
     net = Net(layout)
     backplanes = Backplanes(net)
     placed, groups = views.devices(layout), views.groups(layout)
-    routes = Routes(net, Cards(net))
+    routes = Routes(net, NicAssignment(net))
     transfers = Transfers(placed, groups, routes, backplanes)
     return Machine(
         name=name,
         devices=placed,
         nodes=views.nodes(layout),
         groups=groups,
-        links=views.Links(net),
+        links=views.LinkCollection(net),
         capacities=capacities(net, backplanes),
         let=let,
         warnings=warnings,
-        _names=Names(layout),
+        _names=NameIndex(layout),
         _routes=routes,
         _transfers=transfers,
         libraries=views.libraries(layout),
@@ -161,10 +161,10 @@ def _part(
     if child is None and model is None:
         return
     count = 1 if entry.count is None else entry.count
-    if layout.size + count * (child.size if child is not None else 1) > MOST_DEVICES:
-        mistakes.add(tree.key_place("count"), f"more than {MOST_DEVICES} devices")
+    if layout.size + count * (child.size if child is not None else 1) > MAX_DEVICES:
+        mistakes.add(tree.key_place("count"), f"more than {MAX_DEVICES} devices")
         return
-    names = (name,) if entry.count is None else Numbered(name, count)
+    names = (name,) if entry.count is None else NumberedNames(name, count)
     part = Part(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity, use=entry.use or "")
     if entry.price is not None and child is None:  # an inner machine has its own price
         part.price = _price(entry.price, mistakes)
@@ -192,7 +192,7 @@ def _known_model(
     name: str, kind: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool
 ) -> Device | None:
     """Return the model of a part; runs that share caches reuse the model of an equal part."""
-    shared: dict[tuple[str, str, bool, Place], tuple[Tree, Device | None, list[Warning]]] | None = shared_by("parts")
+    shared: dict[tuple[str, str, bool, Place], tuple[Tree, Device | None, list[Warning]]] | None = memo_table("parts")
     place = parts.key_place(name)
     before = shared.get((name, kind, ideal, place)) if shared is not None else None
     if before is not None and same(before[0].without("price"), tree.without("price")):
@@ -208,7 +208,7 @@ def _known_model(
 
 def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[Warning], *, ideal: bool) -> Tree:
     """Return a part with class defaults filled in; warn if its class was guessed."""
-    tree = completed(stated, kind, ideal=ideal)
+    tree = with_class_defaults(stated, kind, ideal=ideal)
     guess = class_of(stated, kind) if tree is not stated else None
     if guess is not None and guess.guessed:
         text = f"{name} states no `vendor` and `generation`: assumed {guess.path or 'no known class'}, {guess.guessed}"
@@ -220,14 +220,14 @@ def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[
 
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     check_class(tree, kind, mistakes)
-    for key, node in unfelt(tree, kind):
+    for key, node in ineffective_numbers(tree, kind):
         hint = f"state the peaks, such as flop: {{{next(iter(dict((tree.get('flop') or tree).items())), 'fp32')}: 20 TFLOP/s}}"
         mistakes.add(
             node.place, f"`{key}` has no effect: the used part states no `{key}` from which its peaks could be scaled", hint
         )
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
-        object.__setattr__(model, "rated", rated(tree))  # no key of a file, hence no argument
+        object.__setattr__(model, "rated", rated_power(tree))  # no key of a file, hence no argument
         _check_dimms(model, tree, mistakes)
         _check_drawn(model.power, tree, mistakes)
     return model

@@ -7,7 +7,7 @@ Terms:
 
     pair         source and target device, by number (`hwsim.machine.layout`)
     host, core   host: an inner machine, or a device that forwards no traffic; core: all other devices (`hwsim.machine.hosts`)
-    capacity     by number (`hwsim.machine.numbering`)
+    capacity     by number (`hwsim.machine.capacity_numbers`)
     code         integer of a pair; pairs with equal codes are equivalent: at equal places in equal hosts with equal wiring
     class        `_PairClass`: the pairs with one code and handling; it has a shape, and capacities relative to the hosts
     shape        `_Shape`: a cost without names; several classes can have one shape
@@ -47,18 +47,18 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.demand import Cost
-from hwsim.machine.attached import Attached
 from hwsim.machine.capacities import oversubscription
-from hwsim.machine.handling import Handling
+from hwsim.machine.capacity_numbers import CapacityNumbers, Floats, Handlings, TransferDraws, TransferSample, kinds_of
+from hwsim.machine.contents import UnknownName
+from hwsim.machine.host_wires import HostWires
 from hwsim.machine.layout import Part
+from hwsim.machine.link_entries import DeviceNumbers
 from hwsim.machine.net import BOTH
-from hwsim.machine.numbering import Draws, Floats, Handlings, Numbering, Sample, kinds_of
-from hwsim.machine.placed import UnknownName
 from hwsim.machine.routes import Route
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
 from hwsim.machine.transfer import Transfers
+from hwsim.machine.transfer_options import TransferOptions
 from hwsim.machine.wires import Ints
-from hwsim.machine.wiring import Ends
 from hwsim.records import dataclass
 
 _SPAN: Final = 8  # codes per row, up to which a table of all codes is faster than sorting
@@ -95,7 +95,7 @@ class _Shape:
 
     a: str
     b: str
-    handling: Handling
+    handling: TransferOptions
     locations: tuple[tuple[str, int, str], ...]
 
 
@@ -118,7 +118,7 @@ class _Columns(NamedTuple):
     Args:
         route: for each pair the index of its shape in `routes`.
         routes: shapes in the order of their first pairs.
-        first, capacity: see `Draws`.
+        first, capacity: see `TransferDraws`.
     """
 
     route: Ints
@@ -127,22 +127,22 @@ class _Columns(NamedTuple):
     capacity: Ints
 
 
-class Bulk:
+class BulkTransfers:
     """A calculator of many transfers: the implementation of `Machine.draws` and of lookups over many names."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._routes, self._transfers = transfers.routes, transfers
         self._net, self._hosts = self._routes.net, self._routes.hosts
-        self._ends, self.numbering = Ends(self._net.layout), Numbering(self._net)
+        self._ends, self.numbering = DeviceNumbers(self._net.layout), CapacityNumbers(self._net)
         self._skeletons = Skeletons(self._net.layout, self._hosts, self.numbering, transfers.backplanes)
-        self._patterns: dict[tuple[Handling, Hashable], _Pattern] = {}  # by handling and skeleton
-        self._classes: dict[tuple[Handling, int], _PairClass | None] = {}  # by handling and code
+        self._patterns: dict[tuple[TransferOptions, Hashable], _Pattern] = {}  # by handling and skeleton
+        self._classes: dict[tuple[TransferOptions, int], _PairClass | None] = {}  # by handling and code
         self._shape_indexes: dict[object, int] = {}  # by route without names
         self._shapes: list[_Shape] = []
         self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # by wiring and places in a host: whether `inside` has a key
         self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # latest names and their device numbers
         # Latest pairs: the next call often has the same pairs with other sizes.
-        self._drawn: tuple[Sequence[Handling], tuple[Ints, Ints, Ints], _Columns] | None = None
+        self._drawn: tuple[Sequence[TransferOptions], tuple[Ints, Ints, Ints], _Columns] | None = None
 
     def part_of(self, name: str) -> Part | None:
         """Return the part of a device; None if no device has this name."""
@@ -173,9 +173,13 @@ class Bulk:
             self._insides[key] = not hashed and all(hosts.alike(a, b) for a, b in permutations(numbers.tolist(), 2))
         return key if self._insides[key] else None
 
-    def draws(self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handlings) -> Draws:
+    def draws(
+        self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handlings
+    ) -> TransferDraws:
         """See `Machine.draws_among`."""
-        handlings, handling_of = ((handling,), np.zeros(len(sources), np.int64)) if isinstance(handling, Handling) else handling
+        handlings, handling_of = (
+            ((handling,), np.zeros(len(sources), np.int64)) if isinstance(handling, TransferOptions) else handling
+        )
         if any(option.by == "cpu" for option in handlings):
             raise ValueError("copies by a core are supported only by `transfer`")
         a, b = self._numbered(names, sources, targets)
@@ -192,14 +196,14 @@ class Bulk:
             capacity = capacity[np.repeat(~is_empty, row_counts)]
             first = np.concatenate([[0], np.cumsum(np.where(is_empty, 0, row_counts))])
         shape, samples = _sized(columns, size)
-        return Draws(shape, samples, first, capacity, self.priced)
+        return TransferDraws(shape, samples, first, capacity, self.priced)
 
-    def priced(self, samples: Sequence[Sample], times: float) -> tuple[Cost, ...]:
+    def priced(self, samples: Sequence[TransferSample], times: float) -> tuple[Cost, ...]:
         """Return the costs of transfers of `times` the bytes of the samples."""
         price = self._transfers.cost if len(samples) < _MANY_COSTS else self._transfers.once
         return tuple([price(a, b, times * size, handling) for a, b, size, handling in samples])
 
-    def _columns(self, a: Ints, b: Ints, handlings: Sequence[Handling], handling_of: Ints) -> _Columns:
+    def _columns(self, a: Ints, b: Ints, handlings: Sequence[TransferOptions], handling_of: Ints) -> _Columns:
         owner = self._hosts.owner[a]
         is_within_host = (owner == self._hosts.owner[b]) & (owner >= 0)
         codes = np.where(is_within_host, self._code(a, b, within_host=True), self._code(a, b, within_host=False))
@@ -217,7 +221,7 @@ class Bulk:
             classes += [self._single(int(a[pair]), int(b[pair]), handlings[handling_of[pair]]) for pair in single_pairs.tolist()]
         return self._filled(a, b, classes, class_of_pair)
 
-    def _class_of(self, code: int, a: int, b: int, handling: Handling) -> _PairClass | None:
+    def _class_of(self, code: int, a: int, b: int, handling: TransferOptions) -> _PairClass | None:
         key = handling, code
         if key not in self._classes:
             self._classes[key] = self._new_class(a, b, handling)
@@ -281,7 +285,7 @@ class Bulk:
                 return False
         return True
 
-    def _new_class(self, a: int, b: int, handling: Handling) -> _PairClass | None:
+    def _new_class(self, a: int, b: int, handling: TransferOptions) -> _PairClass | None:
         """Return the class of a pair; None if pairs with its code are not equivalent."""
         if not self._shared or not (a == b or self._hosts.alike(a, b)):
             return None
@@ -309,12 +313,12 @@ class Bulk:
         ]
         return _PairClass(pattern.pair_class.shape, tuple(capacities))
 
-    def _single(self, a: int, b: int, handling: Handling) -> _PairClass:
+    def _single(self, a: int, b: int, handling: TransferOptions) -> _PairClass:
         source, target = self._net.layout.name(a), self._net.layout.name(b)
         shape, numbers = self._shape(source, target, self._routes.route(source, target), handling)
         return _PairClass(shape, tuple((ABSOLUTE, number, 0) for number in numbers))
 
-    def _shape(self, source: str, target: str, route: Route, handling: Handling) -> tuple[int, list[int]]:
+    def _shape(self, source: str, target: str, route: Route, handling: TransferOptions) -> tuple[int, list[int]]:
         """Return the index of the shape of a route, and the numbers of its capacities."""
         links = [link for link, _ in route.shares] or list(route.links)
         ends = (end for link in links for end in (link.source, link.target))
@@ -362,14 +366,14 @@ class Bulk:
 
     @cached_property
     def _row_of_wire(self) -> Ints:
-        """For each wire of the outermost scope its row in `Attached`; -1 within the core."""
+        """For each wire of the outermost scope its row in `HostWires`; -1 within the core."""
         rows = np.full(len(self._net.layout.wires), -1, np.int64)
         attached = self._attached
         rows[attached.wire] = np.arange(len(attached.wire))
         return rows
 
     @property
-    def _attached(self) -> Attached:
+    def _attached(self) -> HostWires:
         attached = self._hosts.attached
         if attached is None:
             raise ValueError("hosts are linked to hosts")
@@ -428,16 +432,16 @@ class Bulk:
         return numbers
 
 
-def _sized(columns: _Columns, size: float | Floats) -> tuple[Ints, tuple[Sample, ...]]:
+def _sized(columns: _Columns, size: float | Floats) -> tuple[Ints, tuple[TransferSample, ...]]:
     """Return for each pair the index of its (route, size), and a sample of each, in the order of their first pairs."""
     sizes = np.atleast_1d(size)
     if len(sizes) == 0 or bool((sizes == sizes[0]).all()):
         same_size = float(sizes[0]) if len(sizes) else 0.0
-        return columns.route, tuple([Sample(route.a, route.b, same_size, route.handling) for route in columns.routes])
+        return columns.route, tuple([TransferSample(route.a, route.b, same_size, route.handling) for route in columns.routes])
     different, size_index = np.unique(sizes, return_inverse=True)
     index, first = _renumbered(columns.route * len(different) + size_index.ravel())
     found = zip([columns.routes[route] for route in columns.route[first].tolist()], sizes[first].tolist(), strict=True)
-    return index, tuple([Sample(route.a, route.b, pair_size, route.handling) for route, pair_size in found])
+    return index, tuple([TransferSample(route.a, route.b, pair_size, route.handling) for route, pair_size in found])
 
 
 def _renumbered(codes: Ints) -> tuple[Ints, Ints]:

@@ -7,10 +7,10 @@ from functools import partial
 
 from hwsim.demand import Capacity
 from hwsim.devices import Switch
+from hwsim.machine.contents import within
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import Net
-from hwsim.machine.placed import within
-from hwsim.machine.views import Named, device_names
+from hwsim.machine.views import LazyMapping, device_names
 
 
 class Backplanes:
@@ -53,14 +53,14 @@ def oversubscription(part: Part) -> float | None:
     return part.model.oversubscription if isinstance(part.model, Switch) else None
 
 
-def capacities(net: Net, backplanes: Backplanes) -> Named[Capacity]:
+def capacities(net: Net, backplanes: Backplanes) -> LazyMapping[Capacity]:
     """Return the capacities by name: of devices in natural order, then of backplanes, then of links."""
-    return Named(partial(_find, net, backplanes), partial(_names, net, backplanes), partial(_count, net, backplanes))
+    return LazyMapping(partial(_find, net, backplanes), partial(_names, net, backplanes), partial(_count, net, backplanes))
 
 
-def rates(by_name: Mapping[str, Capacity]) -> Named[float]:
+def rates(by_name: Mapping[str, Capacity]) -> LazyMapping[float]:
     """Return the rate of each capacity by name."""
-    return Named(partial(_rate, by_name), partial(iter, by_name), partial(len, by_name))
+    return LazyMapping(partial(_rate, by_name), partial(iter, by_name), partial(len, by_name))
 
 
 def _rate(by_name: Mapping[str, Capacity], name: str) -> float | None:

@@ -24,11 +24,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from hwsim.machine.proportions import before, proportioned, restated
+from hwsim.machine.proportions import before_changes, changed_numbers, scale_fitted
 from hwsim.records import dataclass
 from hwsim.spec import ExpressionError, Mistakes, Origin, Tree, did_you_mean, evaluate, names
 from hwsim.spec.library import folder
-from hwsim.spec.reading import read
+from hwsim.spec.yaml_parser import read
 from hwsim.units import RATIO, Quantity, UnitError, parse, parse_as
 
 IDEAL: Final = "ideal"
@@ -99,7 +99,7 @@ def misspelt(tree: Tree, kind: str) -> str:
     return f"there are no defaults of class '{path}' ({hint})" if hint is not None and hint.startswith("did you mean") else ""
 
 
-def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None = None) -> Tree:
+def with_class_defaults(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None = None) -> Tree:
     """Return the mapping of a part or link with class defaults filled in.
 
     Args:
@@ -108,15 +108,15 @@ def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None =
         ideal: whether the machine states `class: ideal`, which applies to parts without a class of their own.
         root: folder of the classes, instead of the library's.
     """
-    if changes := restated(tree, kind):
-        return proportioned(completed(before(tree, changes), kind, ideal=ideal, root=root), kind, changes)
+    if changes := changed_numbers(tree, kind):
+        return scale_fitted(with_class_defaults(before_changes(tree, changes), kind, ideal=ideal, root=root), kind, changes)
     stated = tree.text("class")
     if stated == IDEAL or (ideal and stated is None) or not tree.is_mapping:
         return tree
     for key in _INSIDE.get(kind, ()):
         member = tree.get(key)
         if member is not None:
-            tree = tree.put(key, completed(member, key, root=root))
+            tree = tree.put(key, with_class_defaults(member, key, root=root))
     steps = [kind, *filter(None, class_of(tree, kind).path.split("/"))]
     for depth in range(len(steps), 0, -1):
         for section in _file("/".join(steps[:depth]), root):  # single numbers first, because mappings can depend on them
@@ -128,19 +128,19 @@ def completed_file(tree: Tree, *, ideal: bool = False) -> Tree:
     """Return a resolved machine or part with all defaults filled in, as it is simulated."""
     kind = tree.text("kind")
     if kind is not None and kind != "machine" and tree.get("parts") is None:
-        return completed(tree, kind, ideal=ideal)
+        return with_class_defaults(tree, kind, ideal=ideal)
     ideal = ideal or tree.text("class") == IDEAL
     parts, links = tree.get("parts"), tree.get("links")
     if parts is not None:
         inside = {name: completed_file(part, ideal=ideal) for name, part in parts.items()}
         tree = tree.put("parts", replace(parts, value=inside))
     if links is not None and links.is_list:
-        wires = [completed(link, link.text("kind") or "", ideal=ideal) for link in links.elements()]
+        wires = [with_class_defaults(link, link.text("kind") or "", ideal=ideal) for link in links.elements()]
         tree = tree.put("links", replace(links, value=wires))
     return tree
 
 
-def filled_in(tree: Tree, name: str = "") -> Iterator[tuple[str, Mapping[str, int]]]:
+def defaulted_parts(tree: Tree, name: str = "") -> Iterator[tuple[str, Mapping[str, int]]]:
     """Yield each part and link with defaults in the result of `completed_file`: name, and number of defaults by class."""
     kind = tree.text("kind")
     if kind is not None and kind != "machine" and tree.get("parts") is None:
@@ -151,9 +151,9 @@ def filled_in(tree: Tree, name: str = "") -> Iterator[tuple[str, Mapping[str, in
     start = f"{name}." if name else ""
     parts, links = tree.get("parts"), tree.get("links")
     for key, part in parts.items() if parts is not None else ():
-        yield from filled_in(part, start + key)
+        yield from defaulted_parts(part, start + key)
     for link in links.elements() if links is not None else ():
-        yield from filled_in(link, start + (link.text("name") or link.text("kind") or "link"))
+        yield from defaulted_parts(link, start + (link.text("name") or link.text("kind") or "link"))
 
 
 def _defaults(tree: Tree) -> Iterator[Origin]:

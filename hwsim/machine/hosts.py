@@ -23,11 +23,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from hwsim.machine.attached import Attached, Owners
-from hwsim.machine.cards import Cards
+from hwsim.machine.contents import below
+from hwsim.machine.host_wires import HostOwners, HostWires
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import Graph, Net, meet
-from hwsim.machine.placed import below
+from hwsim.machine.nic_assignment import NicAssignment
 
 _MOST_CHECKS: Final = 200_000  # maximum pairs of ports that `Hosts.apart` checks
 
@@ -56,12 +56,12 @@ class Exit(NamedTuple):
 
 
 class Hosts:
-    """A calculator of shortest routes between hosts of the outermost scope; owner, starts, part_of_host: see `Owners`."""
+    """A calculator of shortest routes between hosts of the outermost scope; owner, starts, part_of_host: see `HostOwners`."""
 
-    def __init__(self, net: Net, cards: Cards | None = None) -> None:
+    def __init__(self, net: Net, cards: NicAssignment | None = None) -> None:
         self._layout = layout = net.layout
         self._cards = cards
-        self.owned = Owners.of(layout)
+        self.owned = HostOwners.of(layout)
         self.owner, self.starts, self.part_of_host = self.owned.owner, self.owned.starts, self.owned.part
         self._inner: dict[int, Graph] = {}
         self._ways: dict[tuple[int, int, int, frozenset[str]], tuple[frozenset[str], ...] | None] = {}
@@ -72,7 +72,7 @@ class Hosts:
         self._core_layers: dict[tuple[int, int], tuple[frozenset[int], ...] | None] = {}
 
     @cached_property
-    def attached(self) -> Attached | None:
+    def attached(self) -> HostWires | None:
         """Wires between hosts and the core; None if a host is linked to a host."""
         return self.owned.attached(self._layout)
 
@@ -262,7 +262,7 @@ class Hosts:
         own = part.names[(int(self.starts[host]) - part.start) // part.each]
         return [below(own, name) if name else own for name in names]
 
-    def _ports(self, attached: Attached, host: int) -> list[Port]:
+    def _ports(self, attached: HostWires, host: int) -> list[Port]:
         rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
         return [Port(*ends) for ends in zip(attached.local[rows].tolist(), attached.core[rows].tolist(), strict=True)]
 

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from hwsim.devices import Device
 from hwsim.formats import natural
-from hwsim.machine.libraries.reading import Libraries
-from hwsim.machine.placed import Fidelity, below
+from hwsim.machine.contents import Fidelity, below
+from hwsim.machine.libraries.parser import Libraries
 from hwsim.machine.wires import Ints, Wires
 from hwsim.origins import GIVEN
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.devices.offers import Price
-    from hwsim.devices.owning import PowerCurve
+    from hwsim.devices.power_curves import PowerCurve
 
 _DIGITS: Final = "0123456789"
 _LONG: Final = 9  # maximum digits of a member's number
 
 
-class Numbered(Sequence[str]):
+class NumberedNames(Sequence[str]):
     """A sequence of the names `gpu0`, `gpu1`, ..., without a list.
 
-    >>> names = Numbered("gpu", 1_000_000)
+    >>> names = NumberedNames("gpu", 1_000_000)
     >>> len(names), names[7], names.index("gpu12"), "gpu01" in names
     (1000000, 'gpu7', 12, False)
     """
@@ -125,7 +125,7 @@ class Part:
         return self.kind == "cpu" and self.numbered and len(self.names) > 1
 
 
-class Spot(NamedTuple):
+class NameMatch(NamedTuple):
     """A result of a lookup by name.
 
     Args:
@@ -185,7 +185,7 @@ class Layout:
         self.size += part.size
         if part.child is not None:
             self.machines += len(part.names) * (1 + part.child.machines)
-        if isinstance(part.names, Numbered):
+        if isinstance(part.names, NumberedNames):
             self._stems[part.family] = part
             self._digits |= part.family[-1] in _DIGITS
         else:
@@ -193,7 +193,7 @@ class Layout:
 
     def clash(self, part: Part) -> str | None:
         """Return the first name of a part that exists already; None if there is none."""
-        if not isinstance(part.names, Numbered):
+        if not isinstance(part.names, NumberedNames):
             return next((name for name in part.names if self.local(name) is not None), None)
         stem = part.family
         taken = [index for name in self._named if (index := part.names.find(name)) is not None]
@@ -219,7 +219,7 @@ class Layout:
                 return part, index
         return None
 
-    def find(self, name: str) -> Spot | None:
+    def find(self, name: str) -> NameMatch | None:
         """Return the device or inner machine of a full name, at any depth; None if there is none."""
         layout, number, start, rest = self, 0, 0, name
         while True:
@@ -230,7 +230,7 @@ class Layout:
             part, index = member
             number += part.start + index * part.each
             if not dot:
-                return Spot(part, index, number, name[: max(start - 1, 0)])
+                return NameMatch(part, index, number, name[: max(start - 1, 0)])
             if part.child is None:
                 return None
             layout, rest, start = part.child, tail, start + len(head) + 1

@@ -12,21 +12,21 @@ import numpy as np
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
 from hwsim.machine.capacities import rates
-from hwsim.machine.handling import PLAIN, Handling
+from hwsim.machine.capacity_numbers import Floats, Handlings, TransferDraws
+from hwsim.machine.contents import Link, MachineCaches, NoRoute, PlacedDevice, PlacedNode, UnknownName, V, within
 from hwsim.machine.layout import Layout
-from hwsim.machine.libraries.reading import Libraries, library_of
-from hwsim.machine.moved import Moved
-from hwsim.machine.names import Names
-from hwsim.machine.numbering import Draws, Floats, Handlings
-from hwsim.machine.placed import Kept, Link, NoRoute, PlacedDevice, PlacedNode, UnknownName, V, within
+from hwsim.machine.libraries.parser import Libraries, library_of
+from hwsim.machine.moved_numbers import MovedNumber
+from hwsim.machine.names import NameIndex
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
+from hwsim.machine.transfer_options import PLAIN, TransferOptions
 from hwsim.machine.views import kinds
 from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.devices.storage import Access, Asked, Direction
+    from hwsim.devices.storage import Access, Direction, StorageAccesses
     from hwsim.machine.libraries.kinds import Library
     from hwsim.spec import Warning
 
@@ -64,13 +64,13 @@ class Machine:
     capacities: Mapping[str, Capacity]
     let: Mapping[str, object]
     warnings: tuple[Warning, ...]
-    _names: Names = field(repr=False, compare=False)
+    _names: NameIndex = field(repr=False, compare=False)
     _routes: Routes = field(repr=False, compare=False)
     _transfers: Transfers = field(repr=False, compare=False)
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
     ideal: bool = False
-    unsure: tuple[Moved, ...] = field(default=(), repr=False, compare=False)
-    _kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
+    unsure: tuple[MovedNumber, ...] = field(default=(), repr=False, compare=False)
+    _kept: MachineCaches = field(default_factory=MachineCaches, init=False, repr=False, compare=False)
 
     def kept(self, kind: Callable[[], V]) -> V:
         """Return the cache of results of this type for this machine; it starts empty, and the caller fills it."""
@@ -205,7 +205,7 @@ class Machine:
         """Names of links, sorted, without duplicates."""
         return tuple(sorted({bundle.name for layout in self._routes.net.layout.scopes() for bundle in layout.wires.bundles}))
 
-    def transfer(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
+    def transfer(self, a: str, b: str, size: float, handling: TransferOptions = PLAIN) -> Cost:
         """Return the cost of moving `size` bytes from a to b.
 
         The cost draws bytes from every link direction on the route, and time from the memories at both ends. Its latency is the
@@ -219,7 +219,9 @@ class Machine:
         """
         return self._transfers.cost(a, b, size, handling)
 
-    def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling = PLAIN) -> Draws:
+    def draws(
+        self, sources: Sequence[str], targets: Sequence[str], size: float, handling: TransferOptions = PLAIN
+    ) -> TransferDraws:
         """Return the costs of `transfer(sources[i], targets[i], size, handling)` for all i as columns.
 
         A pair that is equivalent to an earlier one (equal nodes at equal switches) takes about a microsecond and creates no
@@ -236,12 +238,12 @@ class Machine:
 
     def draws_among(
         self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handlings = PLAIN
-    ) -> Draws:
+    ) -> TransferDraws:
         """Return the same for sources and targets as indexes into `names`; size: of all pairs, or of each (one per shape)."""
         return self._transfers.bulk.draws(names, sources, targets, size, handling)
 
     def capacity_name(self, number: int) -> str:
-        """Return the name of a capacity by its number (`Draws.capacity`).
+        """Return the name of a capacity by its number (`TransferDraws.capacity`).
 
         Raises:
             UnknownName: no capacity has this number.
@@ -277,12 +279,12 @@ class Machine:
             UnknownName: the device is not a disk.
             NoRoute: the disk has links, but no route to `to`.
         """
-        from hwsim.devices.storage import Asked
+        from hwsim.devices.storage import StorageAccesses
 
-        request = Asked(size=size, times=times, access=access, depth=depth)
+        request = StorageAccesses(size=size, times=times, access=access, depth=depth)
         return self.serve(disk, "read", request, to)
 
-    def serve(self, disk: str, direction: Direction, request: Asked, partner: str = "") -> Cost:
+    def serve(self, disk: str, direction: Direction, request: StorageAccesses, partner: str = "") -> Cost:
         """Return the cost of an op on a disk, with the transfer of its bytes to `partner` (for writes: from it).
 
         A request with a fraction of writes alternates between reads and writes.
@@ -292,9 +294,9 @@ class Machine:
             direction = "write" if share else direction
             cost = self._with_links(model.serve(disk, direction, request), disk, direction, request.bytes, partner)
             return replace(cost, requests=request.requests(disk, direction))
-        from hwsim.devices.storage import mixed
+        from hwsim.devices.storage import mixed_cost
 
-        cost = mixed(model, disk, request)
+        cost = mixed_cost(model, disk, request)
         for part_direction, part in (("read", 1 - share), ("write", share)):
             cost = self._with_links(cost, disk, part_direction, request.bytes * part, partner)
         return replace(cost, requests=request.requests(disk, direction))

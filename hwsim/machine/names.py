@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Final
 
 from hwsim.formats import natural
-from hwsim.machine.layout import Layout, Numbered, Part
-from hwsim.machine.placed import UnknownName, below, listed, within
+from hwsim.machine.contents import UnknownName, below, listed, within
+from hwsim.machine.layout import Layout, NumberedNames, Part
 from hwsim.machine.views import members_of_devices, members_of_nodes
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import did_you_mean
@@ -22,7 +22,7 @@ _SEGMENT: Final = re.compile(r"(?P<text>[A-Za-z][\w-]*?)(?:(?P<star>\*)|(?P<firs
 _ALL_NAMED: Final = 200  # number of devices up to which hints are chosen from all names
 _COMPARED: Final = 10_000  # number of devices up to which a full name is compared with all names
 
-__all__ = ["Names", "UnknownName", "below", "listed"]
+__all__ = ["NameIndex", "UnknownName", "below", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _segments(pattern: str) -> list[_Segment]:
     return segments
 
 
-class Names:
+class NameIndex:
     """An index of names, used by `Machine.select`; full names are in natural order.
 
     Parts that are added to the layout later are found only by their full names.
@@ -179,7 +179,7 @@ class Names:
     def _range(self, layout: Layout, text: str, wanted: range, scope: str) -> list[str]:
         """Return the members of a family in a range; raise UnknownName if a number is missing."""
         family = self._family(layout, text) or self._anywhere(layout, text)
-        if isinstance(family, Numbered):
+        if isinstance(family, NumberedNames):
             if wanted[-1] >= len(family):
                 raise _missing(f"{text}{max(wanted[0], len(family))}", family, scope)
             return family[wanted[0] : wanted[-1] + 1]

@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 from hwsim.devices import Nic, Switch
 from hwsim.formats import natural
+from hwsim.machine.contents import Link, Routing, below
 from hwsim.machine.layout import Layout
-from hwsim.machine.placed import Link, Routing, below
 
 _KEPT: Final = 400_000  # maximum number of cached pairs of neighbours
 BOTH: Final = 2  # third of the three numbers of a wire: a to b, b to a, both

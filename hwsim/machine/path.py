@@ -8,19 +8,19 @@ from dataclasses import field, replace
 
 from hwsim.demand import Term
 from hwsim.devices import Cpu, Gpu, Memory, Nic, Switch
-from hwsim.devices.doubts import doubts
+from hwsim.devices.line_errors import doubts
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.formats import precise
 from hwsim.links import Framing, Protocol
 from hwsim.machine.capacities import Backplanes
-from hwsim.machine.handling import Input
-from hwsim.machine.placed import Link, PlacedDevice, network_sides
+from hwsim.machine.contents import Link, PlacedDevice, network_sides
 from hwsim.machine.routes import Route
+from hwsim.machine.transfer_options import Input
 from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class ByteDraw:
     """A draw of one byte from a capacity.
 
     Args:
@@ -33,7 +33,7 @@ class Draw:
         framing: packets, if the bytes on the wire are counted here.
         inner: fraction of the rate that a copy inside a memory reaches.
         part: fraction of the bytes on this route.
-        regime: errors of the line (see `hwsim.origins.Doubt`); "": those of its inputs.
+        regime: errors of the line (see `hwsim.origins.UncertaintySource`); "": those of its inputs.
     """
 
     capacity: str
@@ -59,7 +59,7 @@ class PerByte:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PathTerm:
     """A line of the derivation per byte on the wire, before the number of bytes is known."""
 
     label: str
@@ -108,12 +108,12 @@ class Path:
     protocol: Protocol | None
     latencies: tuple[Term, ...]
     draws: tuple[PerByte, ...]
-    drawn: tuple[tuple[Draw, ...], ...]
+    drawn: tuple[tuple[ByteDraw, ...], ...]
     latency: float
     passes: float
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[PathTerm, ...]:
         """Derivation lines in the order of the route."""
         return tuple(map(_line, self.drawn))
 
@@ -130,12 +130,12 @@ class Collector:
     devices: Mapping[str, PlacedDevice]
     backplanes: Backplanes
     protocol: Protocol | None
-    draws: list[Draw] = field(default_factory=list)
+    draws: list[ByteDraw] = field(default_factory=list)
     latencies: list[Term] = field(default_factory=list)
 
     def path(self, stops: Sequence[str], links: tuple[Link, ...]) -> Path:
         """Return the collected path."""
-        by_capacity: dict[str, list[Draw]] = {}
+        by_capacity: dict[str, list[ByteDraw]] = {}
         for draw in self.draws:
             by_capacity.setdefault(draw.capacity, []).append(draw)
         draws = []
@@ -160,7 +160,7 @@ class Collector:
         inner = _reached_inside(model) if inside and isinstance(model, Gpu) else None
         rate = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
         part, reached = inner or (1.0, None)
-        self.draws.append(Draw(capacity, seconds / part, seconds / part, f"memory {name}", rate, inner=reached))
+        self.draws.append(ByteDraw(capacity, seconds / part, seconds / part, f"memory {name}", rate, inner=reached))
         if wait > 0:
             self.latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity, name))
 
@@ -170,13 +170,15 @@ class Collector:
         rate: Input = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
         beside = model.joins in ("host", "gpus")
         regime = "copy/large" if beside else ""
-        self.draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing, regime=regime))
+        self.draws.append(ByteDraw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing, regime=regime))
         if link.both:
             both = link.bandwidth * model.two_way
             source = f"both directions {model.two_way:g} x one: " + source_of(model.sources, "two_way")
             rate = ("bandwidth", precise(both, "B/s"), source)
             regime = "copy/both" if beside else ""
-            self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both directions", rate, framing=framing, regime=regime))
+            self.draws.append(
+                ByteDraw(link.both, 1.0, 1 / both, f"{name}, both directions", rate, framing=framing, regime=regime)
+            )
         holder = f"link {link.name}"
         for wait in model.waits():
             if len(wait.inputs) == 1 and wait.formula == wait.inputs[0][0]:
@@ -200,7 +202,7 @@ class Collector:
                 if link is not None and passed:
                     framing = link.model.framing(self.protocol)
                     self.draws.append(
-                        Draw(f"{name}.{suffix}", 1.0, 1 / model.bandwidth, f"{direction} {name}", rate, framing=framing)
+                        ByteDraw(f"{name}.{suffix}", 1.0, 1 / model.bandwidth, f"{direction} {name}", rate, framing=framing)
                     )
 
     def _switch(self, name: str, model: Switch, before: Link, framing: Framing | None) -> None:
@@ -224,7 +226,7 @@ class Collector:
             if key == "oversubscription":
                 source = f"sum of its links / {model.oversubscription:g}: " + source
             rate = ("bandwidth", precise(backplane, "B/s"), source)
-            self.draws.append(Draw(f"{name}.backplane", 1.0, 1 / backplane, f"backplane {name}", rate, framing=framing))
+            self.draws.append(ByteDraw(f"{name}.backplane", 1.0, 1 / backplane, f"backplane {name}", rate, framing=framing))
 
     def along(self, stops: Sequence[str], links: Sequence[Link]) -> None:
         """Add the links and stops of one route."""
@@ -259,7 +261,7 @@ class Collector:
         self.latencies += other.latencies if waits else ()
 
 
-def _line(draws: Sequence[Draw]) -> Line:
+def _line(draws: Sequence[ByteDraw]) -> PathTerm:
     """Return the derivation line of one capacity; a copy within one memory passes it twice (read, write)."""
     first, inputs = draws[0], [draws[0].rate]
     top, bottom = "bytes", "bandwidth"
@@ -273,14 +275,14 @@ def _line(draws: Sequence[Draw]) -> Line:
     elif first.inner is not None:
         bottom, inputs = f"({first.inner[0]} x bandwidth)", [*inputs, first.inner]
     seconds = math.fsum(draw.part * draw.seconds for draw in draws)
-    return Line(first.label, f"{top} / {bottom}", tuple(inputs), seconds, first.capacity, first.framing, first.regime)
+    return PathTerm(first.label, f"{top} / {bottom}", tuple(inputs), seconds, first.capacity, first.framing, first.regime)
 
 
-def shared_by_sockets(draws: Iterable[Draw], members: Sequence[str]) -> list[Draw]:
+def shared_by_sockets(draws: Iterable[ByteDraw], members: Sequence[str]) -> list[ByteDraw]:
     """Return the draws of a copy within a socket, spread equally over several sockets."""
     n = len(members)
     return [
-        Draw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
+        ByteDraw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
         for member in members
         for draw in draws
     ]

@@ -72,7 +72,7 @@ _LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: (path of a number, expo
 Changes = Mapping[str, Tree]
 
 
-def restated(tree: Tree, kind: str) -> Changes:
+def changed_numbers(tree: Tree, kind: str) -> Changes:
     """Return the numbers of a part or link that the user changed and that affect times, by path."""
     if tree.over is None:
         return {}
@@ -84,16 +84,16 @@ def restated(tree: Tree, kind: str) -> Changes:
     return changes
 
 
-def before(tree: Tree, changes: Changes, path: str = "") -> Tree:
+def before_changes(tree: Tree, changes: Changes, path: str = "") -> Tree:
     """Return the part before the changes."""
     made = {
-        key: _before(changes[name]) if (name := f"{path}{key}") in changes else before(child, changes, f"{name}.")
+        key: _before(changes[name]) if (name := f"{path}{key}") in changes else before_changes(child, changes, f"{name}.")
         for key, child in tree.items()
     }
     return Tree(made, tree.place, tree.keys, tree.origin) if tree.is_mapping else tree
 
 
-def proportioned(tree: Tree, kind: str, changes: Changes) -> Tree:
+def scale_fitted(tree: Tree, kind: str, changes: Changes) -> Tree:
     """Return a part with changed numbers, and with its fitted numbers scaled in proportion; tree: before the changes."""
     tiles = dict((tree.get("matmul") or Tree(None)).items())
     for path in changes:
@@ -105,7 +105,7 @@ def proportioned(tree: Tree, kind: str, changes: Changes) -> Tree:
     return _scaled(tree, "", kind, changes, {})
 
 
-def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
+def ineffective_numbers(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
     """Yield `clock` and `sms` that the user adds to a GPU of another file that states neither, so that nothing can be scaled."""
     peaks = tree.get("flop") or tree
     if kind == "gpu" and tree.get("use") is not None and not any(child.over for _, child in peaks.items()):
@@ -117,7 +117,7 @@ def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
                 yield key, node
 
 
-def rated(tree: Tree) -> float | None:
+def rated_power(tree: Tree) -> float | None:
     """Return the power (W) of a part before it was changed or scaled with the clock; None if it was not."""
     node = next((node for path, node in _numbers(tree) if path in ("power", "power.loaded") and node.over is not None), None)
     return None if node is None else _watts(_before(node))

@@ -1,6 +1,7 @@
 """Routes between devices: fewest hops through the ends' own NICs, then widest bottleneck, then names; or several equal routes.
 
-Traffic enters and leaves a network through the NICs of its two ends (`hwsim.machine.cards`); several NICs carry equal parts of
+Traffic enters and leaves a network through the NICs of its two ends (`hwsim.machine.nic_assignment`); several NICs carry equal
+parts of
 the bytes. A device that is not a GPU uses another NIC if that is nearer to the other end. Links with `routing` distribute
 traffic:
 
@@ -25,10 +26,10 @@ from itertools import groupby, pairwise
 from math import lcm
 from typing import Final
 
-from hwsim.machine.cards import Cards
+from hwsim.machine.contents import Link, NoRoute, Routing
 from hwsim.machine.hosts import Hosts
 from hwsim.machine.net import Graph, Layers, Net
-from hwsim.machine.placed import Link, NoRoute, Routing
+from hwsim.machine.nic_assignment import NicAssignment
 from hwsim.records import dataclass
 
 _KEPT: Final = 200_000  # maximum number of cached routes
@@ -55,7 +56,7 @@ class Route:
 class Routes:
     """A calculator of routes; cards: assignment of NICs to devices, if there are NICs."""
 
-    def __init__(self, net: Net, cards: Cards | None = None) -> None:
+    def __init__(self, net: Net, cards: NicAssignment | None = None) -> None:
         self.net, self._cards = net, cards
         self._all = Graph(net)
         self.hosts = Hosts(net, cards)

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from hwsim import devices, links
-from hwsim.devices.owning import PowerCurve
-from hwsim.machine.placed import Routing
+from hwsim.devices.power_curves import PowerCurve
+from hwsim.machine.contents import Routing
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field

@@ -33,10 +33,10 @@ from typing import NamedTuple
 
 from hwsim.formats import natural
 from hwsim.machine.capacities import Backplanes
+from hwsim.machine.capacity_numbers import CapacityNumbers
 from hwsim.machine.hosts import Hosts, Port
 from hwsim.machine.layout import Layout
 from hwsim.machine.net import BOTH
-from hwsim.machine.numbering import Numbering
 
 Position = tuple[int, int]  # layer and rank of a core device
 
@@ -93,7 +93,7 @@ Place = CoreDevice | CoreWire | HostWire
 class Skeletons:
     """A calculator of skeletons for pairs of devices in different hosts."""
 
-    def __init__(self, layout: Layout, hosts: Hosts, numbering: Numbering, backplanes: Backplanes) -> None:
+    def __init__(self, layout: Layout, hosts: Hosts, numbering: CapacityNumbers, backplanes: Backplanes) -> None:
         self._layout, self._hosts, self._numbering, self._backplanes = layout, hosts, numbering, backplanes
         self._models: dict[int, Hashable] = {}  # by core device
         self._host_wires: dict[int, dict[Port, list[int]]] = {}  # by host

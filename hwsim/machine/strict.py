@@ -29,13 +29,13 @@ class _Own:
     node: Tree
 
 
-def invented(machine: Tree) -> Iterator[Mistake]:
+def values_outside_library(machine: Tree) -> Iterator[Mistake]:
     """Yield a mistake for each part and link of a resolved machine that is not in the library, or has other values there."""
     if machine.text("class") == "ideal" and not _in_library(machine.get("class")):
         yield Mistake(machine.key_place("class"), "`class: ideal` makes every part as fast as its peak", "omit it")
     for name, part in (machine.get("parts") or Tree({})).items():
         if part.text("kind") == "machine" or part.get("parts") is not None:
-            yield from invented(part)
+            yield from values_outside_library(part)
         elif part.get("use") is None and not _in_library(part):
             yield Mistake(part.place, f"'{name}' is not a part of the library", "state a part of the library with `use: NAME`")
         else:

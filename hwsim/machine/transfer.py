@@ -8,18 +8,18 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from hwsim.demand import Cost, Demand, Later, Term, Unit
+from hwsim.demand import Cost, Demand, LazyTerms, Term, Unit
 from hwsim.devices import Sockets, Storage
 from hwsim.links import Protocol
 from hwsim.machine.capacities import Backplanes
-from hwsim.machine.handling import PLAIN, Handling, Tally, copy_by, protocol_on, send_messages
+from hwsim.machine.contents import NoRoute, PlacedDevice, UnknownName
 from hwsim.machine.path import Collector, Path, on_wire, shared_by_sockets
-from hwsim.machine.placed import NoRoute, PlacedDevice, UnknownName
 from hwsim.machine.routes import Routes
+from hwsim.machine.transfer_options import PLAIN, TransferOptions, TransferTally, copy_by, protocol_on, send_messages
 
 if TYPE_CHECKING:
     from hwsim.devices.storage import Direction
-    from hwsim.machine.bulk import Bulk
+    from hwsim.machine.bulk import BulkTransfers
 
 _CACHED: Final = 200_000  # maximum number of cached costs
 
@@ -36,14 +36,14 @@ class Transfers:
     ) -> None:
         self._devices, self._groups, self.routes, self.backplanes = devices, groups, routes, backplanes
         self._paths: dict[tuple[str, str, Protocol | None], Path] = {}
-        self._costs: dict[tuple[str, str, float, bool, Handling], Cost] = {}
+        self._costs: dict[tuple[str, str, float, bool, TransferOptions], Cost] = {}
 
     @cached_property
-    def bulk(self) -> Bulk:
+    def bulk(self) -> BulkTransfers:
         """Calculator of very many transfers as columns."""
-        from hwsim.machine.bulk import Bulk  # imported late: few runs need it
+        from hwsim.machine.bulk import BulkTransfers  # imported late: few runs need it
 
-        return Bulk(self)
+        return BulkTransfers(self)
 
     def ends(self, a: str, b: str) -> tuple[str, str]:
         """Return the devices at both ends; a group of sockets is replaced by the socket nearest to the other end."""
@@ -57,7 +57,7 @@ class Transfers:
             raise NoRoute(f"there is no route from {a} to {b}", None)
         return min(reached, key=lambda row: (len(row[0]), -min((link.bandwidth for link in row[0]), default=0.0)))[1]
 
-    def cost(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
+    def cost(self, a: str, b: str, size: float, handling: TransferOptions = PLAIN, *, ends: bool = True) -> Cost:
         """See `Machine.transfer`; `ends=False` omits the time of disks at the ends."""
         key = (a, b, size, ends, handling)
         cost = self._costs.get(key)
@@ -67,7 +67,7 @@ class Transfers:
             cost = self._costs[key] = self._make(a, b, size, ends, handling)
         return cost
 
-    def once(self, a: str, b: str, size: float, handling: Handling) -> Cost:
+    def once(self, a: str, b: str, size: float, handling: TransferOptions) -> Cost:
         """Return the cost without caching it, for very many sizes."""
         return self._make(a, b, size, True, handling)
 
@@ -86,12 +86,12 @@ class Transfers:
         found.sort(key=lambda end: end[0].fidelity == "requests")
         return [(device.name, device.model, direction) for device, direction in found if isinstance(device.model, Storage)]
 
-    def _path_and_tally(self, a: str, b: str, size: float, handling: Handling) -> tuple[Path, Tally]:
+    def _path_and_tally(self, a: str, b: str, size: float, handling: TransferOptions) -> tuple[Path, TransferTally]:
         """Return the path of a transfer and its additional costs."""
         path = self._paths.get((a, b, handling.protocol))
         if path is None:
             path = self._paths[a, b, handling.protocol] = self._path(*self.ends(a, b), handling.protocol)
-        tally = Tally()
+        tally = TransferTally()
         start, end = self._devices.get(path.stops[0]), self._devices.get(path.stops[-1])
         if start is not None and end is not None:
             copy_by(tally, start, end, path.links, size, handling)
@@ -99,11 +99,11 @@ class Transfers:
             send_messages(tally, self._devices, path.stops, path.links, handling.messages, path.protocol)
         return path, tally
 
-    def _make(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> Cost:
+    def _make(self, a: str, b: str, size: float, ends: bool, handling: TransferOptions) -> Cost:
         if disks := self._disks(a, b) if ends else ():
-            from hwsim.devices.storage import Asked  # imported late: few runs copy to a disk
+            from hwsim.devices.storage import StorageAccesses  # imported late: few runs copy to a disk
 
-            cost, asked = self._make(a, b, size, False, handling), Asked(size=size, of_service=handling.of_service)
+            cost, asked = self._make(a, b, size, False, handling), StorageAccesses(size=size, of_service=handling.of_service)
             for name, disk, direction in disks:  # like an op that reads or writes the disk
                 cost = replace(join(disk.serve(name, direction, asked), cost), requests=asked.requests(name, direction))
             return cost
@@ -131,7 +131,7 @@ class Transfers:
                 clocks=tally.clocks(),
             ),
             moved=tuple([(name, moved, unit) for name, (_, moved, unit) in drawn.items()]),
-            why=Later(_derivation, path, size, messages, tally),
+            why=LazyTerms(_derivation, path, size, messages, tally),
         )
 
     def _path(self, a: str, b: str, protocol: Protocol | None) -> Path:
@@ -154,7 +154,7 @@ class Transfers:
         return collector.path(stops, route.links)
 
 
-def _derivation(path: Path, size: float, messages: float, tally: Tally) -> tuple[Term, ...]:
+def _derivation(path: Path, size: float, messages: float, tally: TransferTally) -> tuple[Term, ...]:
     lines = (line.term(size, messages) for line in path.lines)
     return (*path.latencies, *tally.latencies, *lines, *tally.terms, *tally.floors)
 

@@ -10,17 +10,17 @@ from functools import partial
 from typing import Final, Generic, TypeVar, overload
 
 from hwsim.devices import Cpu, Sockets
+from hwsim.machine.contents import Link, PlacedDevice, PlacedNode, below, within
 from hwsim.machine.layout import Layout, Part
-from hwsim.machine.libraries.reading import Libraries
+from hwsim.machine.libraries.parser import Libraries
 from hwsim.machine.net import Net
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, below, within
 
 FEW: Final = 1000  # number of names up to which they are cached
 T = TypeVar("T")
 D = TypeVar("D")
 
 
-class Named(Mapping[str, T], Generic[T]):
+class LazyMapping(Mapping[str, T], Generic[T]):
     """A mapping whose values are created on first lookup.
 
     Args:
@@ -84,9 +84,9 @@ def members_of_devices(part: Part) -> Sequence[str]:
     return part.names if part.child is None else ()
 
 
-def devices(layout: Layout) -> Named[PlacedDevice]:
+def devices(layout: Layout) -> LazyMapping[PlacedDevice]:
     """Return every device by full name, in natural order."""
-    return Named(partial(_device, layout), partial(device_names, layout), partial(getattr, layout, "size"))
+    return LazyMapping(partial(_device, layout), partial(device_names, layout), partial(getattr, layout, "size"))
 
 
 def _device(layout: Layout, name: str) -> PlacedDevice | None:
@@ -97,9 +97,9 @@ def _device(layout: Layout, name: str) -> PlacedDevice | None:
     return PlacedDevice(name, part.family, part.kind, model, index, spot.node, part.fidelity, part.use)
 
 
-def kinds(layout: Layout) -> Named[str]:
+def kinds(layout: Layout) -> LazyMapping[str]:
     """Return the kind of every device by full name."""
-    return Named(partial(_kind, layout), partial(device_names, layout), partial(getattr, layout, "size"))
+    return LazyMapping(partial(_kind, layout), partial(device_names, layout), partial(getattr, layout, "size"))
 
 
 def _kind(layout: Layout, name: str) -> str | None:
@@ -107,10 +107,10 @@ def _kind(layout: Layout, name: str) -> str | None:
     return None if spot is None or spot.part.child is not None else spot.part.kind
 
 
-def nodes(layout: Layout) -> Named[PlacedNode]:
+def nodes(layout: Layout) -> LazyMapping[PlacedNode]:
     """Return every inner machine by full name, in natural order."""
     names = partial(layout.walk, members_of_nodes)
-    return Named(partial(_node, layout), names, partial(getattr, layout, "machines"))
+    return LazyMapping(partial(_node, layout), names, partial(getattr, layout, "machines"))
 
 
 def members_of_nodes(part: Part) -> Sequence[str]:
@@ -125,10 +125,10 @@ def _node(layout: Layout, name: str) -> PlacedNode | None:
     return PlacedNode(name, spot.part.family, spot.member if spot.part.numbered else None, spot.node)
 
 
-def groups(layout: Layout) -> Named[PlacedDevice]:
+def groups(layout: Layout) -> LazyMapping[PlacedDevice]:
     """Return the group of sockets of each node with several, by the name of the family, in natural order."""
     families = frozenset(part.family for part in layout.every() if part.grouped)
-    return Named(partial(_group, layout, families), partial(_group_names, layout, families), partial(_groups_in, layout))
+    return LazyMapping(partial(_group, layout, families), partial(_group_names, layout, families), partial(_groups_in, layout))
 
 
 def _group_names(layout: Layout, families: frozenset[str]) -> Iterator[str]:
@@ -163,7 +163,7 @@ def libraries(layout: Layout) -> Mapping[str, Libraries]:
     """Return the communication libraries of each machine that states them, by full name ("" for the whole)."""
     if all(scope.libraries is None for scope in layout.scopes()):
         return {}
-    return Named(partial(_libraries, layout), partial(_library_names, layout))
+    return LazyMapping(partial(_libraries, layout), partial(_library_names, layout))
 
 
 def _libraries(layout: Layout, name: str) -> Libraries | None:
@@ -177,7 +177,7 @@ def _library_names(layout: Layout) -> Iterator[str]:
     yield from layout.walk(lambda part: part.names if part.child is not None and part.child.libraries is not None else ())
 
 
-class Links(Collection[Link]):
+class LinkCollection(Collection[Link]):
     """A collection of all links, ordered by their ends, then by name. Iteration creates all links; `len` creates none."""
 
     def __init__(self, net: Net) -> None:
@@ -195,7 +195,11 @@ class Links(Collection[Link]):
         return any(link == other for other in self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Links) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return (
+            isinstance(other, LinkCollection)
+            and len(self) == len(other)
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

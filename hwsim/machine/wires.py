@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.links import LinkKind
-from hwsim.machine.placed import Routing
+from hwsim.machine.contents import Routing
 from hwsim.records import dataclass
 
 Ints = NDArray[np.signedinteger[Any]]

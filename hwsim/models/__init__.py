@@ -9,10 +9,10 @@ The functions have no side effects and do not run the simulator. Devices are not
 
 from __future__ import annotations
 
-from hwsim.models.architectures.slices import Slice
+from hwsim.models.architectures.slices import MicrobatchSlice
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.transformer_layers import backward, embedding, forward, output
-from hwsim.models.cluster import Cluster, NotAlike, cluster_of
+from hwsim.models.cluster import Cluster, UnequalCluster, cluster_of
 from hwsim.models.framework import Framework, load_framework
 from hwsim.models.generations import GENERATIONS
 from hwsim.models.inference import one_pass
@@ -20,32 +20,32 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel, Layer
 from hwsim.models.library import load_network, load_transformer
 from hwsim.models.memory import Footprint, activations, training_memory
-from hwsim.models.plan import Laid, ParallelPlan, WrongPlan, lay
+from hwsim.models.plan import DerivedPlan, ParallelPlan, WrongPlan, derive_plan
 from hwsim.models.stages import stage_of
-from hwsim.models.step import Step, estimate, step
+from hwsim.models.step import TrainingStep, estimate, step
 
 __all__ = [
     "GENERATIONS",
     "Cluster",
+    "DerivedPlan",
     "Footprint",
     "Framework",
     "Kernel",
     "KernelTimes",
-    "Laid",
     "Layer",
-    "NotAlike",
+    "MicrobatchSlice",
     "ParallelPlan",
-    "Slice",
-    "Step",
+    "TrainingStep",
     "Transformer",
+    "UnequalCluster",
     "WrongPlan",
     "activations",
     "backward",
     "cluster_of",
+    "derive_plan",
     "embedding",
     "estimate",
     "forward",
-    "lay",
     "load_framework",
     "load_network",
     "load_transformer",

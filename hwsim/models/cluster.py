@@ -22,15 +22,15 @@ from dataclasses import field
 from functools import cache, partial
 from typing import Final
 
-from hwsim.communication import ALGORITHMS, Overheads, Task, placing, timing
-from hwsim.demand import softened
+from hwsim.communication import ALGORITHMS, Overheads, Task, placement, timing
+from hwsim.demand import knee_bytes
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
-from hwsim.machine.moved import Moved
+from hwsim.machine.moved_numbers import MovedNumber
 from hwsim.models.layer import Operation
 from hwsim.origins import Case
 from hwsim.records import dataclass
-from hwsim.spec.mistakes import Hinted
+from hwsim.spec.mistakes import HintedError
 
 _LONG: Final = 1e9
 Names = tuple[str, ...]
@@ -49,7 +49,7 @@ FEW: Final = 512  # maximum GPUs whose exchanges between nodes are simulated; be
 PRICED: Final = 4  # all-reduces are computed at 2**4 sizes per octave and interpolated linearly between them
 
 
-class NotAlike(Hinted):
+class UnequalCluster(HintedError):
     """The machine is not a cluster of identical GPUs."""
 
 
@@ -87,7 +87,7 @@ class Cluster:
     named: Sequence[Names] = field(default=(), compare=False, repr=False)
     timed: Callable[[Operation, Sequence[Sized], float], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
-    moved: tuple[tuple[Moved, tuple[Cluster, ...]], ...] = field(default=(), compare=False, repr=False)
+    moved: tuple[tuple[MovedNumber, tuple[Cluster, ...]], ...] = field(default=(), compare=False, repr=False)
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
         """Return the seconds of an all-reduce among neighbours, by the machine's library if it is known.
@@ -144,14 +144,14 @@ class Cluster:
             sharing = max(1.0, leaving * (local if operation == "all-to-all" else min(local, cards)) / cards)
             out = self.pair * self.network
             if operation == "all-to-all":
-                return START + HOP + softened(sharing * size * (ranks - local) / ranks, self.knee) / out
+                return START + HOP + knee_bytes(sharing * size * (ranks - local) / ranks, self.knee) / out
             size, rate = sharing * size, min(sharing * rate, out * min(local, cards))
             crossing = math.fsum(amount * crossing_count for (_, amount), crossing_count in zip(beside, others, strict=True))
             at_once = share * (leaving * size / sharing + crossing) / self.across if crossing else 0.0
-            return START + steps + max(softened(share * size, self.knee) / rate, at_once)
+            return START + steps + max(knee_bytes(share * size, self.knee) / rate, at_once)
         if operation == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate
-        return START + steps + softened(share * size, self.knee) / rate
+        return START + steps + knee_bytes(share * size, self.knee) / rate
 
     def inside_rate(self, ranks: int) -> float:
         """Return the ring bandwidth per GPU within a node (B/s)."""
@@ -182,21 +182,21 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     models = {name: machine.device(name).model for name in names}
     gpus = [model for model in models.values() if isinstance(model, Gpu)]
     if not gpus or len(gpus) < len(names):
-        raise NotAlike("the machine has no GPU" if not gpus else "expected only GPUs, got other devices as well")
+        raise UnequalCluster("the machine has no GPU" if not gpus else "expected only GPUs, got other devices as well")
     different = next((name for name, model in models.items() if model != gpus[0]), None)
     if different is not None:
         hint = "`hwsim simulate` with a `train:` workload and an explicit plan supports several GPU models"
-        raise NotAlike(f"estimates require identical GPUs, but {different} differs from {names[0]}", hint)
+        raise UnequalCluster(f"estimates require identical GPUs, but {different} differs from {names[0]}", hint)
     nodes: dict[str, list[str]] = {}
     for name in names:
         nodes.setdefault(machine.device(name).node, []).append(name)
     together: dict[str, list[str]] = {}  # by the NVLink switch that joins them, or by node
-    joined = placing.domains(machine, nodes)
+    joined = placement.domains(machine, nodes)
     for node, node_gpus in nodes.items():
         together.setdefault(joined.get(node, node), []).extend(node_gpus)
     held = list(together.values())
     if any(len(group) != len(held[0]) for group in held):
-        raise NotAlike("estimates require the same number of GPUs in every node")
+        raise UnequalCluster("estimates require the same number of GPUs in every node")
     first, far = held[0], held[-1]
     sizes = {len(first), *(2**n for n in range(1, len(first).bit_length()))} - {1}
     inside = {ranks: _ring_bandwidth(machine, first[:ranks]) for ranks in sorted(sizes)}
@@ -214,15 +214,15 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         part = (size - low) / step
         return at(low, ranks, own) if part == 0 else (1 - part) * at(low, ranks, own) + part * at(low + step, ranks, own)
 
-    from hwsim.models.exchanges import Exchanges  # imports the constants above
-    from hwsim.models.numbered import Rows, largest
+    from hwsim.models.capacity_amounts import CapacityAmounts, largest
+    from hwsim.models.exchanges import CollectiveCosts  # imports the constants above
 
-    exchanging = cache(partial(Exchanges, machine))
+    exchanging = cache(partial(CollectiveCosts, machine))
 
     def exchanged(operation: Operation, several: Sequence[Sized], part: float) -> float:
         exchanges = exchanging(part)
         costs = [exchanges.numbered(groups, operation, size) for groups, size in several]
-        rows, demand = Rows.joined([cost.rows for cost in costs]).summed(), costs[0].rest.demand
+        rows, demand = CapacityAmounts.joined([cost.rows for cost in costs]).summed(), costs[0].rest.demand
         return demand.latency + max(demand.floor, largest(rows.amounts / exchanges.known.rates(rows.numbers)))
 
     named, known = tuple(map(tuple, held if len(names) <= FEW else held[:1])), timing.over_pcie(machine, first)

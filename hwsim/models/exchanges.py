@@ -16,24 +16,24 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hwsim.communication import ALGORITHMS, timing
-from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.algorithms.ring import RingAlgorithm
 from hwsim.communication.timing import timed
-from hwsim.demand import Cost, Demand, Term, Unit, softened
+from hwsim.demand import Cost, Demand, Term, Unit, knee_bytes
 from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
+from hwsim.models.capacity_amounts import Capacities, CapacityAmounts, Names, NumberedCost, largest
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.layer import Exchange
-from hwsim.models.numbered import Capacities, Names, Numbered, Rows, largest
 from hwsim.ops.exchange import AUTO
-from hwsim.origins import Case, Doubt
+from hwsim.origins import Case, UncertaintySource
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.communication.algorithms import Algorithm
+    from hwsim.communication.equivalence import RingLook, RingLooks
     from hwsim.communication.flows import Flows
-    from hwsim.communication.renaming import Look, Looks
-    from hwsim.models.sends import Sends
+    from hwsim.models.sends import SendCosts
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time, exposed: the rest overlaps kernels"
@@ -45,7 +45,7 @@ Uneven = tuple[float, float]
 EVEN: Final[Uneven] = (1.0, 1.0)
 
 
-class _Flow(NamedTuple):
+class _CollectiveFlow(NamedTuple):
     """One collective.
 
     Args:
@@ -57,14 +57,14 @@ class _Flow(NamedTuple):
     """
 
     costs: tuple[Cost, ...]
-    rows: Rows
+    rows: CapacityAmounts
     latency: float
     body: float
     by_links: float
 
 
 @dataclass(slots=True)
-class Exchanges:
+class CollectiveCosts:
     """The collectives on a machine, each costed once.
 
     Args:
@@ -78,14 +78,14 @@ class Exchanges:
     by_library: Case | None = None
     known: Capacities = field(init=False)
     _named: dict[tuple[tuple[Names, ...], Operation, float, Uneven], Cost] = field(default_factory=dict)
-    _costs: dict[tuple[tuple[Names, ...], Operation, float, Uneven], Numbered] = field(default_factory=dict)
-    _rings: dict[tuple[object, Operation, float], tuple[_Flow, Look]] = field(default_factory=dict)
+    _costs: dict[tuple[tuple[Names, ...], Operation, float, Uneven], NumberedCost] = field(default_factory=dict)
+    _rings: dict[tuple[object, Operation, float], tuple[_CollectiveFlow, RingLook]] = field(default_factory=dict)
     _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # cost id -> cost and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
-    _looked_at: dict[tuple[Names, ...], list[Look | None]] = field(default_factory=dict)
-    _look: Looks | None = None
-    _sends: Sends | None = None
+    _looked_at: dict[tuple[Names, ...], list[RingLook | None]] = field(default_factory=dict)
+    _look: RingLooks | None = None
+    _sends: SendCosts | None = None
 
     def __post_init__(self) -> None:
         self.rates = self.rates or self.machine.rates()
@@ -107,7 +107,7 @@ class Exchanges:
         key = algorithm, operation, tuple(devices), size, named
         if key not in self._flows:
             if not named:
-                usual = timing.usual(self.machine, operation, devices)
+                usual = timing.default_algorithm(self.machine, operation, devices)
                 algorithm = None if usual == AUTO else ALGORITHMS[usual]
             self._flows[key] = timing.timed(self.machine, algorithm, operation, devices, size)
         return self._flows[key]
@@ -131,18 +131,18 @@ class Exchanges:
             self._named[key] = self.numbered(groups, operation, size, uneven).named(self.machine)
         return self._named[key]
 
-    def numbered(self, groups: Sequence[Names], operation: Operation, size: float, uneven: Uneven = EVEN) -> Numbered:
+    def numbered(self, groups: Sequence[Names], operation: Operation, size: float, uneven: Uneven = EVEN) -> NumberedCost:
         """Return the cost with numbered amounts; a collective among all replicas draws from many capacities."""
         key = tuple(groups), operation, size, uneven
         if key not in self._costs:
             self._costs[key] = self._combined(*key)
         return self._costs[key]
 
-    def _combined(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Numbered:
+    def _combined(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> NumberedCost:
         flows = [flow for flow in self._timed(groups, operation, size, uneven) if flow.costs]
-        rows = Rows.joined([flow.rows for flow in flows]).summed()
+        rows = CapacityAmounts.joined([flow.rows for flow in flows]).summed()
         if not flows:
-            return Numbered(rows, Cost(Demand()))
+            return NumberedCost(rows, Cost(Demand()))
         seconds = rows.amounts / self.known.rates(rows.numbers)
         alone = max(*(flow.body for flow in flows), largest(seconds))
         links = self.known.carry_bytes(rows.numbers)
@@ -154,20 +154,20 @@ class Exchanges:
             by_links = max(*(flow.by_links for flow in flows), largest(seconds))
             alone = max(alone, in_training(by_links, longest, operation, self.network))
             inputs = (("flow in a training", precise(alone, "s"), IN_TRAINING),)
-            doubts = (Doubt("nccl/large", "known", "exchanges of a training over the network", alone),)
+            doubts = (UncertaintySource("nccl/large", "known", "exchanges of a training over the network", alone),)
             why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow", doubts=doubts))
-        # the exposed share includes the slowdown of concurrent kernels (`hwsim.models.hiding`)
+        # the exposed share includes the slowdown of concurrent kernels (`hwsim.models.overlap`)
         latency = max(flow.latency for flow in flows)
         rest = Cost(Demand(latency, (), alone, (), slowest or 1.0), (), why, choice=first.choice, exchange=first.exchange)
-        return Numbered(rows, rest)
+        return NumberedCost(rows, rest)
 
-    def _timed(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Iterator[_Flow]:
+    def _timed(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Iterator[_CollectiveFlow]:
         """Yield the collective in each group. A group equivalent to a timed one reuses its flow over its own capacities."""
         if operation == "send":
             if self._sends is None:
-                from hwsim.models.sends import Sends  # imported on demand: few trainings have stages
+                from hwsim.models.sends import SendCosts  # imported on demand: few trainings have stages
 
-                self._sends = Sends(self.machine)
+                self._sends = SendCosts(self.machine)
             yield from (self._flow(phases) for phases in self._sends.of(groups, size))
             return
 
@@ -181,7 +181,7 @@ class Exchanges:
                     continue
             flows = timed(self.machine, None, operation, members, size, weights=_parts(len(members), uneven))
             flow = self._flow(tuple(phase.cost for phase in flows.phases))
-            if look is not None and key is not None and isinstance(flows.algorithm, Ring):
+            if look is not None and key is not None and isinstance(flows.algorithm, RingAlgorithm):
                 self._rings.setdefault(key, (flow, look))
             yield flow
 
@@ -189,24 +189,24 @@ class Exchanges:
         """Prepare groups that are needed later; many at once are faster."""
         new = list(dict.fromkeys(groups for groups in needed if groups not in self._looked_at))
         if self._look is None:
-            from hwsim.communication.renaming import Looks  # imported on demand: a training on one GPU needs no exchange
+            from hwsim.communication.equivalence import RingLooks  # imported on demand: a training on one GPU needs no exchange
 
-            self._look = Looks(self.machine)
+            self._look = RingLooks(self.machine)
         looks = iter(self._look.of([members for groups in new for members in groups]))
         self._looked_at |= {groups: list(islice(looks, len(groups))) for groups in new}
 
-    def _flow(self, costs: tuple[Cost, ...]) -> _Flow:
+    def _flow(self, costs: tuple[Cost, ...]) -> _CollectiveFlow:
         body, by_links, latency = 0.0, 0.0, math.fsum(cost.demand.latency for cost in costs)
         for cost in costs:
             body += cost.demand.body(self.rates)
             by_links += replace(cost.demand, floor=0.0).body(self.rates)
-        return _Flow(costs, self.known.rows(costs), latency, body, by_links)
+        return _CollectiveFlow(costs, self.known.rows(costs), latency, body, by_links)
 
-    def _map_flow(self, flow: _Flow, look: Look, target: Look) -> _Flow | None:
+    def _map_flow(self, flow: _CollectiveFlow, look: RingLook, target: RingLook) -> _CollectiveFlow | None:
         """Return the flow over the capacities of an equivalent ring; None if the flow leaves its ring."""
         if look is target:
             return flow
-        from hwsim.communication.renaming import renamed
+        from hwsim.communication.equivalence import renamed
 
         numbers = look.to(target, flow.rows.numbers)
         if numbers is None:
@@ -214,7 +214,7 @@ class Exchanges:
         self.known.alike(numbers, flow.rows.numbers)
         first, *others = flow.costs
         first = replace(first, why=renamed(self.machine, first.why, look.numbers, target.numbers))
-        return flow._replace(costs=(first, *others), rows=Rows(numbers, flow.rows.amounts, flow.rows.moved))
+        return flow._replace(costs=(first, *others), rows=CapacityAmounts(numbers, flow.rows.amounts, flow.rows.moved))
 
     def _spans_nodes(self, groups: tuple[Names, ...]) -> bool:
         """Return whether a group spans several nodes that no NVLink switch joins."""
@@ -224,9 +224,9 @@ class Exchanges:
         """Return the node of a GPU, or the NVLink switch that joins it to other nodes."""
         node = self.machine.node_of(name)
         if node not in self._nodes:
-            from hwsim.communication.placing import leads_out
+            from hwsim.communication.placement import joining_switch
 
-            self._nodes[node] = leads_out(self.machine, name) or node
+            self._nodes[node] = joining_switch(self.machine, name) or node
         return self._nodes[node]
 
     def link_rate(self, name: str) -> float:
@@ -261,7 +261,7 @@ def in_training(body: float, size: float, operation: Operation, network: float) 
         size: bytes on a link.
     """
     reached = body / (NETWORK * network)
-    return reached if operation == "send" or size <= 0 else reached * softened(size, KNEE) / size
+    return reached if operation == "send" or size <= 0 else reached * knee_bytes(size, KNEE) / size
 
 
 def scaled(cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
@@ -292,7 +292,7 @@ def _scale_term(term: Term, part: float, meaning: str) -> Term:
     return replace(term, formula=f"{name} x {full}", inputs=inputs, seconds=part * term.seconds, doubts=doubts)
 
 
-def concurrent(cost: Cost, others: Sequence[Cost]) -> Cost:
+def concurrent_cost(cost: Cost, others: Sequence[Cost]) -> Cost:
     """Return the cost of an op that also represents others. Each of them draws its own amounts, as capacities are shared."""
     draws: dict[tuple[str, float], int] = {}
     moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # draw -> natural amount

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from hwsim.devices import Gpu
-from hwsim.devices.owning import loaded_watts
+from hwsim.devices.power_curves import loaded_watts
 from hwsim.records import dataclass
 
 Name = Literal["volta", "ampere", "hopper", "blackwell"]

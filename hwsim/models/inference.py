@@ -22,10 +22,10 @@ from dataclasses import replace
 from typing import Literal
 
 from hwsim.devices import Gpu
-from hwsim.models.architectures import Network, Transformer
+from hwsim.models.architectures import FeedForwardNetwork, Transformer
 from hwsim.models.architectures import transformer_layers as blocks
-from hwsim.models.architectures.layer_parts import Quantised
-from hwsim.models.architectures.slices import Attention, Slice
+from hwsim.models.architectures.layer_parts import QuantizedWeights
+from hwsim.models.architectures.slices import Attention, MicrobatchSlice
 from hwsim.models.architectures.unit_layers import layers_of
 from hwsim.models.architectures.units import size
 from hwsim.models.cluster import Cluster
@@ -42,7 +42,7 @@ Phase = Literal["prefill", "decode"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class InferencePass:
     """One pass over a batch.
 
     Args:
@@ -58,7 +58,7 @@ class Pass:
     verdict: str
 
 
-def served(
+def served_slice(
     sequences: int,
     tokens: int,
     context: int,
@@ -66,8 +66,8 @@ def served(
     dtype: str,
     attention: Attention,
     gpu: Gpu | None = None,
-    quantised: Quantised | None = None,
-) -> Slice:
+    quantised: QuantizedWeights | None = None,
+) -> MicrobatchSlice:
     """Return the part of a server's pass on a GPU: `tokens` new tokens of each sequence, which attend to `context` tokens.
 
     With fp8, weights, KV cache and matmuls are in 8 bits and the rest in 16 bits (bf16 if the GPU has it), as in real servers.
@@ -75,16 +75,16 @@ def served(
     `dtype`.
     """
     if dtype != "fp8":
-        part = Slice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
+        part = MicrobatchSlice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
     else:
         activations = "bf16" if gpu is None or "bf16" in gpu.flop else "fp16"
-        part = Slice(
+        part = MicrobatchSlice(
             sequences, tokens, context, tp, dtype=activations, products=dtype, attention=attention, cache=True, kept=dtype
         )
     return part if quantised is None or gpu is None else _quantized_slice(part, quantised, gpu)
 
 
-def _quantized_slice(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
+def _quantized_slice(part: MicrobatchSlice, quantised: QuantizedWeights, gpu: Gpu) -> MicrobatchSlice:
     """Return the part with weights, keys and values in the checkpoint's formats."""
     part = replace(part, kept=part.kept or quantised.cache or "")
     forms = {
@@ -107,7 +107,7 @@ def _quantized_slice(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
 
 def experts_by(model: Transformer, gpu: Gpu, dtype: str, library: str) -> str:
     """Return the library kernel that runs a served model's experts, as named in a GPU's `experts`; "" without experts."""
-    part = served(1, 1, 1, 1, dtype, "flash", gpu, model.quantised)
+    part = served_slice(1, 1, 1, 1, dtype, "flash", gpu, model.quantised)
     of_layers = (kernel.work.experts for kind in model.kinds if kind.experts > 1 for kernel in blocks.experts(kind, part))
     call = next(filter(None, of_layers), None)
     return "" if call is None else f"{library} {call.kernel.partition(' ')[2]}"
@@ -117,7 +117,7 @@ def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
     """Return the formats of a checkpoint's weights, matmuls and KV cache as text; None if all of them are `dtype`."""
     if model.quantised is None:
         return None
-    part, form = served(1, 1, 1, 1, dtype, "flash", gpu, model.quantised), model.quantised.format
+    part, form = served_slice(1, 1, 1, 1, dtype, "flash", gpu, model.quantised), model.quantised.format
     of_experts = model.quantised.of == "experts"
     if not of_experts and part.products == form:
         computed = f"computed in {form}"
@@ -134,7 +134,9 @@ def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
     return f"{parts} in {form}, {computed}; the rest in {dtype}{kept}: as the checkpoint has them"
 
 
-def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:
+def one_pass(
+    model: Transformer, part: MicrobatchSlice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None
+) -> InferencePass:
     """Return a pass of a batch in all layers, on the GPUs of one tensor-parallel group.
 
     Raises:
@@ -151,17 +153,18 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
         raise WrongPlan(tuple(mistakes))
     times = times or KernelTimes(cluster.gpu, framework)
     shares = forward_shares(
-        passed(model, part), seconds_by(times, lambda exchange: cluster.reduced(exchange.size, part.tensor, framework.all_reduce))
+        pass_layers(model, part),
+        seconds_by(times, lambda exchange: cluster.reduced(exchange.size, part.tensor, framework.all_reduce)),
     )
     if framework.step > 0:
         shares["host"] = framework.step
     kept = part.sequences * model.cached(part.context) if model.causal else 0.0  # an encoder has no KV cache
     memory = serving_memory(model, part.tensor, kept,
                             part.stored if model.kept("") == "" else part.dtype)  # fmt: skip
-    return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
+    return InferencePass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
 
 
-def batch_pass(network: Network, batch: int, dtype: str, times: KernelTimes, software: Software) -> Pass:
+def batch_pass(network: FeedForwardNetwork, batch: int, dtype: str, times: KernelTimes, software: Software) -> InferencePass:
     """Return the pass of a batch of examples in a CNN or MLP, on one GPU."""
     layers = layers_of(network, batch, dtype, training=False)
     shares = forward_shares(layers, seconds_by(times, lambda _: 0.0))
@@ -169,7 +172,7 @@ def batch_pass(network: Network, batch: int, dtype: str, times: KernelTimes, sof
     waited = software.issuing(dtype, issued, batch * size(network.input)) - math.fsum(shares.values())
     shares["host"] = software.waits + max(0.0, waited)
     memory = batch_memory(network, layers, dtype)
-    return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(times.gpu.memory.size))
+    return InferencePass(math.fsum(shares.values()), shares, memory, memory.verdict(times.gpu.memory.size))
 
 
 def forward_shares(layers: Sequence[Layer], seconds: Seconds) -> dict[str, float]:
@@ -181,14 +184,14 @@ def forward_shares(layers: Sequence[Layer], seconds: Seconds) -> dict[str, float
     return shares
 
 
-def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
+def pass_layers(model: Transformer, part: MicrobatchSlice) -> tuple[Layer, ...]:
     """Return the layers of a pass: embedding, blocks, and the head for the last token of each sequence."""
     last = replace(part, tokens=1, context=1) if model.causal else None
     head = () if last is None else blocks.output(model, last, training=False)
     return (
         Layer("embedding", blocks.embedding(model, part)),
         *(
-            replace(blocks.served_block(kind, part, blocks.named(number)), times=kind.layers)
+            replace(blocks.served_block(kind, part, blocks.block_name(number)), times=kind.layers)
             for number, kind in enumerate(model.kinds)
         ),
         Layer("head", head),
@@ -196,7 +199,7 @@ def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServedBatch:
     """A batch served by one tensor-parallel group.
 
     Args:
@@ -219,8 +222,8 @@ class Service:
     prompt: int
     output: int
     dtype: str
-    first: Pass
-    steps: tuple[Pass, Pass] | None
+    first: InferencePass
+    steps: tuple[InferencePass, InferencePass] | None
     waits: float
     seconds: float
     total: float
@@ -262,7 +265,7 @@ def serve(
     output: int,
     dtype: str,
     times: KernelTimes | None = None,
-) -> Service:
+) -> ServedBatch:
     """Return the service of a batch of prompts of `prompt` tokens, each followed by `output` tokens.
 
     Args:
@@ -276,8 +279,8 @@ def serve(
     beside = (host.step or 0.0) + batch * (host.each or 0.0)
     waits = (host.api or 0.0) + (host.out or 0.0) if phase == "decode" else 0.0
 
-    def passes(tokens: int, context: int) -> Pass:
-        part = served(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu, model.quantised)
+    def passes(tokens: int, context: int) -> InferencePass:
+        part = served_slice(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu, model.quantised)
         kernels = one_pass(model, part, cluster, framework, times)
         shares = {**kernels.shares, "host": kernels.shares.get("host", 0.0) + beside} if beside else kernels.shares
         return replace(kernels, seconds=math.fsum(shares.values()), shares=shares)
@@ -292,7 +295,7 @@ def serve(
     size, length = cluster.gpu.memory.size, model.cached(prompt + (output if steps else 0))
     memory = serving_memory(model, tp, batch * length if model.causal else 0.0, dtype)
     _, capacity = cache_room(model, tp, size, dtype, framework.server.on(size, cluster.gpu.generation))
-    return Service(
+    return ServedBatch(
         phase=phase,
         tp=tp,
         batch=batch,

@@ -24,18 +24,18 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hwsim.models.architectures import transformer_layers as blocks
-from hwsim.models.architectures.slices import Slice
+from hwsim.models.architectures.slices import MicrobatchSlice
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.inference import passed, served
-from hwsim.models.kernel_tables import NOTHING, ByContext, ByPrompt, ByRows, Counted, OneByOne, Taken
+from hwsim.models.inference import pass_layers, served_slice
+from hwsim.models.kernel_tables import NOTHING, ByContext, ByPrompt, ByRows, KernelSeconds, RepeatedKernel, SingleKernelTimes
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Operation, kernels
-from hwsim.models.server import padded
+from hwsim.models.server import padded_tokens
 
 SQUARE: Final = 4.0  # bytes of a sum of squares
 
 
-class Sent(NamedTuple):
+class IterationExchange(NamedTuple):
     """A collective of `ranks` GPUs, executed `times` times.
 
     Args:
@@ -48,7 +48,9 @@ class Sent(NamedTuple):
     times: int
 
 
-def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 1, width: float = 2.0) -> tuple[Sent, ...]:
+def sends(
+    model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 1, width: float = 2.0
+) -> tuple[IterationExchange, ...]:
     """Return the exchanges of a replica's GPUs in an iteration of `rows` tokens per group; other arguments as in `Iterations`.
 
     The GPUs of a group sum the results of attention and of the feed-forward network. Groups that share experts gather their
@@ -61,11 +63,11 @@ def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 
     normed = model.layers if model.qk_norm == "whole" else 0
     shared = sum(kind.layers for kind in model.kinds if kind.experts > 1) if groups > 1 else 0  # integers
     collectives = (
-        Sent("all-reduce", size, tp, 2 * model.layers - shared),
-        Sent("all-reduce", 2.0 * rows * SQUARE, tp, normed),
-        Sent("all-gather", size * groups, gpus, shared),
-        Sent("reduce-scatter", size * groups, gpus, shared),
-        Sent("send", size, 2, pp - 1),
+        IterationExchange("all-reduce", size, tp, 2 * model.layers - shared),
+        IterationExchange("all-reduce", 2.0 * rows * SQUARE, tp, normed),
+        IterationExchange("all-gather", size * groups, gpus, shared),
+        IterationExchange("reduce-scatter", size * groups, gpus, shared),
+        IterationExchange("send", size, 2, pp - 1),
     )
     return tuple(collective for collective in collectives if collective.times and collective.ranks > 1 and rows)
 
@@ -97,7 +99,7 @@ class Iterations:
         self.graphs, self.tokens = graphs, tokens
         self.groups, self.ep, self.cache = groups, ep, cache
         self.host = max(0.0, times.framework.step)
-        alone = OneByOne(times)
+        alone = SingleKernelTimes(times)
         self.sparse = any(kind.experts > 1 for kind in model.kinds)
         self._rows = ByRows(alone, lambda rows: self._row_kernels(rows, experts=False))
         self._experts = ByRows(alone, lambda rows: self._row_kernels(rows, experts=True))
@@ -111,11 +113,11 @@ class Iterations:
         ops = self.times.framework.ops
         return sum(  # integers
             layer.times * (ops[item.name].kernels if item.name in ops else round(item.times))
-            for layer in passed(self.model, self._slice(1, 1, 1))[:-1]
+            for layer in pass_layers(self.model, self._slice(1, 1, 1))[:-1]
             for item in layer.forward
         )
 
-    def of(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> Taken:
+    def of(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> KernelSeconds:
         """Return the time of one iteration, without exchanges.
 
         Args:
@@ -143,7 +145,7 @@ class Iterations:
         read = sum([tokens for tokens, _ in prompts])  # integers
         return self._per_group(answers) * self.tokens + -(-read // max(1, min(self.groups, len(prompts))))
 
-    def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
+    def read(self, prompts: Sequence[tuple[int, int]]) -> KernelSeconds:
         """Return the attention time of the prompts. Groups process their prompts in parallel."""
         groups, taken = min(self.groups, len(prompts)), NOTHING
         equal_count = -(-len(prompts) // groups)
@@ -165,18 +167,18 @@ class Iterations:
         total = rows * self.groups if total is None else total
         return self.linear(rows, total).seconds + self.output(ended).seconds + self.host
 
-    def linear(self, rows: int, total: int | None = None) -> Taken:
+    def linear(self, rows: int, total: int | None = None) -> KernelSeconds:
         """Return the time of all kernels of all layers except attention, and of the embedding; arguments as in `around`."""
         if not rows:
             return NOTHING
         taken, all_rows = self._rows.at(self.padded(rows)), rows if self.groups == 1 or total is None else self._per_group(total)
         return taken.plus(self._experts.at(self.padded(all_rows))) if self.sparse else taken
 
-    def output(self, ended: int) -> Taken:
+    def output(self, ended: int) -> KernelSeconds:
         """Return the time of the logits of the emitted tokens."""
         return self._output.at(self._per_group(ended)) if ended and self.model.causal else NOTHING
 
-    def answers(self, answers: int, context: float) -> Taken:
+    def answers(self, answers: int, context: float) -> KernelSeconds:
         """Return the attention time of all layers for sequences in decode."""
         return self._answers.at(self._per_group(answers), context)
 
@@ -193,33 +195,33 @@ class Iterations:
 
     def padded(self, rows: int) -> int:
         """Return the tokens after padding to the next CUDA graph; the tokens themselves above the largest graph."""
-        return padded(rows, self.graphs) if rows else 0
+        return padded_tokens(rows, self.graphs) if rows else 0
 
-    def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
-        part = served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,
+    def _slice(self, sequences: int, tokens: int, context: int) -> MicrobatchSlice:
+        part = served_slice(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,
                       self.model.quantised)  # fmt: skip
         if self.cache:
             part = replace(part, kept=self.cache)
         return part if self.groups == self.ep == 1 else replace(part, together=self.groups, expert=self.ep)
 
-    def _row_kernels(self, rows: int, *, experts: bool) -> Sequence[Counted]:
+    def _row_kernels(self, rows: int, *, experts: bool) -> Sequence[RepeatedKernel]:
         return [
             (kernel, float(layer.times))
-            for layer in passed(self.model, self._slice(1, rows, rows))[:-1]
+            for layer in pass_layers(self.model, self._slice(1, rows, rows))[:-1]
             for kernel in kernels(layer.forward)
             if kernel.kind != "attention" and (kernel.work.experts is not None) == experts
         ]
 
-    def _output_kernels(self, ended: int) -> Sequence[Counted]:
+    def _output_kernels(self, ended: int) -> Sequence[RepeatedKernel]:
         return [(kernel, 1.0) for kernel in blocks.output(self.model, self._slice(ended, 1, 1), training=False)]
 
-    def _answer_kernels(self, sequences: int, context: int) -> Sequence[Counted]:
+    def _answer_kernels(self, sequences: int, context: int) -> Sequence[RepeatedKernel]:
         return self._attention(self._slice(sequences, 1, context))
 
-    def _prompt_kernels(self, prompt_count: int, tokens: int, cached: int) -> Sequence[Counted]:
+    def _prompt_kernels(self, prompt_count: int, tokens: int, cached: int) -> Sequence[RepeatedKernel]:
         return self._attention(self._slice(prompt_count, tokens, tokens + cached))
 
-    def _attention(self, part: Slice) -> Sequence[Counted]:
+    def _attention(self, part: MicrobatchSlice) -> Sequence[RepeatedKernel]:
         return [
             (kernel, float(kind.layers))
             for kind in self.model.kinds

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from hwsim.devices import Attended, Work
+from hwsim.devices import AttentionCall, Work
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel
 
@@ -34,7 +34,7 @@ SOME: Final = 97  # rows of the reference kernels, from which the others are sca
 _NAME: Final = "gpu"
 
 
-class Taken(NamedTuple):
+class KernelSeconds(NamedTuple):
     """Kernel time on each GPU.
 
     Args:
@@ -51,23 +51,25 @@ class Taken(NamedTuple):
     flop: float = 0.0
     moved: float = 0.0
 
-    def plus(self, other: Taken, times: float = 1.0) -> Taken:
+    def plus(self, other: KernelSeconds, times: float = 1.0) -> KernelSeconds:
         """Return the sum with `times` x `other`."""
         a, b, c, d, e = self
         p, q, r, s, t = other
-        return Taken(a + times * p, b + times * q, c + times * r, d + times * s, e + times * t)
+        return KernelSeconds(a + times * p, b + times * q, c + times * r, d + times * s, e + times * t)
 
-    def towards(self, other: Taken, part: float) -> Taken:
+    def towards(self, other: KernelSeconds, part: float) -> KernelSeconds:
         """Return the linear interpolation towards `other` (`part` 0: this one, 1: the other)."""
         rest, (a, b, c, d, e), (p, q, r, s, t) = 1 - part, self, other
-        return Taken(rest * a + part * p, rest * b + part * q, rest * c + part * r, rest * d + part * s, rest * e + part * t)
+        return KernelSeconds(
+            rest * a + part * p, rest * b + part * q, rest * c + part * r, rest * d + part * s, rest * e + part * t
+        )
 
 
-NOTHING: Final = Taken()
-Counted = tuple[Kernel, float]  # kernel, number of executions
+NOTHING: Final = KernelSeconds()
+RepeatedKernel = tuple[Kernel, float]  # kernel, number of executions
 
 
-class Table(dict[K, V]):
+class LazyTable(dict[K, V]):
     """A table whose entries are computed on first use.
 
     `make` computes an entry and may enter neighbouring ones.
@@ -82,13 +84,13 @@ class Table(dict[K, V]):
         return made
 
 
-class OneByOne:
+class SingleKernelTimes:
     """The kernels according to the GPU model, each computed once."""
 
     def __init__(self, times: KernelTimes) -> None:
-        self.times, self._works = times, Table(self._solo_seconds)
+        self.times, self._works = times, LazyTable(self._solo_seconds)
 
-    def taken(self, group: Iterable[Counted]) -> Taken:
+    def taken(self, group: Iterable[RepeatedKernel]) -> KernelSeconds:
         """Return the total time of a group of kernels."""
         total = NOTHING
         for kernel, times in group:
@@ -97,7 +99,7 @@ class OneByOne:
             seconds = self.times.seconds(kernel)
             slower = seconds / alone if alone > 0 else 0.0
             units, bus = min(seconds, slower * compute), min(seconds, kernel.times * memory)
-            total = total.plus(Taken(seconds, units, bus, kernel.times * work.flop, kernel.times * work.traffic), times)
+            total = total.plus(KernelSeconds(seconds, units, bus, kernel.times * work.flop, kernel.times * work.traffic), times)
         return total
 
     def _solo_seconds(self, work: Work) -> tuple[float, float, float]:
@@ -114,7 +116,7 @@ class ByRows:
     `make` returns the kernels for a number of tokens; kernels and order do not depend on the number.
     """
 
-    def __init__(self, alone: OneByOne, make: Callable[[int], Sequence[Counted]]) -> None:
+    def __init__(self, alone: SingleKernelTimes, make: Callable[[int], Sequence[RepeatedKernel]]) -> None:
         self.alone, self.make = alone, make
         single, twice = make(SOME), make(2 * SOME)
         self.products = [
@@ -127,20 +129,20 @@ class ByRows:
         tabled = {i for i, *_ in self.products}
         self.others = [index for index in range(len(single)) if index not in tabled]
         self.fine = COARSE if any(single[other][0].work.experts is not None for other in self.others) else SMOOTH
-        self._products, self._others, self._sums = Table(self._fill), Table(self._other_seconds), Table(self._sum)
+        self._products, self._others, self._sums = LazyTable(self._fill), LazyTable(self._other_seconds), LazyTable(self._sum)
 
-    def at(self, rows: int) -> Taken:
+    def at(self, rows: int) -> KernelSeconds:
         """Return the time of all kernels for a number of tokens."""
         return self._sums[rows]
 
-    def _sum(self, rows: int) -> Taken:
-        return self._matmul_seconds(rows).plus(between(rows, self.fine, self._others.__getitem__))
+    def _sum(self, rows: int) -> KernelSeconds:
+        return self._matmul_seconds(rows).plus(interpolate_knots(rows, self.fine, self._others.__getitem__))
 
-    def _other_seconds(self, rows: int) -> Taken:
+    def _other_seconds(self, rows: int) -> KernelSeconds:
         made = self.make(rows)
         return self.alone.taken(made[other] for other in self.others)
 
-    def _matmul_seconds(self, rows: int) -> Taken:
+    def _matmul_seconds(self, rows: int) -> KernelSeconds:
         if rows <= BLOCKS[-1]:
             return self._products[rows]
         step = 1 << (rows - 1).bit_length() - 1 - FINE
@@ -149,7 +151,7 @@ class ByRows:
         last = self._products[low + step]
         return last if part >= 1 else self._products[low + 1].towards(last, part)
 
-    def _fill(self, rows: int) -> Taken:
+    def _fill(self, rows: int) -> KernelSeconds:
         """Compute the time of all matmuls for all row counts of the same block at once."""
         if rows <= BLOCKS[-1]:
             above = next(index for index, last in enumerate(BLOCKS) if rows <= last)
@@ -165,7 +167,7 @@ class ByRows:
             work, part = kernel.work, points / SOME
             moved = work.traffic + (twice.traffic - work.traffic) * (part - 1)
             total += times * np.stack([*seconds, kernel.times * work.flop * part, kernel.times * moved])
-        self._products.update(zip(points.astype(int).tolist(), map(Taken._make, total.T.tolist()), strict=True))
+        self._products.update(zip(points.astype(int).tolist(), map(KernelSeconds._make, total.T.tolist()), strict=True))
         return self._products[rows]
 
 
@@ -175,21 +177,23 @@ class ByContext:
     `make` returns the kernels for a number of sequences and of tokens.
     """
 
-    def __init__(self, alone: OneByOne, make: Callable[[int, int], Sequence[Counted]], tokens: int = 1) -> None:
+    def __init__(self, alone: SingleKernelTimes, make: Callable[[int, int], Sequence[RepeatedKernel]], tokens: int = 1) -> None:
         self.alone, self.make, self.tokens = alone, make, tokens
         self.calls = [(kernel, kernel.work.attention, times) for kernel, times in make(1, 2 * SOME)]
-        self._answers = Table(self._fill)
+        self._answers = LazyTable(self._fill)
 
-    def at(self, sequences: int, context: float) -> Taken:
+    def at(self, sequences: int, context: float) -> KernelSeconds:
         """Return the time of all kernels."""
         step = 1 << max(0, sequences.bit_length() - 1 - FINE)
         low = sequences // step * step
-        below = between(context, COARSE, lambda point: self._answers[low, point])
+        below = interpolate_knots(context, COARSE, lambda point: self._answers[low, point])
         if low == sequences:
             return below
-        return below.towards(between(context, COARSE, lambda point: self._answers[low + step, point]), (sequences - low) / step)
+        return below.towards(
+            interpolate_knots(context, COARSE, lambda point: self._answers[low + step, point]), (sequences - low) / step
+        )
 
-    def _fill(self, place: tuple[int, int]) -> Taken:
+    def _fill(self, place: tuple[int, int]) -> KernelSeconds:
         sequences, context = place
         if any(call is None for _, call, _ in self.calls):  # attention is not one fused kernel
             return self.alone.taken(self.make(sequences, context))
@@ -202,7 +206,7 @@ class ByContext:
             calls = dataclasses.replace(call, sequences=call.sequences * sequences, cached=cached, heads=call.heads * self.tokens)
             total += times * np.stack([*self.alone.times.attending(kernel, calls), *_amounts(kernel, calls, points)])
         for point, taken in zip(points.tolist(), total.T.tolist(), strict=True):
-            self._answers[sequences, point] = Taken(*taken)
+            self._answers[sequences, point] = KernelSeconds(*taken)
         return self._answers[place]
 
 
@@ -212,19 +216,21 @@ class ByPrompt:
     `make` returns the kernels for a number of prompts, tokens per prompt and cached tokens per prompt.
     """
 
-    def __init__(self, alone: OneByOne, make: Callable[[int, int, int], Sequence[Counted]]) -> None:
+    def __init__(self, alone: SingleKernelTimes, make: Callable[[int, int, int], Sequence[RepeatedKernel]]) -> None:
         self.alone, self.make = alone, make
-        self._prompts, self._sums = Table(self._fill), Table(self._sum)
+        self._prompts, self._sums = LazyTable(self._fill), LazyTable(self._sum)
 
-    def at(self, alike: int, tokens: int, cached: int) -> Taken:
+    def at(self, alike: int, tokens: int, cached: int) -> KernelSeconds:
         """Return the time of one of `alike` prompts."""
         return self._sums[alike, tokens, cached]
 
-    def _sum(self, place: tuple[int, int, int]) -> Taken:
+    def _sum(self, place: tuple[int, int, int]) -> KernelSeconds:
         prompts, tokens, cached = place
-        return between(cached, COARSE, lambda before: between(tokens, FINE, lambda point: self._prompts[prompts, point, before]))
+        return interpolate_knots(
+            cached, COARSE, lambda before: interpolate_knots(tokens, FINE, lambda point: self._prompts[prompts, point, before])
+        )
 
-    def _fill(self, place: tuple[int, int, int]) -> Taken:
+    def _fill(self, place: tuple[int, int, int]) -> KernelSeconds:
         prompt_count, tokens, cached = place
         made = self.make(prompt_count, tokens, cached)
         fixed = [call for call in made if call[0].work.attention is None and call[0].work.product is not None]  # cached tokens
@@ -241,11 +247,11 @@ class ByPrompt:
             total += times * np.stack([*self.alone.times.attending(kernel, calls), *_amounts(kernel, calls, points)])
         total += np.array(self.alone.taken(fixed))[:, None]
         for point, taken in zip(points.tolist(), (total / prompt_count).T.tolist(), strict=True):
-            self._prompts[prompt_count, point, cached] = Taken(*taken)
+            self._prompts[prompt_count, point, cached] = KernelSeconds(*taken)
         return self._prompts[place]
 
 
-def _amounts(kernel: Kernel, call: Attended, points: Any) -> tuple[Any, Any]:
+def _amounts(kernel: Kernel, call: AttentionCall, points: Any) -> tuple[Any, Any]:
     """Return FLOP and bytes of attention calls."""
     nothing = 0.0 * points
     return kernel.times * (call.flop + nothing), kernel.times * (call.outer + call.keys + nothing)
@@ -262,7 +268,7 @@ def knot(value: float, fine: int = COARSE) -> tuple[int, int]:
     return floor // step * step, step
 
 
-def between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
+def interpolate_knots(value: float, fine: int, at: Callable[[int], KernelSeconds]) -> KernelSeconds:
     """Return the function value, interpolated between the nearest knots."""
     low, step = knot(value, fine)
     part = (value - low) / step

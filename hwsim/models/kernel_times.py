@@ -4,7 +4,8 @@
     KernelTimes(gpu, framework).seconds(kernel)
 
 The GPU model determines the time of a kernel's work. Libraries and trainings change it: convolutions use the fastest algorithm
-(`hwsim.devices.convolving`), matmuls run at the sustained clock, fused attention reaches a share of the peak, and kernels that
+(`hwsim.devices.convolution_speeds`), matmuls run at the sustained clock, fused attention reaches a share of the peak, and
+kernels that
 a framework does not fuse move more bytes.
 """
 
@@ -17,9 +18,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.demand import Cost, rates_of
-from hwsim.devices import Attended, Gpu, Work
-from hwsim.devices.convolution import Convolution
-from hwsim.devices.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
+from hwsim.devices import AttentionCall, Gpu, Work
+from hwsim.devices.convolution import ConvolutionPass
+from hwsim.devices.convolution_speeds import CONVOLUTION_SPEEDS, ConvolutionSpeeds, Units, matrix_units, units_of
 from hwsim.devices.gpu_convolution import TimedKernel, fastest
 from hwsim.models.architectures.transformer_layers import FLASH_BACKWARD
 from hwsim.models.framework import Framework
@@ -29,7 +30,7 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 if TYPE_CHECKING:
-    from hwsim.devices.gpu_product import Floats
+    from hwsim.devices.gpu_matmul_cost import Floats
 
 _NAME: Final = "gpu"
 _MOST: Final = 1_000  # maximum cached costs
@@ -51,9 +52,9 @@ class KernelTimes:
     constants: Generation | None = None
     limited: float | None = None
     known: dict[Work, float] = field(default_factory=dict)
-    convolving: Mapping[Units, Convolving] = field(default_factory=lambda: CONVOLVING)
+    convolving: Mapping[Units, ConvolutionSpeeds] = field(default_factory=lambda: CONVOLUTION_SPEEDS)
     rates: Mapping[str, float] = field(default_factory=dict)
-    _convolutions: dict[tuple[Convolution, Work], tuple[TimedKernel, ...]] = field(default_factory=dict)
+    _convolutions: dict[tuple[ConvolutionPass, Work], tuple[TimedKernel, ...]] = field(default_factory=dict)
     _costs: dict[Work, Cost] = field(default_factory=dict)
     _once_each: dict[int, tuple[Kernel, float]] = field(default_factory=dict)  # kernel id -> seconds, as layers share kernels
 
@@ -81,7 +82,7 @@ class KernelTimes:
 
     def choose(self, kernel: Kernel) -> tuple[TimedKernel, ...]:
         """Return the kernels that the libraries launch for one execution of the kernel."""
-        if isinstance(kernel.shape, Convolution):
+        if isinstance(kernel.shape, ConvolutionPass):
             return self._fastest_kernels(kernel.shape, kernel.work)
         work = self.asked(kernel)
         seconds, alone = self._seconds_once(kernel, work), self.alone(work)
@@ -91,7 +92,7 @@ class KernelTimes:
         """Return the seconds of all executions of the kernel."""
         timed_once = self._once_each.get(id(kernel))
         if timed_once is None:
-            if isinstance(kernel.shape, Convolution):
+            if isinstance(kernel.shape, ConvolutionPass):
                 once = math.fsum(timed.seconds for timed in self._fastest_kernels(kernel.shape, kernel.work))
             else:
                 once = self._seconds_once(kernel, self.asked(kernel))
@@ -106,7 +107,7 @@ class KernelTimes:
         alone = self.gpu.by_rows(self.asked(kernel), rows)
         return None if alone is None else self._slow(kernel, *alone)
 
-    def attending(self, kernel: Kernel, call: Attended) -> tuple[Floats, Floats, Floats]:
+    def attending(self, kernel: Kernel, call: AttentionCall) -> tuple[Floats, Floats, Floats]:
         """Return the same arrays for calls of fused attention, whose sizes may be arrays."""
         work = self.asked(kernel)
         assert work.attention is not None
@@ -181,7 +182,7 @@ class KernelTimes:
         part *= self.framework.fp8 if kernel.work.dtype == "fp8" else 1.0
         return 1.0 / (part * limited)
 
-    def _fastest_kernels(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
+    def _fastest_kernels(self, shape: ConvolutionPass, work: Work) -> tuple[TimedKernel, ...]:
         key = shape, work
         kernels = self._convolutions.get(key)
         if kernels is None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hwsim.devices import Work
-from hwsim.devices.convolution import Convolution
+from hwsim.devices.convolution import ConvolutionPass
 from hwsim.records import dataclass
 
 Kind = Literal["convolution", "matmul", "attention", "elementwise", "cast", "output", "optimizer"]
@@ -36,7 +36,7 @@ class Kernel:
     kind: Kind
     work: Work
     times: float = 1.0
-    shape: Convolution | None = None
+    shape: ConvolutionPass | None = None
     across: int = 0
 
     @property

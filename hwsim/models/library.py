@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from hwsim.models.architectures import ARCHITECTURES, Model, Network, Transformer
+from hwsim.models.architectures import ARCHITECTURES, FeedForwardNetwork, Model, Transformer
 from hwsim.spec import Mistakes, SpecError, Tree, decode_all, did_you_mean, find, read, resolve
+from hwsim.spec.memo import memo_table
 from hwsim.spec.schema import json_schema
-from hwsim.spec.shelf import shared_by
 from hwsim.units import BYTES
 
-M = TypeVar("M", Transformer, Network)
+M = TypeVar("M", Transformer, FeedForwardNetwork)
 _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 _SCHEMA: Final[Mapping[str, Any]] = {
     "name": {"type": "string"},
@@ -39,10 +39,10 @@ def model_file(path: Path) -> Tree:
     """
     if path.suffix != ".json":
         return read(path)
-    from hwsim.models.configs import as_tree, config_tree, translated
+    from hwsim.models.configs import as_tree, config_tree, translate_config
 
     tree, name = config_tree(path)
-    return tree if tree.get("hwsim") is not None else as_tree(translated(tree, name))
+    return tree if tree.get("hwsim") is not None else as_tree(translate_config(tree, name))
 
 
 def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
@@ -54,13 +54,13 @@ def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
     return _require(Transformer, load_model(name, relative_to), name, "a transformer, got a CNN or MLP")
 
 
-def load_network(name: str, relative_to: Path | None = None) -> Network:
+def load_network(name: str, relative_to: Path | None = None) -> FeedForwardNetwork:
     """Return the CNN or MLP with this name; as `load_model`.
 
     >>> load_network("resnet-50").parameters
     25557032
     """
-    return _require(Network, load_model(name, relative_to), name, "a CNN or MLP, got a transformer")
+    return _require(FeedForwardNetwork, load_model(name, relative_to), name, "a CNN or MLP, got a transformer")
 
 
 def _require(architecture: type[M], model: Model, name: str, wrong: str) -> M:
@@ -93,7 +93,7 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
         if tree.is_mapping:
             return read_model(tree)
         written = model_file(find("model", str(tree.value), tree.place.folder, tree.place))
-        shared: dict[int, tuple[Tree, Model]] | None = shared_by("models")
+        shared: dict[int, tuple[Tree, Model]] | None = memo_table("models")
         if shared is None:
             return read_model(written)
         if id(written) not in shared:
@@ -132,7 +132,7 @@ def model_schema() -> dict[str, Any]:
     return {"$schema": version, "title": "model", "oneOf": schemas, "$defs": dict(sorted(definitions.items()))}
 
 
-def described(model: Model) -> Iterator[str]:
+def describe_model(model: Model) -> Iterator[str]:
     """Yield lines that summarize a model: parameters, FLOP, bytes."""
     if not isinstance(model, Transformer):
         yield f"parameters: {model.parameters:,}; in 32 bit {4 * model.parameters / 1e6:.4g} MB"

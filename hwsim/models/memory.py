@@ -23,13 +23,13 @@ from itertools import pairwise
 from typing import Final
 
 from hwsim.formats import format_quantity
-from hwsim.models.architectures import Network, Transformer
+from hwsim.models.architectures import FeedForwardNetwork, Transformer
 from hwsim.models.architectures.slices import Attention
 from hwsim.models.architectures.transformer_layers import share
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Layer
-from hwsim.models.plan import Laid, ParallelPlan, groups, kinds_of
-from hwsim.models.server import PLAIN, ServerKeys, sizes_of
+from hwsim.models.plan import DerivedPlan, ParallelPlan, groups, kinds_of
+from hwsim.models.server import PLAIN, ServerKeys, graph_sizes
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -134,7 +134,7 @@ def layer_share(model: Transformer, plan: ParallelPlan) -> float:
     return share(model, plan.tp, plan.ep)
 
 
-def kept_of(laid: Laid, stage: int, framework: Framework, times: float = 1.0) -> float:
+def kept_of(laid: DerivedPlan, stage: int, framework: Framework, times: float = 1.0) -> float:
     """Return the average activation bytes of a virtual stage of a stage for one micro-batch on one GPU, multiplied by `times`."""
     kinds = laid.transformer.kinds
     return math.fsum(
@@ -180,7 +180,7 @@ def state_bytes(plan: ParallelPlan) -> float:
     return (0.0 if own else BYTES[plan.stored]) + OPTIMIZER[plan.optimizer]
 
 
-def recomputed(laid: Laid, framework: Framework, stage: int = 0) -> float:
+def recomputed(laid: DerivedPlan, framework: Framework, stage: int = 0) -> float:
     """Return the activation bytes of the layer that backward is recomputing, for the largest layer of a stage."""
     plan = laid.plan
     if plan.recompute == "full" or (plan.recompute == "selective" and framework.repeated > 0):
@@ -192,7 +192,7 @@ def recomputed(laid: Laid, framework: Framework, stage: int = 0) -> float:
     return 0.0
 
 
-def gathered_bytes(laid: Laid, framework: Framework, stage: int) -> float:
+def gathered_bytes(laid: DerivedPlan, framework: Framework, stage: int) -> float:
     """Return the bytes of gathered weights of the current and the next layer, plus the gradients of a layer before scattering."""
     model, plan = laid.transformer, laid.plan
     if not plan.gathers:
@@ -204,7 +204,7 @@ def gathered_bytes(laid: Laid, framework: Framework, stage: int) -> float:
     return gathered + (stage_parameters(model, plan, stage) - layers) * 2 * w if plan.sharding == "fsdp" else gathered
 
 
-def training_memory(laid: Laid, framework: Framework | None = None, stage: int = 0) -> Footprint:
+def training_memory(laid: DerivedPlan, framework: Framework | None = None, stage: int = 0) -> Footprint:
     """Return the memory of a stage on each GPU.
 
     Fully sharded replicas (fsdp) keep only the optimizer's weights, and gradients of the same width. The embedding and the
@@ -254,7 +254,7 @@ def network_memory(layers: Sequence[Layer], plan: ParallelPlan, stage: int, micr
     return Footprint(stage, weights, 4.0 * parameters, KEPT[plan.optimizer] * parameters, kept, 0.0, spread=SPREAD)
 
 
-def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footprint:
+def batch_memory(network: FeedForwardNetwork, layers: Sequence[Layer], dtype: str) -> Footprint:
     """Return the memory of a CNN or MLP in inference: weights, and the largest input plus output of a layer."""
     results = [layer.output_bytes for layer in layers]
     largest = max((before + after for before, after in pairwise(results)), default=0.0)
@@ -310,7 +310,7 @@ def cache_room(
     assert room is not None
     assert graphs is not None
     budget, sequences = keys.budget or 0, keys.sequences or 0
-    largest = max(sizes_of(graphs, sequences), default=0)
+    largest = max(graph_sizes(graphs, sequences), default=0)
     arrays = (room.activations or 0.0) * iteration_arrays(model, tp, min(budget, model.sequence * sequences), sequences, dtype)
     free = (room.token or 0.0) * budget + (room.graph or 0.0) * largest + (room.gpu or 0.0) * tp
     empty = serving_memory(model, tp, 0, dtype, pp, groups=groups, kept=kept)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from hwsim.models.architectures import Model, Network, Transformer
+from hwsim.models.architectures import FeedForwardNetwork, Model, Transformer
 from hwsim.models.architectures.split import blocks
 from hwsim.models.layer import Axis
 from hwsim.records import dataclass
@@ -91,7 +91,7 @@ class ParallelPlan(Sizes):
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class DerivedPlan:
     """A parallel plan with the numbers that follow from a GPU count.
 
     Args:
@@ -122,7 +122,7 @@ class Laid:
         return isinstance(self.model, Transformer) and any(kind.experts > 1 for kind in self.model.kinds)
 
     @property
-    def network(self) -> Network:
+    def network(self) -> FeedForwardNetwork:
         """The model, which must be a CNN or MLP."""
         if isinstance(self.model, Transformer):
             raise TypeError("the plan's model is a transformer")
@@ -207,7 +207,7 @@ def strides_of(order: Sequence[Axis], *, tp: int, cp: int, pp: int, ep: int, dp:
     return strides
 
 
-def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
+def derive_plan(model: Model, plan: ParallelPlan, gpus: int) -> DerivedPlan:
     """Return the plan on `gpus` GPUs with all derived numbers.
 
     Raises:
@@ -217,7 +217,7 @@ def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
     if mistakes:
         raise WrongPlan(mistakes)
     dp = replicas(plan, gpus)
-    return Laid(
+    return DerivedPlan(
         model=model,
         plan=plan,
         gpus=gpus,
@@ -278,7 +278,7 @@ def kinds_of(model: Transformer, plan: ParallelPlan, stage: int) -> dict[int, in
     return counts
 
 
-def stages_told_apart(model: Transformer, plan: ParallelPlan) -> tuple[int, ...]:
+def distinct_stages(model: Transformer, plan: ParallelPlan) -> tuple[int, ...]:
     """Return the stages that may be the slowest or need most memory: with equal layers the first, second and last, else all."""
     return tuple(range(plan.pp)) if model.runs else tuple(sorted({0, min(1, plan.pp - 1), plan.pp - 1}))
 
@@ -384,7 +384,7 @@ def uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:
             yield "tp", f"tp {tp} does not divide a shared-expert width of {kind.shared}"
 
 
-def _network_problems(model: Network, plan: ParallelPlan) -> Iterator[tuple[str, str]]:
+def _network_problems(model: FeedForwardNetwork, plan: ParallelPlan) -> Iterator[tuple[str, str]]:
     count = len(blocks(model.chain())) if plan.pp > 1 else plan.pp
     if plan.pp > count:
         yield "pp", f"pp {plan.pp} stages, but the network has only {count} blocks"

@@ -33,9 +33,9 @@ from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.memory import SPREAD
-from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, powers_up_to, replicas
-from hwsim.models.stages import blocks_of, largest
-from hwsim.models.step import Passes, Step, collective, seconds_by, sped, step, times_of
+from hwsim.models.plan import DerivedPlan, ParallelPlan, Recompute, Sharding, WrongPlan, derive_plan, powers_up_to, replicas
+from hwsim.models.stages import blocks_of, largest_stage_memory
+from hwsim.models.step import Passes, TrainingStep, collective, seconds_by, step, times_of, with_framework_network
 from hwsim.records import dataclass
 
 MICROBATCHES: Final = (1, 2, 4, 8)
@@ -46,7 +46,7 @@ AXES: Final[Mapping[str, str]] = {"cp": "context parallel", "chunks": "interleav
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedPlans:
     """Plans that violate one rule.
 
     Args:
@@ -61,7 +61,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class PlanSearchResult:
     """The result of a search.
 
     Args:
@@ -74,20 +74,20 @@ class Searched:
         left: axes that the search left at one, and whether plans of such trainings usually use them.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[TrainingStep, ...]
     tried: int
     fitting: int
-    nearest: Step | None
-    refused: tuple[Refused, ...] = ()
-    least: tuple[Laid, float] | None = None
+    nearest: TrainingStep | None
+    refused: tuple[RefusedPlans, ...] = ()
+    least: tuple[DerivedPlan, float] | None = None
     left: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PlanCandidate:
     """A legal plan with its numbers, and the bytes on the GPU that needs most."""
 
-    laid: Laid
+    laid: DerivedPlan
     need: float
 
 
@@ -106,16 +106,18 @@ class Search:
     framework: Framework | Software
     fixed: frozenset[str] = frozenset()
     within: float = 0.0
-    _candidates: dict[tuple[int, int], tuple[tuple[Candidate, ...], tuple[Refused, ...]]] = field(default_factory=dict)
+    _candidates: dict[tuple[int, int], tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]] = field(default_factory=dict)
 
-    def candidates(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
+    def candidates(self, gpus: int, per_node: int) -> tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]:
         """Return the legal plans on a number of GPUs, and the illegal ones."""
         key = gpus, min(per_node, gpus)
         if key not in self._candidates:
             self._candidates[key] = self._divided(*key)
         return self._candidates[key]
 
-    def on(self, cluster: Cluster, *, times: KernelTimes | None = None, margin: float = 0.0, few: int | None = None) -> Searched:
+    def on(
+        self, cluster: Cluster, *, times: KernelTimes | None = None, margin: float = 0.0, few: int | None = None
+    ) -> PlanSearchResult:
         """Return the plans on all GPUs of a cluster, best first.
 
         Args:
@@ -128,7 +130,7 @@ class Search:
         """
         candidates, refused = self.candidates(cluster.gpus, cluster.per_node)
         if not candidates:
-            lay(self.model, self.plan, cluster.gpus)  # raises the reason if the given plan is illegal
+            derive_plan(self.model, self.plan, cluster.gpus)  # raises the reason if the given plan is illegal
             raise WrongPlan((("plan", f"no legal plan for {cluster.gpus} GPUs"),))
         times = times or times_of(cluster, self.framework)
         size = cluster.gpu.memory.size
@@ -150,13 +152,13 @@ class Search:
             nearest = estimate(min(needs, key=lambda candidate: candidate.need).laid)
         beyond = None if least is None else (least.laid, least.need)
         left = left_at_one(self.model, self.plan, self.fixed, cluster.gpus)
-        return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, beyond, left)
+        return PlanSearchResult(tuple(steps), len(candidates), len(fitting), nearest, refused, beyond, left)
 
-    def _bounds(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, Laid]]:
+    def _bounds(self, fitting: list[PlanCandidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, DerivedPlan]]:
         """Return (minimum seconds, plan), sorted by seconds per token: blocks and their bubble only."""
         framework = self.framework
         assert isinstance(framework, Framework)
-        faster, passes_of = sped(cluster, framework), dict[tuple[object, ...], float]()
+        faster, passes_of = with_framework_network(cluster, framework), dict[tuple[object, ...], float]()
         bounds = []
         for candidate in fitting:
             laid = candidate.laid
@@ -173,20 +175,22 @@ class Search:
             bounds.append((passes * passed, laid))
         return sorted(bounds, key=lambda bound: bound[0] / bound[1].tokens)
 
-    def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:
+    def _of_network(
+        self, candidates: tuple[PlanCandidate, ...], cluster: Cluster, times: KernelTimes
+    ) -> tuple[PlanCandidate, ...]:
         """Return the candidates of a CNN or MLP with their memory; its stage boundaries depend on layer times."""
         return tuple(
-            Candidate(candidate.laid, step(candidate.laid, cluster, self.framework, times).memory.total)
+            PlanCandidate(candidate.laid, step(candidate.laid, cluster, self.framework, times).memory.total)
             for candidate in candidates
         )
 
-    def _divided(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
-        candidates = list[Candidate]()
+    def _divided(self, gpus: int, per_node: int) -> tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]:
+        candidates = list[PlanCandidate]()
         refused: dict[str, tuple[int, str]] = {}
         for plan in _plans(self.model, self.plan, gpus, per_node, self.framework, self.fixed):
             candidate = self._batched(plan, gpus)
             try:
-                laid = lay(self.model, candidate, gpus)
+                laid = derive_plan(self.model, candidate, gpus)
             except WrongPlan as error:
                 key, message = error.mistakes[0]
                 count, first = refused.get(key, (0, message))
@@ -196,9 +200,9 @@ class Search:
                 continue
             if candidate.level == 3 and candidate.pp > 1 and "sharding" not in self.fixed:  # exchanges of zero-1, more memory
                 continue
-            need = largest(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
-            candidates.append(Candidate(laid, need))
-        return tuple(candidates), tuple(Refused(key, count, message) for key, (count, message) in refused.items())
+            need = largest_stage_memory(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
+            candidates.append(PlanCandidate(laid, need))
+        return tuple(candidates), tuple(RefusedPlans(key, count, message) for key, (count, message) in refused.items())
 
     def _batched(self, plan: ParallelPlan, gpus: int) -> ParallelPlan:
         """Return the plan with the nearest global batch that its replicas divide, if it is within tolerance."""
@@ -225,10 +229,10 @@ def left_at_one(model: Model, plan: ParallelPlan, fixed: Collection[str], gpus: 
     return left
 
 
-def not_tried(left: Mapping[str, bool]) -> str:
+def untried_axes_text(left: Mapping[str, bool]) -> str:
     """Return the axes that a search did not vary as text.
 
-    >>> not_tried({"cp": True, "chunks": False})
+    >>> untried_axes_text({"cp": True, "chunks": False})
     'cp (context parallel), chunks (interleaved stages): all plans have one of each'
     """
     return ", ".join(f"{axis} ({AXES[axis]})" for axis in left) + ": all plans have one of each"
@@ -243,7 +247,7 @@ def search(
     *,
     margin: float = 0.0,
     few: int | None = None,
-) -> Searched:
+) -> PlanSearchResult:
     """Return the plans according to the estimate, best first; as `Search.on`, once.
 
     Args:
@@ -256,14 +260,16 @@ def search(
     return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
 
 
-def fastest(bounds: Iterable[tuple[float, Laid]], few: int, estimate: Callable[[Laid], Step]) -> list[Step]:
+def fastest(
+    bounds: Iterable[tuple[float, DerivedPlan]], few: int, estimate: Callable[[DerivedPlan], TrainingStep]
+) -> list[TrainingStep]:
     """Return the fastest of some plans.
 
     Args:
         bounds: (minimum seconds of a step, plan), sorted by minimum seconds per token.
         few: number of steps to return; further plans are estimated only while they could be among them.
     """
-    steps = list[Step]()
+    steps = list[TrainingStep]()
     for least, laid in bounds:
         if len(steps) == few and ROUNDING * least / laid.tokens > steps[-1].seconds / steps[-1].laid.tokens:
             break
@@ -271,7 +277,7 @@ def fastest(bounds: Iterable[tuple[float, Laid]], few: int, estimate: Callable[[
     return steps
 
 
-def order_of(found: Step) -> tuple[float, float, int, int, int]:
+def order_of(found: TrainingStep) -> tuple[float, float, int, int, int]:
     """Return the sort key of steps: faster first, then less memory, then the simpler plan."""
     plan = found.laid.plan
     return found.seconds / found.laid.tokens, found.memory.total, plan.pp, plan.tp, plan.microbatch

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hwsim.communication.placing import HANDLINGS, all_of_kind, leads_out
+from hwsim.communication.placement import HANDLINGS, all_of_kind, joining_switch
 from hwsim.communication.timing import library_of, timed
 from hwsim.demand import Cost, Demand
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import Nccl
-from hwsim.models.numbered import Names
+from hwsim.models.capacity_amounts import Names
 
 
-class _Timed(NamedTuple):
+class _TimedSend(NamedTuple):
     """A timed send.
 
     Args:
@@ -41,12 +41,12 @@ class _Timed(NamedTuple):
         return tuple(costs)
 
 
-class Sends:
+class SendCosts:
     """The costs of the phases of sends on a machine."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._timed: dict[tuple[object, ...], _Timed] = {}
+        self._timed: dict[tuple[object, ...], _TimedSend] = {}
 
     def of(self, pairs: Sequence[Names], size: float) -> Iterator[tuple[Cost, ...]]:
         """Yield the costs of each pair's phases, without the compute units that kernels hold.
@@ -76,7 +76,7 @@ class Sends:
             costs = self._solo_costs(pair, size)
             drawn_names = {name for cost in costs for name, _ in cost.demand.amounts}
             if drawn_names <= set(names) and not any(term.capacity for cost in costs for term in cost.why):
-                self._timed[key] = _Timed((route, library), names, costs)
+                self._timed[key] = _TimedSend((route, library), names, costs)
             yield costs
 
     def _solo_costs(self, pair: Names, size: float) -> tuple[Cost, ...]:
@@ -85,5 +85,5 @@ class Sends:
     def _is_across(self, a: str, b: str) -> bool:
         if self._machine.node_of(a) == self._machine.node_of(b):
             return False
-        switch = leads_out(self._machine, a)
-        return not switch or switch != leads_out(self._machine, b)
+        switch = joining_switch(self._machine, a)
+        return not switch or switch != joining_switch(self._machine, b)

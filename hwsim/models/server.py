@@ -17,13 +17,13 @@ from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
 
-Prompts = Literal["beside", "before", "alone"]
+PrefillOrder = Literal["beside", "before", "alone"]
 Admission = Literal["prompt", "answer", "ratio"]
-First = Literal["prompts", "answers"]
+FirstTokenWorkers = Literal["prompts", "answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class SizeRange:
     """A range of numbers with a constant distance."""
 
     first: int = field("first size of the range", key="from", minimum=1)
@@ -35,7 +35,7 @@ class Steps:
 class Graphs:
     """The CUDA graphs of a server. Iterations are padded to the captured batch sizes."""
 
-    sizes: tuple[int | Steps, ...] | None = field(
+    sizes: tuple[int | SizeRange, ...] | None = field(
         "batch sizes (tokens) that are captured as CUDA graphs; an empty list: no graphs, no padding", default=None, minimum=1,
         example="[1, 2, 4, {from: 8, to: 256, by: 8}]",
     )  # fmt: skip
@@ -48,7 +48,7 @@ class Graphs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class OutputReservation:
     """The share of outstanding output tokens for which `admit: ratio` reserves KV cache."""
 
     first: Ratio | None = field("initial share of the outstanding output tokens that is reserved", default=None, maximum=1.0)
@@ -58,7 +58,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class CacheMemory:
     """The part of a GPU's memory that holds the KV cache."""
 
     of: Literal["all", "free"] | None = field("base of `part`: all: the whole GPU memory, weights included; free: the memory "
@@ -83,7 +83,7 @@ class HostTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnSize:
+class MemorySizeOverride:
     """Settings that differ on GPUs with at least this much memory."""
 
     memory: Bytes = field("minimum memory of the GPU", exclusive_minimum=0.0)
@@ -98,7 +98,7 @@ class OnSize:
 class ServerKeys:
     """The settings of a server with continuous batching. None: the key is omitted in this file."""
 
-    prompts: Prompts | None = field("scheduling of prefill: beside: in the same iterations as decode; before: in separate "
+    prompts: PrefillOrder | None = field("scheduling of prefill: beside: in the same iterations as decode; before: in separate "
                                     "iterations, ahead of decode; alone: only while no request decodes",
                                     default=None)  # fmt: skip
     chunked: bool | None = field("chunked prefill: a prompt beyond the rest of `budget` is split over iterations", default=None)
@@ -107,7 +107,7 @@ class ServerKeys:
     admit: Admission | None = field("KV cache that must be free to admit a request: prompt: for its prompt; answer: for prompt "
                                     "and answer; ratio: for its prompt and a share (`ratio`) of all outstanding output tokens",
                                     default=None)  # fmt: skip
-    ratio: Promise | None = field("share of the outstanding output tokens that `admit: ratio` reserves",
+    ratio: OutputReservation | None = field("share of the outstanding output tokens that `admit: ratio` reserves",
                                   default=None, example="{first: 0.7, least: 0.098, steps: 600}")  # fmt: skip
     spare: Ratio | None = field("share of KV cache blocks that stay free when a request is admitted (watermark)", default=None)
     ahead: int | None = field("iterations scheduled before the running one ends (asynchronous scheduling)",
@@ -115,19 +115,20 @@ class ServerKeys:
     look: int | None = field("number of iterations between two polls for new requests", default=None, minimum=1)
     gather: int | None = field("data-parallel attention: maximum iterations that prefill is delayed until every group has a "
                                "prompt; 0: no delay", default=None, minimum=0)  # fmt: skip
-    first: First | None = field("with `split`, the workers that emit the first token: prompts: prefill workers; answers: decode "
-                                "workers, which recompute the last prompt token once they have admitted the request",
-                                default=None)  # fmt: skip
+    first: FirstTokenWorkers | None = field(
+        "with `split`, the workers that emit the first token: prompts: prefill workers; answers: decode workers, which "
+        "recompute the last prompt token once they have admitted the request", default=None)  # fmt: skip
     padded: bool | None = field("static batching: prompts are padded to the longest, and all batch slots stay occupied until "
                                 "the longest answer ends", default=None)  # fmt: skip
     block: int | None = field("tokens of a KV cache block", default=None, minimum=1)
     prefixes: bool | None = field("prefix caching: requests with a common prefix share its KV cache blocks", default=None)
     windows: bool | None = field("layers with a sliding window cache only tokens of the window; false: all tokens", default=None)
     graphs: Graphs | None = field("CUDA graphs of the server", default=None, example="{sizes: [1, 2, 4, 8]}")
-    memory: Room | None = field("memory of the KV cache", default=None, example="{of: all, part: 90 %}")
+    memory: CacheMemory | None = field("memory of the KV cache", default=None, example="{of: all, part: 90 %}")
     host: HostTimes | None = field("host time besides the kernels", default=None, example="{step: 200 us}")
-    sizes: tuple[OnSize, ...] | None = field("settings that depend on the GPU's memory; a later matching entry overrides an "
-                                             "earlier one", default=None, example="[{memory: 70 GiB, budget: 8192}]")  # fmt: skip
+    sizes: tuple[MemorySizeOverride, ...] | None = field(
+        "settings that depend on the GPU's memory; a later matching entry overrides an earlier one",
+        default=None, example="[{memory: 70 GiB, budget: 8192}]")  # fmt: skip
 
     def over(self, other: ServerKeys) -> ServerKeys:
         """Return these settings, with omitted ones taken from `other`."""
@@ -137,7 +138,7 @@ class ServerKeys:
     def on(self, size: float | None, generation: str | None) -> ServerKeys:
         """Return the settings for GPUs with `size` bytes of memory, after applying the matching entries of `sizes`.
 
-        >>> keys = ServerKeys(budget=2048, sizes=(OnSize(memory=70e9, budget=8192),))
+        >>> keys = ServerKeys(budget=2048, sizes=(MemorySizeOverride(memory=70e9, budget=8192),))
         >>> keys.on(85e9, "hopper").budget, keys.on(24e9, "ada").budget
         (8192, 2048)
         """
@@ -145,7 +146,7 @@ class ServerKeys:
         for entry in self.sizes or ():
             if size is None or size < entry.memory or generation in entry.without:
                 continue
-            graphs, room = Graphs(largest=entry.largest), Room(least=entry.least)
+            graphs, room = Graphs(largest=entry.largest), CacheMemory(least=entry.least)
             keys = ServerKeys(budget=entry.budget, sequences=entry.sequences, graphs=graphs, memory=room).over(keys)
         return keys
 
@@ -167,7 +168,7 @@ PLAIN: Final = ServerKeys(
     budget=2048,
     sequences=256,
     admit="prompt",
-    ratio=Promise(first=1.0, least=1.0, steps=1, most=1 << 60),
+    ratio=OutputReservation(first=1.0, least=1.0, steps=1, most=1 << 60),
     spare=0.0,
     ahead=0,
     look=1,
@@ -178,30 +179,30 @@ PLAIN: Final = ServerKeys(
     prefixes=False,
     windows=True,
     graphs=Graphs(sizes=(), largest=1 << 30, each=float(1 << 30), pad=True, mixed=True, eager=0.0, kernel=0.0),
-    memory=Room(of="all", part=0.9, kept=1.5e9, activations=0.0, token=0.0, graph=0.0, gpu=0.0, least=0.0),
+    memory=CacheMemory(of="all", part=0.9, kept=1.5e9, activations=0.0, token=0.0, graph=0.0, gpu=0.0, least=0.0),
     host=HostTimes(step=0.0, each=0.0, api=0.0, out=0.0),
     sizes=(),
 )
 
 
-def sizes_of(graphs: Graphs, sequences: int) -> tuple[int, ...]:
+def graph_sizes(graphs: Graphs, sequences: int) -> tuple[int, ...]:
     """Return the captured batch sizes in ascending order, up to the limits `largest` and `each` x `sequences`.
 
-    >>> sizes_of(Graphs(sizes=(1, 2, Steps(first=4, to=12, by=4)), largest=10, each=1.0), 256)
+    >>> graph_sizes(Graphs(sizes=(1, 2, SizeRange(first=4, to=12, by=4)), largest=10, each=1.0), 256)
     (1, 2, 4, 8)
     """
     max_size = min(graphs.largest or 0, int((graphs.each or 0.0) * sequences))
     return tuple(sorted({size for entry in graphs.sizes or () for size in _expand(entry) if size <= max_size}))
 
 
-def _expand(entry: int | Steps) -> Iterable[int]:
+def _expand(entry: int | SizeRange) -> Iterable[int]:
     return (entry,) if isinstance(entry, int) else range(entry.first, entry.to + 1, entry.by)
 
 
-def padded(tokens: int, sizes: Sequence[int]) -> int:
+def padded_tokens(tokens: int, sizes: Sequence[int]) -> int:
     """Return the next captured batch size, or `tokens` itself above the largest.
 
-    >>> padded(3, (1, 2, 4)), padded(5, (1, 2, 4))
+    >>> padded_tokens(3, (1, 2, 4)), padded_tokens(5, (1, 2, 4))
     (4, 5)
     """
     index = bisect_left(sizes, tokens)

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from hwsim.models.architectures import Transformer
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Axis
-from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, powers_up_to, problems
+from hwsim.models.plan import DerivedPlan, ParallelPlan, Recompute, Sharding, WrongPlan, derive_plan, powers_up_to, problems
 from hwsim.records import dataclass
 
 Ints = NDArray[np.int64]
 
-MOST: Final = 20_000_000  # maximum combinations
+MAX_COMBINATIONS: Final = 20_000_000  # maximum combinations
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-2", "zero-3", "fsdp")
 RECOMPUTED: Final[tuple[Recompute, ...]] = ("none", "selective", "full")
 
@@ -82,9 +82,9 @@ class Space:
             sequence_parallel=bool(self.sharded[number]),
         )
 
-    def laid(self, number: int) -> Laid:
+    def laid(self, number: int) -> DerivedPlan:
         """Return one of the plans with its derived numbers."""
-        return lay(self.model, self.plan(number), self.gpus)
+        return derive_plan(self.model, self.plan(number), self.gpus)
 
     @property
     def level(self) -> Ints:
@@ -92,7 +92,7 @@ class Space:
         return np.array([replace(self.base, sharding=sharding).level for sharding in self.shardings], np.int64)[self.sharding]
 
     def stride(self, axis: Axis) -> Ints:
-        """Return the distance between neighbours of a group; as `Laid.stride`."""
+        """Return the distance between neighbours of a group; as `DerivedPlan.stride`."""
         sizes = {"tp": self.tp, "cp": self.cp, "ep": self.ep, "pp": self.pp, "dp": self.dp // self.ep}
         distance = np.ones_like(self.tp)
         for name in self.base.order:
@@ -132,8 +132,10 @@ def space(
         if _is_legal(model, replace(waved if chunks > 1 else plan, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks), gpus)
     ]
     inner = list(product(axes["microbatch"], range(len(shardings)), recomputed, sharded))
-    if len(groups) * len(inner) > MOST:
-        raise WrongPlan((("plan", f"{len(groups) * len(inner):,} plans exceed the limit of {MOST:,}: fix tp, pp, cp or ep"),))
+    if len(groups) * len(inner) > MAX_COMBINATIONS:
+        raise WrongPlan(
+            (("plan", f"{len(groups) * len(inner):,} plans exceed the limit of {MAX_COMBINATIONS:,}: fix tp, pp, cp or ep"),)
+        )
     outer = np.repeat(np.array(groups, np.int64).reshape(-1, 5), len(inner), axis=0).T
     tp, pp, chunks, cp, ep = outer
     microbatch, sharding, recompute, sequence_parallel = np.tile(np.array(inner, np.int64), (len(groups), 1)).T
@@ -146,7 +148,7 @@ def space(
     columns = ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sharded", "dp", "batches")
     legals = replace(made, **{name: getattr(made, name)[legal] for name in columns})
     if not len(legals):
-        lay(model, plan, gpus)  # raises the reason if the given plan is illegal
+        derive_plan(model, plan, gpus)  # raises the reason if the given plan is illegal
         raise WrongPlan((("plan", f"no legal plan for {gpus} GPUs"),))
     return legals
 

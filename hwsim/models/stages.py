@@ -10,22 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hwsim.devices import Work
-from hwsim.models.architectures import Network
-from hwsim.models.architectures.slices import Slice
-from hwsim.models.architectures.split import Piece, split, stages
-from hwsim.models.architectures.transformer_layers import block, embedding_layer, head_layer, named
+from hwsim.models.architectures import FeedForwardNetwork
+from hwsim.models.architectures.slices import MicrobatchSlice
+from hwsim.models.architectures.split import LayerShard, split, stages
+from hwsim.models.architectures.transformer_layers import block, block_name, embedding_layer, head_layer
 from hwsim.models.architectures.unit_layers import UPDATED, flop_of, layer_of, layers_of, optimizer
-from hwsim.models.architectures.units import Unit, size
+from hwsim.models.architectures.units import NetworkUnit, size
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation
 from hwsim.models.memory import Footprint, activations, network_memory, stage_parameters, training_memory
-from hwsim.models.plan import Laid, runs_of, stages_told_apart
+from hwsim.models.plan import DerivedPlan, distinct_stages, runs_of
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PipelineStage:
     """The work of the GPUs of one pipeline stage.
 
     Args:
@@ -53,10 +53,10 @@ class Stage:
         return tuple(layer for layer in self.layers if layer.name.startswith("block"))
 
 
-def slice_of(laid: Laid, framework: Framework) -> Slice:
+def slice_of(laid: DerivedPlan, framework: Framework) -> MicrobatchSlice:
     """Return the part of a micro-batch on one GPU."""
     plan = laid.plan
-    return Slice(
+    return MicrobatchSlice(
         sequences=plan.microbatch,
         tokens=laid.sequence,
         context=laid.sequence,
@@ -72,7 +72,7 @@ def slice_of(laid: Laid, framework: Framework) -> Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class TrainingStepWork:
     """The work of a training step on the GPUs, for the closed form.
 
     Args:
@@ -85,9 +85,9 @@ class Load:
         numbers: numbers in the inputs of a step that the host prepares for one GPU.
     """
 
-    laid: Laid
+    laid: DerivedPlan
     layers: tuple[Layer, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[PipelineStage, ...]
     sent: tuple[float, ...]
     flop: float
     recomputed_flop: float
@@ -98,10 +98,10 @@ class Load:
 # ---- transformers ----
 
 
-def transformer_load(laid: Laid, framework: Framework) -> Load:
+def transformer_load(laid: DerivedPlan, framework: Framework) -> TrainingStepWork:
     """Return the work of a transformer's step. With equal layers, it contains the first, second and last stage."""
     model, plan = laid.transformer, laid.plan
-    stages = tuple(stage_of(laid, framework, number) for number in stages_told_apart(model, plan))
+    stages = tuple(stage_of(laid, framework, number) for number in distinct_stages(model, plan))
     recomputed = 0.0
     if plan.recompute == "full":
         recomputed = laid.tokens * model.forward_flop(laid.sequence)
@@ -109,24 +109,24 @@ def transformer_load(laid: Laid, framework: Framework) -> Load:
         recomputed = (
             laid.tokens * laid.sequence * math.fsum(2.0 * kind.layers * (kind.queries + kind.attended) for kind in model.kinds)
         )
-    return Load(
+    return TrainingStepWork(
         laid=laid,
         layers=(stages[0].layers[0], *blocks_of(laid, framework), stages[-1].layers[-1]),
         stages=stages,
         sent=(stages[0].passed,) * (plan.pp - 1),
         flop=laid.tokens * model.training_flop(laid.sequence),
         recomputed_flop=recomputed,
-        memory=largest(laid, framework),
+        memory=largest_stage_memory(laid, framework),
     )
 
 
-def largest(laid: Laid, framework: Framework) -> Footprint:
+def largest_stage_memory(laid: DerivedPlan, framework: Framework) -> Footprint:
     """Return the memory of the stage that needs most."""
-    stages = stages_told_apart(laid.transformer, laid.plan)
+    stages = distinct_stages(laid.transformer, laid.plan)
     return max((training_memory(laid, framework, stage) for stage in stages), key=lambda need: need.total)
 
 
-def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
+def stage_of(laid: DerivedPlan, framework: Framework, number: int = 0) -> PipelineStage:
     """Return the work of one stage of a transformer: embedding (first stage), blocks, head (last stage)."""
     model, plan, part = laid.transformer, laid.plan, slice_of(laid, framework)
     kinds = laid.kinds_of(number)
@@ -141,7 +141,7 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
     )
     parted = part.tensor if framework.split or part.sharded else 1
     parameters = stage_parameters(model, plan, number)
-    return Stage(
+    return PipelineStage(
         number=number,
         layers=layers,
         passed=blocks[0].output_bytes / parted if plan.pp > 1 else 0.0,
@@ -149,18 +149,20 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
         adding=adding_of(laid, framework, parameters),
         ending=ending_of(laid, framework, parameters),
         parts=laid.parts_of(number),
-        runs=tuple(tuple((named(kind), count) for kind, count in run) for run in runs_of(model, plan, number))
+        runs=tuple(tuple((block_name(kind), count) for kind, count in run) for run in runs_of(model, plan, number))
         if model.runs
         else (),
     )
 
 
-def blocks_of(laid: Laid, framework: Framework) -> tuple[Layer, ...]:
+def blocks_of(laid: DerivedPlan, framework: Framework) -> tuple[Layer, ...]:
     """Return the blocks of the whole model for one micro-batch, one layer per layer kind."""
     plan, part = laid.plan, slice_of(laid, framework)
     return tuple(
         replace(
-            block(kind, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops, name=named(number)),
+            block(
+                kind, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops, name=block_name(number)
+            ),
             kept_bytes=activations(kind, plan, laid.sequence, framework.attention, framework.repeated),
             times=kind.layers,
         )
@@ -168,7 +170,7 @@ def blocks_of(laid: Laid, framework: Framework) -> tuple[Layer, ...]:
     )
 
 
-def gathered_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Exchange, ...]:
+def gathered_of(laid: DerivedPlan, framework: Framework, parameters: float) -> tuple[Exchange, ...]:
     """Return the all-gathers of sharded weights before forward and backward, and the reduce-scatter of gradients."""
     if not laid.plan.gathers or laid.sharers == 1:
         return ()
@@ -181,7 +183,7 @@ def gathered_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Ex
     )
 
 
-def adding_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Kernel, ...]:
+def adding_of(laid: DerivedPlan, framework: Framework, parameters: float) -> tuple[Kernel, ...]:
     """Return the kernel that adds the gradients of one micro-batch to the sum."""
     if laid.microbatches == 1 or framework.accumulate <= 0:
         return ()
@@ -189,7 +191,7 @@ def adding_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Kern
     return (Kernel("accumulate", "optimizer", Work(reads=0.6 * size, writes=0.4 * size, dtype="fp32")),)
 
 
-def ending_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Item, ...]:
+def ending_of(laid: DerivedPlan, framework: Framework, parameters: float) -> tuple[Item, ...]:
     """Return the gradient sum over all replicas, the optimizer, and the all-gather of updated weights if replicas share it."""
     plan, items = laid.plan, list[Item]()
     shards = laid.sharers if plan.level >= 1 else 1
@@ -209,7 +211,7 @@ def ending_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Item
 # ---- networks of convolutions, perceptrons ----
 
 
-def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
+def network_load(laid: DerivedPlan, seconds: Callable[[Layer], float]) -> TrainingStepWork:
     """Return the work of a step of a CNN or MLP.
 
     Args:
@@ -221,7 +223,7 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
     cuts = network_cut(network, plan.pp, 1, lambda unit: seconds(named[unit.name]))
     stages = network_stages(cuts, plan.microbatch, plan.dtype, UPDATED[plan.optimizer])
     memories = [network_memory(stage.layers, plan, stage.number, laid.microbatches) for stage in stages]
-    return Load(
+    return TrainingStepWork(
         laid=laid,
         layers=layers,
         stages=stages,
@@ -233,7 +235,9 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
     )
 
 
-def network_cut(network: Network, pp: int, tp: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Piece, ...], ...]:
+def network_cut(
+    network: FeedForwardNetwork, pp: int, tp: int, seconds: Callable[[NetworkUnit], float]
+) -> tuple[tuple[LayerShard, ...], ...]:
     """Return the layers of each stage.
 
     Stage boundaries lie between blocks and minimize the longest stage. A single stage may be split over `tp` GPUs.
@@ -241,12 +245,12 @@ def network_cut(network: Network, pp: int, tp: int, seconds: Callable[[Unit], fl
     units = network.chain()
     if pp == 1:
         return (split(units, tp),)
-    return tuple(tuple(Piece(unit) for unit in part) for part in stages(units, pp, seconds))
+    return tuple(tuple(LayerShard(unit) for unit in part) for part in stages(units, pp, seconds))
 
 
 def network_stages(
-    cuts: Sequence[Sequence[Piece]], batch: int, dtype: str, updated: float, *, training: bool = True
-) -> tuple[Stage, ...]:
+    cuts: Sequence[Sequence[LayerShard]], batch: int, dtype: str, updated: float, *, training: bool = True
+) -> tuple[PipelineStage, ...]:
     """Return the stages of a CNN or MLP for `batch` examples at once.
 
     Args:
@@ -259,11 +263,11 @@ def network_stages(
             for i, piece in enumerate(pieces)
         )
         passed = layers[-1].output_bytes if number < len(cuts) - 1 else 0.0
-        made.append(Stage(number, layers, passed, ending=(optimizer(layers, updated),)))
+        made.append(PipelineStage(number, layers, passed, ending=(optimizer(layers, updated),)))
     return tuple(made)
 
 
-def _with_exchanges(piece: Piece, layer: Layer, batch: int, dtype: str) -> Layer:
+def _with_exchanges(piece: LayerShard, layer: Layer, batch: int, dtype: str) -> Layer:
     """Return a layer with the exchanges of split channels: inputs before it, and gradients after their computation."""
     if not piece.gathers and not piece.scatters:
         return layer

@@ -10,7 +10,7 @@ For equal stages this is the pipeline formula (m + (p - 1)/v) x stage, with a bu
 2021). With fewer micro-batches than stages, the first micro-batch passes all stages, and each further micro-batch adds the
 longest virtual stage.
 
-Gradient exchanges overlap computation. For transformers, `hwsim.models.hiding` defines the overlap. CNNs and MLPs send gradients
+Gradient exchanges overlap computation. For transformers, `hwsim.models.overlap` defines the overlap. CNNs and MLPs send gradients
 in buckets; a bucket is sent when its layers are done and the previous bucket has arrived:
 
     end of bucket i = max(end of its layers, end of bucket i - 1) + its collective
@@ -33,15 +33,15 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.devices.roofline import peak_of
-from hwsim.models import hiding
-from hwsim.models.architectures import Model, Network
+from hwsim.models import overlap
+from hwsim.models.architectures import FeedForwardNetwork, Model
 from hwsim.models.cluster import Cluster, buckets
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
 from hwsim.models.memory import Footprint, stage_parameters
-from hwsim.models.plan import Laid, ParallelPlan, lay
-from hwsim.models.stages import Load, Stage, network_load, transformer_load
+from hwsim.models.plan import DerivedPlan, ParallelPlan, derive_plan
+from hwsim.models.stages import PipelineStage, TrainingStepWork, network_load, transformer_load
 from hwsim.records import dataclass
 
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
@@ -50,7 +50,7 @@ Exchanging = Callable[[Exchange], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrainingStep:
     """An estimated training step.
 
     Args:
@@ -63,7 +63,7 @@ class Step:
         verdict: whether the memory suffices, or how tight it is.
     """
 
-    laid: Laid
+    laid: DerivedPlan
     seconds: float
     shares: Mapping[str, float]
     mfu: float
@@ -84,7 +84,7 @@ class Step:
 
 def estimate(
     model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes | None = None
-) -> Step:
+) -> TrainingStep:
     """Return the step of a plan on all GPUs of a cluster.
 
     Args:
@@ -94,7 +94,7 @@ def estimate(
     Raises:
         WrongPlan: the plan does not fit the model or the cluster.
     """
-    return step(lay(model, plan, cluster.gpus), cluster, framework, times or times_of(cluster, framework))
+    return step(derive_plan(model, plan, cluster.gpus), cluster, framework, times or times_of(cluster, framework))
 
 
 def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
@@ -103,15 +103,15 @@ def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
 
 
 def step(
-    laid: Laid, cluster: Cluster, framework: Framework | Software, times: KernelTimes, exchange: Exchanging | None = None
-) -> Step:
+    laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes, exchange: Exchanging | None = None
+) -> TrainingStep:
     """Return the step of a plan whose numbers are derived; as `estimate`.
 
     Args:
         exchange: function from an exchange to its seconds (default: `collective`); if set, a single replica exchanges gradients,
             too.
     """
-    cluster = sped(cluster, framework)
+    cluster = with_framework_network(cluster, framework)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
     if isinstance(framework, Framework):
         load = transformer_load(laid, framework)
@@ -129,7 +129,7 @@ def step(
         _gradients_in_buckets(shares, load, longest, layers, seconds, framework, exchanged=exchange is not None or laid.dp > 1)
     total = math.fsum(shares.values())
     peak = peak_of(cluster.gpu.flop, laid.plan.dtype, "gpu")[1] * laid.gpus
-    return Step(
+    return TrainingStep(
         laid=laid,
         seconds=total,
         shares=shares,
@@ -140,7 +140,7 @@ def step(
     )
 
 
-def sped(cluster: Cluster, framework: Framework | Software) -> Cluster:
+def with_framework_network(cluster: Cluster, framework: Framework | Software) -> Cluster:
     """Return the cluster with the network bandwidth that the framework's collectives reach."""
     if isinstance(framework, Framework) and (framework.network != 1.0 or framework.bucket is not None):
         return replace(cluster, network=cluster.network * framework.network, bucket=framework.bucket)
@@ -184,7 +184,7 @@ def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
     return shares
 
 
-def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0) -> float:
+def collective(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: int = 0) -> float:
     """Return the seconds of an exchange, while other groups and earlier stages run the same exchange.
 
     The gradients of a CNN or MLP are summed by the machine's library.
@@ -192,7 +192,7 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0)
     Args:
         stage: stage whose gradients or weights are exchanged.
     """
-    if isinstance(laid.model, Network) and exchange.axis == "dp":
+    if isinstance(laid.model, FeedForwardNetwork) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
         copies, count = (laid.shards, buckets(exchange.size, cluster.bucket)) if exchange.name == "weights" else (laid.dp, 1.0)
@@ -205,7 +205,7 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0)
     return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis))
 
 
-def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:
+def _pipeline(load: TrainingStepWork, longest: PipelineStage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:
     """Return the seconds of all micro-batches in the longest stage, of the bubble and of the sends."""
     plan, m = load.laid.plan, load.laid.microbatches
     shares: dict[str, float] = {}
@@ -227,7 +227,7 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
     return shares
 
 
-def _longest_part(load: Load, layers: Mapping[str, Passes]) -> float:
+def _longest_part(load: TrainingStepWork, layers: Mapping[str, Passes]) -> float:
     """Return the seconds of a micro-batch in the longest virtual stage, forward and backward."""
     lengths = list[float]()
     for stage in load.stages:
@@ -267,7 +267,7 @@ def _add(shares: dict[str, float], more: Mapping[str, float], times: float = 1.0
 
 
 def _gradients_in_pieces(
-    shares: dict[str, float], load: Load, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster
+    shares: dict[str, float], load: TrainingStepWork, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster
 ) -> None:
     """Add gradient accumulation, the optimizer and the exposed exchanges between replicas of a transformer to `shares`.
 
@@ -289,7 +289,9 @@ def _gradients_in_pieces(
         shares["dp"] = _gather_seconds(first, laid, layers, cluster)
 
 
-def _end_shares(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster) -> dict[str, float]:
+def _end_shares(
+    stage: PipelineStage, laid: DerivedPlan, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster
+) -> dict[str, float]:
     """Return the seconds of a stage at the end of a step, by kind of work."""
     passes = _pass_seconds(stage.blocks, layers)
     shares = by_kind(kernels(stage.ending), seconds)
@@ -305,13 +307,13 @@ def _pass_seconds(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> tuple
     return forward, math.fsum(count * math.fsum(passes.backward.values()) for count, passes in listed)
 
 
-def _gather_seconds(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: Cluster) -> float:
+def _gather_seconds(stage: PipelineStage, laid: DerivedPlan, layers: Mapping[str, Passes], cluster: Cluster) -> float:
     """Return the seconds that gathering weights and scattering gradients add to the computation.
 
     The weights and gradients of a piece overlap the previous piece. Blocks have many pieces; embedding and head are part of one.
     A backward pass exchanges both.
     """
-    piece_count, m = laid.plan.chunks * hiding.pieces(laid, stage.number), laid.microbatches
+    piece_count, m = laid.plan.chunks * overlap.pieces(laid, stage.number), laid.microbatches
     weights, gradients = stage.gathered  # both have the same exposed share
     gather, scatter = (collective(replace(item, size=item.size / piece_count), laid, cluster) for item in stage.gathered)
     blocks, whole = _pass_seconds(stage.blocks, layers), _pass_seconds(stage.layers, layers)
@@ -321,11 +323,13 @@ def _gather_seconds(stage: Stage, laid: Laid, layers: Mapping[str, Passes], clus
     ):
         left += gradients.exposed * m * piece_count * moving + (1.0 - gradients.exposed) * alone
         hidden = (1.0 - gradients.exposed) * moving - block / piece_count
-        left += max(0, m * piece_count - m - 1) * hiding.left(hidden, 0.0) + m * hiding.left(hidden, passed - block)
+        left += max(0, m * piece_count - m - 1) * overlap.exposed_seconds(hidden, 0.0) + m * overlap.exposed_seconds(
+            hidden, passed - block
+        )
     return left
 
 
-def _wait_seconds(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
+def _wait_seconds(item: Exchange, stage: int, passes: tuple[float, float], laid: DerivedPlan, cluster: Cluster) -> float:
     """Return the seconds that a stage waits for an exchange at the end of a step.
 
     Args:
@@ -336,19 +340,21 @@ def _wait_seconds(item: Exchange, stage: int, passes: tuple[float, float], laid:
     if item.exposed >= 1.0:
         return item.exposed * alone
     if item.name == "weights":
-        return item.exposed * alone + hiding.left((1.0 - item.exposed) * alone, hiding.window(laid, forward))
-    pieces = hiding.pieces(laid, stage)
+        return item.exposed * alone + overlap.exposed_seconds(
+            (1.0 - item.exposed) * alone, overlap.overlap_seconds(laid, forward)
+        )
+    pieces = overlap.pieces(laid, stage)
     bucket_count = laid.plan.chunks * pieces
-    exposed = hiding.in_buckets(item, bucket_count).exposed
+    exposed = overlap.in_buckets(item, bucket_count).exposed
     bucket = collective(replace(item, size=item.size / bucket_count), laid, cluster, stage)
-    behind = hiding.window(laid, backward, pieces)
-    return exposed * alone + hiding.left((1.0 - exposed) * bucket_count * bucket, behind)
+    behind = overlap.overlap_seconds(laid, backward, pieces)
+    return exposed * alone + overlap.exposed_seconds((1.0 - exposed) * bucket_count * bucket, behind)
 
 
 def _gradients_in_buckets(
     shares: dict[str, float],
-    load: Load,
-    stage: Stage,
+    load: TrainingStepWork,
+    stage: PipelineStage,
     layers: Mapping[str, Passes],
     seconds: Seconds,
     software: Software,
@@ -368,12 +374,14 @@ def _gradients_in_buckets(
         for layer in reversed(stage.layers):
             elapsed += math.fsum(layers[layer.name].backward.values())
             marks.append((elapsed * (busy + waited) / busy, layer.parameters * software.gradient))
-        shares["dp"] = left_of_buckets(marks, lambda size: seconds(Exchange("gradients", "all-reduce", "dp", size)), BUCKET)
+        shares["dp"] = exposed_bucket_seconds(
+            marks, lambda size: seconds(Exchange("gradients", "all-reduce", "dp", size)), BUCKET
+        )
     if laid.dp > 1:
         _add(shares, {"dp": software.array * tensors})
 
 
-def left_of_buckets(marks: Sequence[tuple[float, float]], exchange: Callable[[float], float], bucket: float) -> float:
+def exposed_bucket_seconds(marks: Sequence[tuple[float, float]], exchange: Callable[[float], float], bucket: float) -> float:
     """Return the seconds of the gradient exchange after the end of the backward pass.
 
     Args:
@@ -381,7 +389,7 @@ def left_of_buckets(marks: Sequence[tuple[float, float]], exchange: Callable[[fl
         exchange: function from bytes to the seconds of their exchange.
         bucket: bytes of a bucket.
 
-    >>> left_of_buckets([(1.0, 10.0), (2.0, 10.0)], lambda size: size / 10.0, bucket=10.0)
+    >>> exposed_bucket_seconds([(1.0, 10.0), (2.0, 10.0)], lambda size: size / 10.0, bucket=10.0)
     1.0
     """
     end = marks[-1][0] if marks else 0.0

@@ -15,15 +15,15 @@ from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Pattern
-from hwsim.devices import Accesses, Call, Into, Memory, lookup_call
-from hwsim.ops.op import CannotPlace, DeviceOp, Dtype, Placed, Scope, as_made
+from hwsim.devices import Accesses, Into, LibraryCall, Memory, lookup_call
+from hwsim.ops.op import CannotPlace, DeviceOp, Dtype, LoweredOp, Scope, with_call_history
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES, Bytes, Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access(DeviceOp):
+class AccessOp(DeviceOp):
     """An op of `count` accesses of `bytes` each."""
 
     kind: ClassVar[str] = "access"
@@ -58,7 +58,7 @@ class Access(DeviceOp):
     )
     new_bytes: Bytes | None = field("bytes in `new_pages`, if less than all written (an average if calls differ)", default=None)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         if self.pattern == "strided" and not abs(self.stride) > 0:
             raise CannotPlace("`pattern: strided` requires a `stride`", "stride: 256 B")
         named = scope.one(self.device) if self.device else ""
@@ -81,9 +81,9 @@ class Access(DeviceOp):
             row_hit=self.row_hit,
             call=self._call(),
         )
-        return Placed(device, self.queue or "compute", model.access(device, accesses))
+        return LoweredOp(device, self.queue or "compute", model.access(device, accesses))
 
-    def _call(self) -> Call | None:
+    def _call(self) -> LibraryCall | None:
         """Return a lookup of elements (or rows) of `bytes` each at random indices of the working set."""
         if not self.function:
             return None
@@ -97,4 +97,4 @@ class Access(DeviceOp):
             into=self.into,
             since=self.since,
         )
-        return replace(as_made(call, self.among_others, self.new_pages, self.new_bytes), cores=self.cores)
+        return replace(with_call_history(call, self.among_others, self.new_pages, self.new_bytes), cores=self.cores)

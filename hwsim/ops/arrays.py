@@ -27,9 +27,9 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from hwsim.devices import Call, Work, elementwise_call, reduce_call
+from hwsim.devices import LibraryCall, Work, elementwise_call, reduce_call
 from hwsim.formats import precise
-from hwsim.ops.op import CalledOp, CannotPlace, Dtype, Placed, Pointwise, Scope, compute
+from hwsim.ops.op import CalledOp, CannotPlace, Dtype, LoweredOp, Pointwise, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -49,7 +49,7 @@ class ArrayOp(CalledOp):
     function: str = field("library function that this op calls, if the cpu has measured `kernels`", default="", example="exp")
     rows: float = field("number of inner loops of `function`", default=1.0, minimum=1)
 
-    def called(self, inputs: int = 1, function: str = "", form: str = "", result: str = "") -> Call | None:
+    def called(self, inputs: int = 1, function: str = "", form: str = "", result: str = "") -> LibraryCall | None:
         """Return the library call of the op's `function`, else of the argument; None if neither is stated."""
         if not (self.function or function):
             return None
@@ -87,7 +87,7 @@ class Elementwise(ArrayOp):
     flop_each: float = field("arithmetic operations per element", default=1.0, minimum=0)
     result: Dtype | None = field("data type of the result (default: `dtype`)", default=None)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         count = self.elements()
         pointwise = Pointwise(count, self.dtype, self.inputs, self.flop_each * count)
         elements, width = precise(count, "1"), f"{BYTES[self.dtype]:g} B"
@@ -103,12 +103,12 @@ class Elementwise(ArrayOp):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Random(ArrayOp):
+class RandomOp(ArrayOp):
     """An op that fills an array with random numbers."""
 
     kind: ClassVar[str] = "random"
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         count = self.elements()
         size = count * BYTES[self.dtype]
         sources = {
@@ -126,7 +126,7 @@ class Reduce(ArrayOp):
 
     kind: ClassVar[str] = "reduce"
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         count = self.elements()
         width = BYTES[self.dtype]
         sources = {"flop": "elements", "traffic": f"elements x {width:g} B = {precise(count, '1')} x {width:g} B"}
@@ -152,10 +152,10 @@ class RowOp(ArrayOp):
     passes: int = field("number of times that the array is read", default=1, minimum=1)
     kernels: int = field("number of consecutive GPU kernels", default=1, minimum=1)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         return self._lower(scope, 1, "(passes + 1)")
 
-    def _lower(self, scope: Scope, results: int, arrays: str) -> Placed:
+    def _lower(self, scope: Scope, results: int, arrays: str) -> LoweredOp:
         """Place kernels that read the array `passes` times and write `results` arrays; arrays: formula of that sum."""
         count = self.elements()
         array = count * BYTES[self.dtype]
@@ -184,7 +184,7 @@ class Softmax(RowOp):
 
     results: int = field("number of times that an array of this size is written", default=1, minimum=1)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         return self._lower(scope, self.results, f"{self.passes + self.results}")
 
 

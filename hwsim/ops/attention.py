@@ -19,10 +19,10 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from hwsim.demand import Cost
-from hwsim.devices import Attended, Gpu, Work
+from hwsim.devices import AttentionCall, Gpu, Work
 from hwsim.devices.gpu_attention import LIBRARIES
 from hwsim.formats import precise
-from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, Placed, Scope, compute, refuse_unknown
+from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, LoweredOp, Scope, check_library_name, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -32,7 +32,7 @@ SLOWER: Final = 1.174  # time per FLOP, backward over forward; fitted to trainin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attention(ComputeOp):
+class AttentionOp(ComputeOp):
     """Attention of `tokens` queries of each sequence to all earlier tokens."""
 
     kind: ClassVar[str] = "attention"
@@ -55,12 +55,12 @@ class Attention(ComputeOp):
         example="tensorrt",
     )
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         if self.kv_heads is not None and self.heads % self.kv_heads:
             raise CannotPlace(f"`kv_heads: {self.kv_heads}` does not divide `heads: {self.heads}`", None)
-        refuse_unknown(scope, self.device, "attention", "kernel", self.kernel)
+        check_library_name(scope, self.device, "attention", "kernel", self.kernel)
         width = BYTES[self.dtype]
-        call = Attended(
+        call = AttentionCall(
             sequences=self.batch,
             queries=self.tokens,
             cached=self.cached,

@@ -16,14 +16,14 @@ from typing import ClassVar
 from hwsim.demand import Cost, Term
 from hwsim.devices import WORKLOAD, Cpu, Gpu, Sockets
 from hwsim.formats import precise
-from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
+from hwsim.ops.op import CannotPlace, DeviceOp, LoweredOp, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Busy(DeviceOp):
+class BusyOp(DeviceOp):
     """An op that occupies one device for `times` x `time`."""
 
     kind: ClassVar[str] = "busy"
@@ -33,20 +33,20 @@ class Busy(DeviceOp):
     workers: int = field("number of CPU threads that share the executions, each on a core of its own", default=1, minimum=1)
     fixed: bool = field("whether the duration is fixed (for example recorded): the op uses no resource", default=False)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         seconds = self.time * self.times
         device = scope.one(self.device) if self.device else scope.own or scope.computing("")[0]
         model = scope.machine.device(device).model
         if self.fixed:
-            return Placed(device, self.queue or "compute", None, time=seconds)
+            return LoweredOp(device, self.queue or "compute", None, time=seconds)
         if self.workers > 1:
             if not isinstance(model, Cpu | Sockets):
                 raise CannotPlace(f"'{device}' is a {scope.kind(device)}: `workers` requires a cpu")
             cost = self._side_by_side(model, model.busy(device, seconds)) if seconds else None
-            return Placed(device, self.queue or "compute", cost)
+            return LoweredOp(device, self.queue or "compute", cost)
         if isinstance(model, Cpu | Sockets | Gpu):
-            return Placed(device, self.queue or "compute", model.busy(device, seconds) if seconds else None)
-        return Placed(device, self.queue or "compute", None, time=seconds)
+            return LoweredOp(device, self.queue or "compute", model.busy(device, seconds) if seconds else None)
+        return LoweredOp(device, self.queue or "compute", None, time=seconds)
 
     def _side_by_side(self, model: Cpu | Sockets, alone: Cost) -> Cost:
         """Return the cost `alone` with its core time spread over parallel workers."""

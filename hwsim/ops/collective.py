@@ -84,7 +84,7 @@ class Alltoall(ExchangeOp):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collective(RootedOp):
+class AnyCollectiveOp(RootedOp):
     """A collective of any `operation`."""
 
     kind: ClassVar[str] = "collective"

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hwsim.devices import Call, Mix, Work, general_call
-from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.devices import LibraryCall, Mix, Work, general_call
+from hwsim.ops.op import CalledOp, Dtype, LoweredOp, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes, Flop, Ratio
@@ -47,7 +47,7 @@ class Compute(CalledOp):
     rows: float = field("number of inner loops of `function`", default=1.0, minimum=1)
     result: Bytes = field("bytes written, out of `bytes`", default=0.0)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         work = Work(
             flop=self.flop,
             reads=self.bytes if self.function else max(self.bytes - self.result, 0.0),
@@ -63,7 +63,7 @@ class Compute(CalledOp):
         )
         return compute(scope, self, work, pieces=self.pieces)
 
-    def _call(self) -> Call | None:
+    def _call(self) -> LibraryCall | None:
         if not self.function:
             return None
         return self.as_called(

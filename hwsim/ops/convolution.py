@@ -16,17 +16,17 @@ import math
 from typing import ClassVar, Literal
 
 from hwsim.devices import Gpu, Work
-from hwsim.devices.convolution import Convolution as Geometry
+from hwsim.devices.convolution import ConvolutionPass as Geometry
 from hwsim.devices.convolution import Pass
-from hwsim.ops.in_turn import Step, compute_in_turn, refuse_isa
-from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, Placed, Scope, saying
+from hwsim.ops.kernel_sequence import KernelStep, check_isa, compute_sequence
+from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, LoweredOp, Scope, with_input_sources
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution(ComputeOp):
+class ConvolutionOp(ComputeOp):
     """A convolution of `batch` images from `channels[0]` to `channels[1]` channels, with windows of `kernel`."""
 
     kind: ClassVar[str] = "convolution"
@@ -86,29 +86,31 @@ class Convolution(ComputeOp):
             for kind in kinds
         )
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         shapes = self.shapes()
         device, model = scope.computing(self.device)
         width = BYTES[self.dtype]
         output = math.fsum(shape.traffic(width)[1] for shape in shapes)
         summed = shapes[0].pixels * shapes[0].channels_out * width if self.bias else 0.0
-        refuse_isa(self, device, model)
+        check_isa(self, device, model)
         if isinstance(model, Gpu):
             return self._on_gpu(scope, device, model, shapes, output, summed)
-        steps = [Step(shape.what, shape.work(self.dtype)) for shape in shapes]
+        steps = [KernelStep(shape.what, shape.work(self.dtype)) for shape in shapes]
         if summed:
-            steps.append(Step("bias", Work(flop=summed / width, reads=summed, dtype=self.dtype, mix="reduce")))
-        return compute_in_turn(scope, self, steps, output)
+            steps.append(KernelStep("bias", Work(flop=summed / width, reads=summed, dtype=self.dtype, mix="reduce")))
+        return compute_sequence(scope, self, steps, output)
 
-    def _on_gpu(self, scope: Scope, device: str, gpu: Gpu, shapes: tuple[Geometry, ...], output: float, summed: float) -> Placed:
-        from hwsim.devices.gpu_convolution import convolved
+    def _on_gpu(
+        self, scope: Scope, device: str, gpu: Gpu, shapes: tuple[Geometry, ...], output: float, summed: float
+    ) -> LoweredOp:
+        from hwsim.devices.gpu_convolution import convolution_cost
 
         more = (Work(reads=summed, dtype=self.dtype, working_set=summed),) if summed else ()
-        cost = convolved(device, gpu, shapes, self.dtype, scope.starts, more)
+        cost = convolution_cost(device, gpu, shapes, self.dtype, scope.starts, more)
         first = shapes[0]
         into = f"{first.channels_in}{f' / {self.groups}' if self.groups > 1 else ''}"
         count = f"2 x {self.batch} x {first.high} x {first.wide} pixels x {self.channels[1]} x {into} x {first.window}"
-        return Placed(device, self.queue or "compute", saying(cost, {"flop": count}), output=output)
+        return LoweredOp(device, self.queue or "compute", with_input_sources(cost, {"flop": count}), output=output)
 
     @staticmethod
     def _pair(given: tuple[int, ...], key: str) -> tuple[int, int]:

@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from hwsim.devices.storage import Access, Asked
-from hwsim.ops.op import Op, Placed, Scope
+from hwsim.devices.storage import Access, StorageAccesses
+from hwsim.ops.op import LoweredOp, Op, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes, Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read(Op):
+class ReadOp(Op):
     """A read of `times` x `bytes` from a disk."""
 
     kind: ClassVar[str] = "read"
@@ -38,16 +38,16 @@ class Read(Op):
     )
     write_share: Ratio = field("fraction of the accesses that are writes", default=0.0, minimum=0.0, maximum=1.0)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         disk = scope.one(self.source)
         target = scope.one(self.target) if self.target else scope.thread
         request = replace(self.asked(), of_service=scope.of_service)
         cost = scope.machine.serve(disk, "read", request, target)
-        return Placed(disk, self.queue or "read", cost, output=request.bytes * (1 - self.write_share), home=target)
+        return LoweredOp(disk, self.queue or "read", cost, output=request.bytes * (1 - self.write_share), home=target)
 
-    def asked(self) -> Asked:
+    def asked(self) -> StorageAccesses:
         """Return the accesses of the op to the disk."""
-        return Asked(
+        return StorageAccesses(
             size=self.bytes, times=self.times, access=self.access, depth=self.depth, region=self.region, written=self.write_share
         )
 
@@ -73,10 +73,10 @@ class Write(Op):
         "whether each write reaches the medium before the next one starts, as with fsync: no cache, depth 1", default=False
     )
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         disk = scope.one(self.target)
         source = scope.one(self.source) if self.source else scope.thread
-        request = Asked(
+        request = StorageAccesses(
             size=self.bytes,
             times=self.times,
             access=self.access,
@@ -86,4 +86,4 @@ class Write(Op):
             of_service=scope.of_service,
         )
         cost = scope.machine.serve(disk, "write", request, source)
-        return Placed(disk, self.queue or "write", cost)
+        return LoweredOp(disk, self.queue or "write", cost)

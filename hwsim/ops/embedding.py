@@ -15,7 +15,7 @@ import math
 from typing import ClassVar, Final, Literal
 
 from hwsim.devices import Work
-from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import ComputeOp, Dtype, LoweredOp, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -25,7 +25,7 @@ INDEX: Final = 8.0  # bytes of a row index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding(ComputeOp):
+class EmbeddingOp(ComputeOp):
     """A lookup of `lookups` rows of `width` elements in a table of `table` rows."""
 
     kind: ClassVar[str] = "embedding"
@@ -37,7 +37,7 @@ class Embedding(ComputeOp):
     passes: Literal["forward", "backward"] = field("rows (forward), or gradient of the table", key="pass", default="forward")
     dtype: Dtype = field("data type of the elements", default="fp32")
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         row = self.width * BYTES[self.dtype]
         crossed = math.ceil(row / SECTOR) * SECTOR
         made = (self.bags or self.lookups) * row

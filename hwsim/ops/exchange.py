@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from hwsim.demand import Cost
 from hwsim.machine import Machine, UnknownName
 from hwsim.machine.libraries.operations import CannotCollect, Operation
-from hwsim.ops.op import CannotPlace, Op, Placed, Scope
+from hwsim.ops.op import CannotPlace, LoweredOp, Op, Scope
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field
 from hwsim.spec.numbers import Doubts
@@ -24,13 +24,13 @@ from hwsim.units import Bytes
 if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
     from hwsim.communication import Algorithm
     from hwsim.communication.flows import Flows
-    from hwsim.communication.sends import Course
+    from hwsim.communication.sends import RepeatedStep
 
 AUTO: Final = "auto"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CollectivePart:
     """An op of a collective.
 
     Args:
@@ -51,7 +51,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Courses:
+class CollectiveCourses:
     """A collective as repeating steps.
 
     Args:
@@ -61,7 +61,7 @@ class Courses:
     """
 
     name: str
-    courses: tuple[Course, ...]
+    courses: tuple[RepeatedStep, ...]
     pieces: int
 
     @property
@@ -104,9 +104,9 @@ class ExchangeOp(Op):
         """Relative sizes of the parts of the ranks or pairs of ranks; empty if they are equal."""
         return self.skew
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         """Return the op that each program issues: an entry in the queue `comm` of its device, which waits for the other ranks."""
-        return Placed(scope.own or self._issuer(scope), self.queue or "comm", None)
+        return LoweredOp(scope.own or self._issuer(scope), self.queue or "comm", None)
 
     def _issuer(self, scope: Scope) -> str:
         """Return the issuing device of a program without $self: the first member, or the host if `among` names a group."""
@@ -128,7 +128,7 @@ class ExchangeOp(Op):
         pieces: int,
         mistakes: Mistakes,
         flows_by_key: dict[Hashable, Flows] | None = None,
-    ) -> tuple[Part, ...]:
+    ) -> tuple[CollectivePart, ...]:
         """Return the ops of one of `pieces` equal parts of the bytes.
 
         Args:
@@ -141,8 +141,8 @@ class ExchangeOp(Op):
         from hwsim.communication import timing
 
         members = self.ordered(members)
-        tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
-        algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
+        tree = self.algorithm or Tree(timing.default_algorithm(machine, self.operation, members))
+        algorithm = None if tree.value == AUTO else read_algorithm(tree, mistakes)
         if algorithm is None and tree.value != AUTO:
             return ()
         name, size = self.name or self.kind, self.bytes / pieces
@@ -156,7 +156,7 @@ class ExchangeOp(Op):
             mistakes.add(tree.place, error.message, error.hint)
             return ()
 
-    def courses(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> Courses | None:
+    def courses(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> CollectiveCourses | None:
         """Return the sends of `steps: explicit` if the steps repeat, else None (then see `parts`).
 
         Raises the errors of `parts`.
@@ -165,15 +165,15 @@ class ExchangeOp(Op):
 
         if self.steps != "explicit" or self.weights or isinstance(self, RootedOp):  # rooted collectives fill and drain a pipeline
             return None
-        tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
-        algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
+        tree = self.algorithm or Tree(timing.default_algorithm(machine, self.operation, members))
+        algorithm = None if tree.value == AUTO else read_algorithm(tree, mistakes)
         if algorithm is None and tree.value != AUTO:
             return None
         try:
             steps = timing.courses_of(Task(machine, self.operation, members, self.bytes / pieces), algorithm, self.chunks)
         except CannotCollect:
             return None  # reported by `parts`
-        return None if steps is None else Courses(self.name or self.kind, steps, self.chunks)
+        return None if steps is None else CollectiveCourses(self.name or self.kind, steps, self.chunks)
 
     def _steady(
         self,
@@ -183,8 +183,8 @@ class ExchangeOp(Op):
         name: str,
         size: float,
         flows_by_key: dict[Hashable, Flows],
-    ) -> tuple[Part, ...]:
-        from hwsim.communication import apart, timing
+    ) -> tuple[CollectivePart, ...]:
+        from hwsim.communication import link_flows, timing
 
         ranks = tuple(members)
         key = algorithm, self.operation, ranks, size, self.weights
@@ -192,32 +192,32 @@ class ExchangeOp(Op):
         if flows is None:
             flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.weights, columns=True)
             flows_by_key[key] = flows
-        parts: list[Part] = []
+        parts: list[CollectivePart] = []
         after: tuple[int, ...] = ()
         for index, phase in enumerate(flows.phases, 1):
             called = name if len(flows.phases) == 1 else f"{name}: {phase.name}"
             begins, ends = () if after else ranks, ranks if index == len(flows.phases) else ()
-            together = apart.flows_of(machine, phase.cost)
+            together = link_flows.flows_of(machine, phase.cost)
             for flow in together:
                 suffix = f" over {flow.over}" if flow.over else ""
-                parts.append(Part(f"{called}{suffix}", members[0], flow.cost, after, begins, ends))
+                parts.append(CollectivePart(f"{called}{suffix}", members[0], flow.cost, after, begins, ends))
             after = tuple(range(len(parts) - len(together), len(parts)))
         return tuple(parts)
 
     def _explicit(
         self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
-    ) -> tuple[Part, ...]:
+    ) -> tuple[CollectivePart, ...]:
         from hwsim.communication import Task, timing
 
         ranks, task = frozenset(members), Task(machine, self.operation, members, size, self.weights)
         parts = []
-        for send in timing.sent(task, algorithm, self.chunks):
+        for send in timing.collective_sends(task, algorithm, self.chunks):
             ends = tuple(rank for rank in (send.source, send.target) if rank in ranks)
-            parts.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
+            parts.append(CollectivePart(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
         return tuple(parts)
 
 
-def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
+def read_algorithm(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
     """Return the algorithm of a name or of a mapping with `kind`; add mistakes and return None if there is none."""
     from hwsim import communication
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hwsim.devices import Cpu, Work
-from hwsim.machine import Handling
-from hwsim.ops.op import CannotPlace, Home, Op, Placed, Scope
+from hwsim.machine import TransferOptions
+from hwsim.ops.op import CannotPlace, LoweredOp, Op, Scope, ValueLocation
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes
@@ -33,19 +33,19 @@ class FetchOp(Op):
     reads: tuple[str, ...] = field("value that is fetched", one_or_many=True)
     bytes: Bytes | None = field("number of bytes fetched (default: the whole value)", default=None)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         """Return a copy to host memory if the value is in a GPU's memory; else only the wait (queue "")."""
         if len(self.reads) != 1:
             raise CannotPlace(f"expected one value in `reads`, got {len(self.reads)}", "write one statement per value")
-        home = scope.values.get(self.reads[0], Home(scope.host))
+        home = scope.values.get(self.reads[0], ValueLocation(scope.host))
         size = home.bytes if self.bytes is None else self.bytes
         if not home.memory or not scope.host or scope.kind(home.memory) != "gpu":
-            return Placed(scope.host, "", None, output=size)
+            return LoweredOp(scope.host, "", None, output=size)
         if self.bytes is None and not home.bytes:
             hint = f"write writes: {{{self.reads[0]}: 4 MB}} in the op that creates it, or bytes: 4 MB here"
             raise CannotPlace(f"the size of '{self.reads[0]}' is unknown", hint)
-        cost = scope.machine.transfer(home.memory, scope.thread, size, Handling(waited=True))
-        return Placed(home.memory, self.queue or "d2h", cost, output=size, home=scope.host)
+        cost = scope.machine.transfer(home.memory, scope.thread, size, TransferOptions(waited=True))
+        return LoweredOp(home.memory, self.queue or "d2h", cost, output=size, home=scope.host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Print(FetchOp):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item(FetchOp):
+class ItemOp(FetchOp):
     """A statement that waits for one number."""
 
     kind: ClassVar[str] = "item"
@@ -70,10 +70,10 @@ class Asnumpy(FetchOp):
 
     kind: ClassVar[str] = "asnumpy"
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         fetched = FetchOp.lower(self, scope)
         model = scope.machine.device(scope.host).model if scope.host else None
         if fetched.queue or not fetched.output or scope.shares or not isinstance(model, Cpu):
             return fetched
         cost = model.compute(scope.thread, Work(reads=fetched.output, writes=fetched.output, cores=1))
-        return Placed(scope.host, self.queue or "convert", cost, output=fetched.output, home=scope.host)
+        return LoweredOp(scope.host, self.queue or "convert", cost, output=fetched.output, home=scope.host)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from hwsim.devices import Gpu
-from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
+from hwsim.ops.op import CannotPlace, DeviceOp, LoweredOp, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
 
@@ -28,9 +28,9 @@ class Increment(DeviceOp):
     line: Literal["own", "shared"] = field("cache line of the counters: one per core, or one for all", default="shared")
     atomic: bool = field("whether increments are atomic instructions; false: plain loads and stores", default=True)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         device, model = scope.computing(self.device)
         if isinstance(model, Gpu):
             raise CannotPlace(f"'{device}' is a gpu: `increment` requires a cpu", "name a cpu as `device`")
         cost = model.increment(device, self.times, self.cores, shared=self.line == "shared", atomic=self.atomic)
-        return Placed(device, self.queue or "compute", cost)
+        return LoweredOp(device, self.queue or "compute", cost)

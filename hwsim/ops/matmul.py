@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal
 
-from hwsim.devices import Gpu, Product, Work, product_call
-from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute, refuse_unknown
+from hwsim.devices import Gpu, MatmulShape, Work, product_call
+from hwsim.ops.op import CalledOp, Dtype, LoweredOp, Scope, check_library_name, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -45,8 +45,8 @@ class Matmul(CalledOp):
         default=None,
     )
 
-    def lower(self, scope: Scope) -> Placed:
-        refuse_unknown(scope, self.device, "matmul", "software", self.software)
+    def lower(self, scope: Scope) -> LoweredOp:
+        check_library_name(scope, self.device, "matmul", "software", self.software)
         width, weight = BYTES[self.dtype], BYTES[self.weights or self.dtype]
         casts = self._casts(scope)
         made = CAST if casts else width
@@ -58,7 +58,7 @@ class Matmul(CalledOp):
         if not width == weight == made:
             traffic = f"(m k x {width:g} B + k n x {weight:g} B + m n x {made:g} B){batch}"
         sources = {"flop": f"2 m n k{batch} = 2 x {self.m} x {self.n} x {self.k}{times}", "traffic": traffic}
-        shape = Product(
+        shape = MatmulShape(
             self.m,
             self.n,
             self.k,

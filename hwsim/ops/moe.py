@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 from hwsim.devices import Work
 from hwsim.devices.gpu_attention import LIBRARIES
 from hwsim.devices.gpu_experts import FORMATS, experts_call
-from hwsim.ops.op import CannotPlace, ComputeOp, Placed, Scope, compute, refuse_unknown
+from hwsim.ops.op import CannotPlace, ComputeOp, LoweredOp, Scope, check_library_name, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 
@@ -42,11 +42,11 @@ class Moe(ComputeOp):
         example="tensorrt",
     )
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         if self.top_k > self.experts:
             message = f"`top_k: {self.top_k}` exceeds `experts: {self.experts}`"
             raise CannotPlace(message, "`top_k` counts only experts on this device")
-        refuse_unknown(scope, self.device, "experts", "kernel", self.kernel)
+        check_library_name(scope, self.device, "experts", "kernel", self.kernel)
         computed, width = FORMATS[self.weights]
         call = experts_call(
             self.tokens,

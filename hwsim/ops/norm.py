@@ -20,7 +20,7 @@ import math
 from typing import ClassVar, Final, Literal
 
 from hwsim.devices import Work
-from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import ComputeOp, Dtype, LoweredOp, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -47,7 +47,7 @@ class Norm(ComputeOp):
     )
     dtype: Dtype = field("data type of the elements", default="fp32")
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         count = math.prod(self.shape)
         array = count * BYTES[self.dtype]
         reads, writes = (1, 1) if self.passes == "inference" else MOVED[self.of][self.passes == "backward"]

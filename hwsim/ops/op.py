@@ -1,4 +1,5 @@
-"""Keys common to all ops, resolution of names in a program (`Scope`), and an op lowered to a device with its cost (`Placed`)."""
+"""Keys common to all ops, resolution of names in a program (`Scope`), and an op lowered to a device with its cost
+(`LoweredOp`)."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from hwsim.demand import Cost
-from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work
+from hwsim.devices import Cpu, Gpu, Into, LibraryCall, Sockets, Start, Work
 from hwsim.machine import Machine
 from hwsim.machine.names import listed
 from hwsim.records import dataclass
 from hwsim.spec import Place, did_you_mean, field, place_field
-from hwsim.spec.mistakes import Hinted
+from hwsim.spec.mistakes import HintedError
 from hwsim.spec.numbers import Doubts
 from hwsim.units import BYTES, Bytes
 
@@ -37,7 +38,7 @@ Dtype = Literal[
 ]
 
 
-class CannotPlace(Hinted):
+class CannotPlace(HintedError):
     """An error for an op that does not fit the machine; the caller adds the place in the file."""
 
 
@@ -56,10 +57,10 @@ class ArraySize:
 Values = Mapping[str, ArraySize | Bytes] | tuple[str, ...]  # names of values, or names with sizes
 
 
-def stated(values: Values) -> dict[str, float]:
+def stated_sizes(values: Values) -> dict[str, float]:
     """Return the sizes (bytes) of those values whose size is stated beside their name.
 
-    >>> stated({"y": ArraySize(shape=(1024, 512)), "z": 2e6}), stated(("y", "z"))
+    >>> stated_sizes({"y": ArraySize(shape=(1024, 512)), "z": 2e6}), stated_sizes(("y", "z"))
     ({'y': 2097152.0, 'z': 2000000.0}, {})
     """
     sized = values if isinstance(values, Mapping) else {}
@@ -67,7 +68,7 @@ def stated(values: Values) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ValueLocation:
     """A location of a value.
 
     Args:
@@ -98,7 +99,7 @@ class Scope:
     node: str = ""
     own: str = ""
     host: str = ""
-    values: Mapping[str, Home] = attribute(default_factory=dict)
+    values: Mapping[str, ValueLocation] = attribute(default_factory=dict)
     starts: Start = "stream"
     shares: bool = False
     of_service: bool = False
@@ -163,7 +164,7 @@ class Pointwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class LoweredOp:
     """An op that has been assigned to a queue of a device, with its cost.
 
     Args:
@@ -200,7 +201,7 @@ class Op:
     """A base of all ops, with the keys that every op has."""
 
     kind: ClassVar[str]
-    doubts_of: ClassVar[Doubts] = "own"  # see `hwsim.ops.doubted`
+    doubts_of: ClassVar[Doubts] = "own"  # see `hwsim.ops.sensitivity`
 
     name: str = field("name of the op in `wait`, `after` and the results (default: its kind)", default="")
     queue: str = field("queue of the device (default: by the kind of op); ops of one queue run in order", default="")
@@ -226,7 +227,7 @@ class Op:
     )
     place: Place = place_field()
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         """Return the queue and the cost of the op on the machine.
 
         Raises:
@@ -283,18 +284,18 @@ class CalledOp(ComputeOp):
         example="[4 MB, 64 KiB]",
     )
 
-    def as_called(self, call: Call) -> Call:
+    def as_called(self, call: LibraryCall) -> LibraryCall:
         """Return the call with this op's `cores`, `among_others`, `new_pages` and `new_bytes`, if stated."""
         if self.cores is not None:
             call = replace(call, cores=self.cores)
-        return as_made(call, self.among_others, self.new_pages, self.new_bytes)
+        return with_call_history(call, self.among_others, self.new_pages, self.new_bytes)
 
     def ages(self, operand_count: int) -> tuple[float, ...]:
         """Return `since`; by default `working_set` for each of the operands, or an empty tuple."""
         return self.since or (() if self.working_set is None else (self.working_set,) * operand_count)
 
 
-def refuse_unknown(scope: Scope, device: str, part: Literal["attention", "experts", "matmul"], key: str, name: str) -> None:
+def check_library_name(scope: Scope, device: str, part: Literal["attention", "experts", "matmul"], key: str, name: str) -> None:
     """Check the name of a kernel library against those that the op's device distinguishes.
 
     Args:
@@ -316,7 +317,7 @@ def refuse_unknown(scope: Scope, device: str, part: Literal["attention", "expert
         raise CannotPlace(f"'{device}' has no kernels '{name}' in its `{part}`", hint)
 
 
-def as_made(call: Call, among_others: bool, new_pages: float | None, new_bytes: float | None) -> Call:
+def with_call_history(call: LibraryCall, among_others: bool, new_pages: float | None, new_bytes: float | None) -> LibraryCall:
     """Return the call with the stated history: calls of other functions before it, and results in new pages of memory."""
     if not among_others and new_pages is None:
         return call
@@ -335,7 +336,7 @@ def compute(
     output: float = 0.0,
     pointwise: Pointwise | None = None,
     said: Mapping[str, str] | None = None,
-) -> Placed:
+) -> LoweredOp:
     """Place work on the queue `compute` of the op's device, on the op's cores.
 
     Args:
@@ -348,11 +349,11 @@ def compute(
         raise CannotPlace(f"'{device}' is a gpu: `isa`, `instructions`, `branches` require a cpu", "omit them")
     working_set = work.working_set if op.working_set is None else op.working_set
     cost = model.compute(device, replace(work, cores=op.cores, isa=op.isa, working_set=working_set, start=scope.starts))
-    cost = saying(cost, said) if said else cost
-    return Placed(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
+    cost = with_input_sources(cost, said) if said else cost
+    return LoweredOp(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
 
 
-def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
+def with_input_sources(cost: Cost, said: Mapping[str, str]) -> Cost:
     """Return the cost with the sources of its inputs replaced by `said` (name of an input -> its formula)."""
     why = [
         replace(term, inputs=tuple((key, value, said.get(key, source)) for key, value, source in term.inputs))

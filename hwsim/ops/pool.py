@@ -15,14 +15,14 @@ import math
 from typing import ClassVar, Literal
 
 from hwsim.devices import Work
-from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import ComputeOp, Dtype, LoweredOp, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool(ComputeOp):
+class PoolOp(ComputeOp):
     """A pooling of `planes` images of one channel, with windows of `kernel`."""
 
     kind: ClassVar[str] = "pool"
@@ -41,7 +41,7 @@ class Pool(ComputeOp):
     passes: Literal["forward", "backward"] = field("result (forward), or gradient of the images", key="pass", default="forward")
     dtype: Dtype = field("data type of the elements", default="fp32")
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         width, into, out = BYTES[self.dtype], float(self.planes), float(self.planes)
         into, out = into * _area(self.size), out * _area(self.result)
         window = _area(self.kernel) if self.kernel else into / out

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final, Literal
 
-from hwsim.devices import Product, Work
-from hwsim.ops.in_turn import Step, compute_in_turn
-from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope
+from hwsim.devices import MatmulShape, Work
+from hwsim.ops.kernel_sequence import KernelStep, compute_sequence
+from hwsim.ops.op import ComputeOp, Dtype, LoweredOp, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -44,35 +44,35 @@ class Rnn(ComputeOp):
     passes: Literal["forward", "backward"] = field("states (forward), or gradients", key="pass", default="forward")
     dtype: Dtype = field("data type of the elements", default="fp32")
 
-    def lower(self, scope: Scope) -> Placed:
-        steps: list[Step] = []
+    def lower(self, scope: Scope) -> LoweredOp:
+        steps: list[KernelStep] = []
         for layer in range(self.layers):
             width = self.input if layer == 0 else self.hidden * (2 if self.both else 1)
             for _ in range(2 if self.both else 1):
                 steps += self._layer(width)
         output = self.tokens * self.batch * self.hidden * (2 if self.both else 1) * BYTES[self.dtype]
-        return compute_in_turn(scope, self, steps, output)
+        return compute_sequence(scope, self, steps, output)
 
-    def _layer(self, width: int) -> Iterator[Step]:
+    def _layer(self, width: int) -> Iterator[KernelStep]:
         gates, size = GATES[self.cell] * self.hidden, BYTES[self.dtype]
         rows = self.tokens * self.batch
         cell = Work(
             flop=FLOP_EACH * self.batch * gates, reads=2 * self.batch * gates * size, writes=2 * self.batch * self.hidden * size,
             dtype=self.dtype, working_set=3 * self.batch * gates * size,
         )  # fmt: skip
-        yield Step("cell", cell, self.tokens)
+        yield KernelStep("cell", cell, self.tokens)
         if self.passes == "forward":
-            yield Step("input", self._product(rows, gates, width))
-            yield Step("recurrent", self._product(self.batch, gates, self.hidden, reused=True), self.tokens)
+            yield KernelStep("input", self._product(rows, gates, width))
+            yield KernelStep("recurrent", self._product(self.batch, gates, self.hidden, reused=True), self.tokens)
             return
-        yield Step("recurrent", self._product(self.batch, self.hidden, gates, reused=True), self.tokens)
-        yield Step("input", self._product(rows, width, gates))
-        yield Step("weights", self._product(gates, width + self.hidden, rows))
+        yield KernelStep("recurrent", self._product(self.batch, self.hidden, gates, reused=True), self.tokens)
+        yield KernelStep("input", self._product(rows, width, gates))
+        yield KernelStep("weights", self._product(gates, width + self.hidden, rows))
 
     def _product(self, m: int, n: int, k: int, *, reused: bool = False) -> Work:
         """reused: whether the second factor is the same in every step, so that a cache may hold it."""
         size = BYTES[self.dtype]
         return Work(
             flop=2.0 * m * n * k, reads=(m * k + k * n) * size, writes=m * n * size, dtype=self.dtype, mix="matmul",
-            product=Product(m, n, k, element=size), working_set=(m * k + k * n + m * n) * size if reused else None,
+            product=MatmulShape(m, n, k, element=size), working_set=(m * k + k * n + m * n) * size if reused else None,
         )  # fmt: skip

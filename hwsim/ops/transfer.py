@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from hwsim.machine import Handling
-from hwsim.ops.op import CannotPlace, Op, Placed, Scope
+from hwsim.machine import TransferOptions
+from hwsim.ops.op import CannotPlace, LoweredOp, Op, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes
@@ -40,7 +40,7 @@ class Copy(Op):
     )
     by: Literal["dma", "cpu", "sm"] = field("mover: a DMA engine, a CPU core, or a kernel on the GPU (sm)", default="dma")
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         source, target = scope.one(self.source), scope.one(self.target)
         device, queue = copy_queue(scope, source, target)
         kinds = {scope.kind(source), scope.kind(target)}
@@ -49,9 +49,9 @@ class Copy(Op):
             raise CannotPlace(f"`by: {self.by}` requires a {mover} at one end, got {source} and {target}")
         if self.memory == "pageable" and kinds <= {"gpu"}:
             raise CannotPlace("`memory: pageable` requires a host at one end, but both ends are GPUs", "omit `memory`")
-        handling = Handling(pages=self.memory, by=self.by, waited=self.block, of_service=scope.of_service)
+        handling = TransferOptions(pages=self.memory, by=self.by, waited=self.block, of_service=scope.of_service)
         cost = scope.machine.transfer(source, target, self.bytes, handling)
-        return Placed(device, self.queue or queue, cost, output=self.bytes, home=target)
+        return LoweredOp(device, self.queue or queue, cost, output=self.bytes, home=target)
 
 
 def copy_queue(scope: Scope, source: str, target: str) -> tuple[str, str]:
@@ -68,7 +68,7 @@ def copy_queue(scope: Scope, source: str, target: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send(Op):
+class SendOp(Op):
     """A transfer of `messages` x `bytes` to another device."""
 
     kind: ClassVar[str] = "send"
@@ -79,12 +79,12 @@ class Send(Op):
     messages: int = field("number of consecutive messages", default=1, minimum=1)
     protocol: Literal["tcp", "udp", "rdma"] | None = field("protocol of the NICs on the route (default: their own)", default=None)
 
-    def lower(self, scope: Scope) -> Placed:
+    def lower(self, scope: Scope) -> LoweredOp:
         if not self.source and not scope.own:
             raise CannotPlace("`send` requires `from` outside `each`", "from: gpu0")
         source = scope.one(self.source) if self.source else scope.own
         target = scope.one(self.target)
         size = self.bytes * self.messages
-        handling = Handling(protocol=self.protocol, messages=self.messages, of_service=scope.of_service)
+        handling = TransferOptions(protocol=self.protocol, messages=self.messages, of_service=scope.of_service)
         cost = scope.machine.transfer(source, target, size, handling)
-        return Placed(source, self.queue or "send", cost, output=size, home=target)
+        return LoweredOp(source, self.queue or "send", cost, output=size, home=target)

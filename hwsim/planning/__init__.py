@@ -1,11 +1,13 @@
-"""Planning: which machine, how many, at what price: options in closed form, the near ones simulated, the others with reasons."""
+"""Planning: find the best machine, node count and parallel plan that meet requirements.
+
+All options are evaluated in closed form; those near the best are simulated; rejected options keep their reasons."""
 
 from __future__ import annotations
 
-from hwsim.planning.answer import Answer
-from hwsim.planning.asking import plan
-from hwsim.planning.options import Option
+from hwsim.planning.answer import PlanAnswer
+from hwsim.planning.options import PlanOption
 from hwsim.planning.question import Question, read_question
 from hwsim.planning.reasons import Reason, Rejected
+from hwsim.planning.solve import plan
 
-__all__ = ["Answer", "Option", "Question", "Reason", "Rejected", "plan", "read_question"]
+__all__ = ["PlanAnswer", "PlanOption", "Question", "Reason", "Rejected", "plan", "read_question"]

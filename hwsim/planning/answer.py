@@ -1,4 +1,4 @@
-"""The answer of a plan: the best options, the frontier, why not the others, and which change would lift a reason."""
+"""The answer to a plan: the best options, the Pareto frontier, and rejected options with the change that would make them feasible."""
 
 from __future__ import annotations
 
@@ -8,102 +8,108 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hwsim.costs.cost import said_of
-from hwsim.planning.choosing import Against
-from hwsim.planning.options import Option
+from hwsim.costs.cost import cost_assumptions
+from hwsim.planning.options import PlanOption
+from hwsim.planning.ordering import ObjectiveRatio
 from hwsim.planning.question import Question
-from hwsim.planning.reasons import Group, Rejected, grouped, nearest_of
+from hwsim.planning.reasons import Rejected, RejectionGroup, group_rejections, nearest_rejection
 from hwsim.records import dataclass
-from hwsim.studies.grid import written
-from hwsim.views.kit.shown import Drawn
+from hwsim.studies.grid import value_text
+from hwsim.views.kit.answer_forms import FigureAnswer
 
 if TYPE_CHECKING:
     from hwsim.planning.outlay import Outlay
 
 
 @dataclass(frozen=True)
-class Answer(Drawn):
-    """Options that meet every requirement, and reasons of the others.
+class PlanAnswer(FigureAnswer):
+    """An answer that lists the feasible options, best first, and the reasons of the rejected ones.
 
     Args:
-        best: None if nothing meets the requirements.
-        options: the best first, simulated ones before estimates.
-        frontier: options that no other is better than in every axis.
-        of_each: the best of each kind of machine.
-        ratios: objective of an option over the objective of the best, by the number of the option.
-        untried: options that were not simulated, because what is known of them is worse than the best.
-        left: axes of parallel plans that were not looked at, and whether plans of such trainings usually have more than one.
-        otherwise: the best with its nodes in the other order: by chance, or as they stand.
-        points, plans, simulations: counts of what was looked at; seconds: of CPU.
+        best: best option; None if no option meets the requirements.
+        options: feasible options, best first; simulated options precede estimates.
+        frontier: options on the Pareto frontier.
+        of_each: best option of each machine type.
+        ratios: objective of an option / objective of the best, by option number.
+        untried: options that were not simulated, because their closed form is worse than the best.
+        left: axes of the parallel plan that were not searched, and whether such trainings usually use more than one.
+        otherwise: the best option with its nodes in the other order (random, or as wired).
+        points: number of configurations evaluated.
+        plans: number of parallel plans evaluated.
+        simulations: number of simulations.
+        seconds: CPU time of the search (seconds).
     """
 
     question: Question
-    best: Option | None
-    options: tuple[Option, ...]
-    frontier: tuple[Option, ...]
-    of_each: tuple[Option, ...]
-    ratios: Mapping[int, Against]
+    best: PlanOption | None
+    options: tuple[PlanOption, ...]
+    frontier: tuple[PlanOption, ...]
+    of_each: tuple[PlanOption, ...]
+    ratios: Mapping[int, ObjectiveRatio]
     rejected: tuple[Rejected, ...]
-    untried: tuple[Option, ...]
+    untried: tuple[PlanOption, ...]
     points: int
     plans: int
     simulations: int
     seconds: float
     outlay: Outlay
     left: Mapping[str, bool]
-    otherwise: Option | None = None
+    otherwise: PlanOption | None = None
     TABLE: ClassVar = "options"
 
     @property
     def is_best(self) -> bool:
-        """Whether the best option may be called that: no plan of a kind that such trainings usually have was left out."""
+        """Whether the search covered every plan axis that such trainings usually use, so that `best` is the best."""
         return self.best is not None and not any(self.left.values())
 
     @cached_property
     def nearest(self) -> Rejected | None:
-        """The option that misses least, if nothing meets the requirements."""
-        return nearest_of(self.rejected) if self.best is None else None
+        """Rejected option closest to feasibility; None if an option meets the requirements."""
+        return nearest_rejection(self.rejected) if self.best is None else None
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """Equal reasons together, with what would lift them."""
+    def groups(self) -> tuple[RejectionGroup, ...]:
+        """Rejected options grouped by reason, each group with a change that would remove the reason."""
         first = self.rejected[0].values[0][0] if self.rejected and self.rejected[0].values else ""
 
         def alike(each: Rejected) -> str:
             values = dict(each.values)
             value = values.get(first)
-            return written(value) if isinstance(value, str) and not value[:1].isdigit() else ""
+            return value_text(value) if isinstance(value, str) and not value[:1].isdigit() else ""
 
-        return tuple(lifted(self, group) for group in grouped(self.rejected, alike, lambda each: where(each.values)))
+        return tuple(
+            with_feasible_values(self, group)
+            for group in group_rejections(self.rejected, alike, lambda each: values_text(each.values))
+        )
 
     @property
     def said(self) -> tuple[str, ...]:
-        """Prices of the best option and of the best of each kind: who asks them, for which term, and when."""
+        """Provider, term and date of the prices of the best options."""
         found = [item for each in (self.best, *self.of_each) if each is not None for item in each.prices[:3]]
-        return tuple(dict.fromkeys(said_of(found)))
+        return tuple(dict.fromkeys(cost_assumptions(found)))
 
     @property
     def given(self) -> Iterator[str]:
-        """Values that the user wrote, as tables show them."""
-        return (written(value) for axis in self.question.varied.axes for value in axis.values)
+        """Values from the question, as tables print them."""
+        return (value_text(value) for axis in self.question.varied.axes for value in axis.values)
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: plan/1`."""
+        """Return the document `hwsim: plan/1`."""
         from hwsim.planning.document import as_dict
 
         return as_dict(self)
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The frontier."""
+        """Return the figure of the Pareto frontier, as chunks of a file."""
         from hwsim.planning.figure import figure
         from hwsim.views.frontier.draw import render
 
         return render(figure(self), suffix)
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for a browser: the best, all that hold, and why not the others; nothing else is needed."""
+        """Write a self-contained HTML page: the best option, all feasible options, and the reasons of the rejected ones."""
         from hwsim.planning.page import render
-        from hwsim.views.kit.writing import write
+        from hwsim.views.kit.file_output import write
 
         return write(path, render(self))
 
@@ -111,25 +117,25 @@ class Answer(Drawn):
         return self.summary()
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The text that `hwsim plan` prints; verbose: as with -v."""
-        from hwsim.planning.say import text
+        """Return the text that `hwsim plan` prints; `verbose` corresponds to -v."""
+        from hwsim.planning.plan_text import text
 
         return text(self, verbose=verbose)
 
 
-def where(values: tuple[tuple[str, object], ...]) -> str:
-    """Values of a point in words.
+def values_text(values: tuple[tuple[str, object], ...]) -> str:
+    """Return the values of a point as text.
 
-    >>> where((("let.node", "dgx-h100"), ("let.nodes", 64)))
+    >>> values_text((("let.node", "dgx-h100"), ("let.nodes", 64)))
     'node=dgx-h100 nodes=64'
     """
-    return " ".join(f"{short(path)}={written(value)}" for path, value in values)
+    return " ".join(f"{short_path(path)}={value_text(value)}" for path, value in values)
 
 
-def short(path: str) -> str:
-    """A path by what a reader knows it by.
+def short_path(path: str) -> str:
+    """Return the last meaningful key of a path.
 
-    >>> short("let.nodes"), short("machine.disk.use"), short("machine"), short("workload.infer.parallel.tp")
+    >>> short_path("let.nodes"), short_path("machine.disk.use"), short_path("machine"), short_path("workload.infer.parallel.tp")
     ('nodes', 'disk', 'machine', 'tp')
     """
     steps = path.split(".")
@@ -139,19 +145,19 @@ def short(path: str) -> str:
 Values = tuple[tuple[str, object], ...]
 
 
-def lifted(answer: Answer, group: Group) -> Group:
-    """The group with what would lift the reason of its nearest option, if another option shows it."""
+def with_feasible_values(answer: PlanAnswer, group: RejectionGroup) -> RejectionGroup:
+    """Return the group with a change that would remove the reason of its nearest option, if another option shows one."""
     values = next(each.values for each in answer.rejected if each.number == group.nearest)
     nearest = min(_others(answer, group.reason.constraint, values), default=None)
     if nearest is None:
         return group
     _, _, path, value, holds = nearest
     end = "meets it" if holds else "meets it, but breaks another constraint"
-    return replace(group, reason=group.reason.lifted(f"{short(path)}={value} {end}"))
+    return replace(group, reason=group.reason.lifted(f"{short_path(path)}={value} {end}"))
 
 
-def _others(answer: Answer, constraint: str, values_here: Values) -> Iterator[tuple[bool, float, str, str, bool]]:
-    """(breaks something else, distance, path, value, holds) of options that differ by one value and do not break it."""
+def _others(answer: PlanAnswer, constraint: str, values_here: Values) -> Iterator[tuple[bool, float, str, str, bool]]:
+    """Yield (breaks another constraint, distance, path, value, is feasible) of options that differ by one value and meet it."""
     options: list[tuple[Values, tuple[str, ...]]] = [(option.point.shown, ()) for option in answer.options]
     options += [(each.values, tuple(reason.constraint for reason in each.reasons)) for each in answer.rejected]
     mine = dict(values_here)
@@ -165,11 +171,11 @@ def _others(answer: Answer, constraint: str, values_here: Values) -> Iterator[tu
         different = [(path, value) for path, value in values if mine.get(path) != value]
         if len(different) == 1:
             path, value = different[0]
-            yield bool(broken), _distance(mine.get(path), value), path, written(value), not broken
+            yield bool(broken), _distance(mine.get(path), value), path, value_text(value), not broken
 
 
 def _distance(a: object, b: object) -> float:
-    """The distance of two values; names are further than any numbers."""
+    """Return the relative distance of two values; 10 for names."""
     if isinstance(a, int | float) and isinstance(b, int | float) and not isinstance(a, bool):
         return abs(a - b) / max(abs(a), abs(b), 1e-300)
     return 10.0

@@ -1,4 +1,4 @@
-"""Axes of a plan: values of paths, ranges from which the planner picks, plans of parallelism, batches, replicas."""
+"""Search axes of a plan: values by path, ranges, parallel plans, batches and replicas."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from typing import Final, Literal
 
-from hwsim.planning.wants import amount
+from hwsim.planning.requirements import amount
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree
 from hwsim.spec.ranges import is_range, parse_range
-from hwsim.studies.grid import parse_values, written
+from hwsim.studies.grid import parse_values, value_text
 from hwsim.units import COUNT, RATIO, UnitError, parse_as
 
-PICKED: Final = 32  # values of a range without a step that are looked at first
+MAX_FIRST_VALUES: Final = 32  # values of a range without a step that are looked at first
 REPLICAS: Final = "replicas"
 AUTO: Final = "train.parallel"
 BATCH: Final = "train.global_batch"
@@ -21,13 +21,15 @@ Kind = Literal["values", "range", "replicas"]
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """A path and the values that it may take.
+class PlanAxis:
+    """A search axis: a path and its possible values.
 
     Args:
-        kind: listed values; whole numbers of a range, from which the planner picks; numbers of equal replicas.
-        values: the ends alone if it is a range.
-        bundles: settings by name, where the values are names of several settings.
+        path: path of the varied value.
+        values: possible values; of a range, its two ends.
+        kind: listed values, a range of whole numbers from which the planner selects, or numbers of equal replicas.
+        bundles: settings by name, if each value names several settings.
+        place: place of the axis in the file.
     """
 
     path: str
@@ -38,58 +40,66 @@ class Axis:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The smallest and the largest number."""
+        """Smallest and largest number."""
         numbers = [int(value) for value in self.values if isinstance(value, int | float)]
         return min(numbers), max(numbers)
 
     def first(self) -> tuple[object, ...]:
-        """Values to look at first: all of a list, of a range at most 32 round ones and its ends.
+        """Return the values to evaluate first: all values of a list; of a range, its ends and at most 32 round numbers.
 
-        >>> Axis("let.nodes", (16, 640), "range").first()[:4], Axis("let.n", (1, 5), "range").first()
+        >>> PlanAxis("let.nodes", (16, 640), "range").first()[:4], PlanAxis("let.n", (1, 5), "range").first()
         ((16, 32, 64, 96), (1, 2, 3, 4, 5))
         """
         if self.kind == "values":
             return self.values
         low, high = self.ends
         step = 1
-        while (high - low) // step + 1 > PICKED:
+        while (high - low) // step + 1 > MAX_FIRST_VALUES:
             step *= 2
         inner = range(-(-low // step) * step, high + 1, step)
         return tuple(sorted({low, *inner, high}))
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A global batch that may differ from its size: sequences, or tokens, and the part within which it may."""
+class GlobalBatch:
+    """A global batch with a tolerance.
+
+    Args:
+        size: number of sequences, or of tokens.
+        in_tokens: whether `size` counts tokens.
+        within: largest relative difference from `size`.
+    """
 
     size: float
     in_tokens: bool
     within: float
 
     def sequences(self, tokens: int) -> int:
-        """The number of sequences, each of `tokens` tokens."""
+        """Return the number of sequences of `tokens` tokens each."""
         return max(1, round(self.size / tokens if self.in_tokens else self.size))
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
-    """All that may vary.
+class PlanAxes:
+    """The search space of a plan.
 
     Args:
-        auto: workloads whose plan of parallelism is looked for; batches: by workload.
+        axes: search axes.
+        auto: workloads whose parallel plan is searched.
+        batches: batches with a tolerance, by workload.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[PlanAxis, ...]
     auto: frozenset[str] = frozenset()
-    batches: Mapping[str, Batch] | None = None
+    batches: Mapping[str, GlobalBatch] | None = None
 
 
-def varied_of(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes) -> Varied:
-    """The axes that a `vary:` writes; mistakes are noted."""
-    axes, auto, batches = list[Axis](), set[str](), dict[str, Batch]()
+def read_axes(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes) -> PlanAxes:
+    """Parse a `vary:`; add its mistakes to `mistakes`."""
+    axes, auto, batches = list[PlanAxis](), set[str](), dict[str, GlobalBatch]()
     if tree is not None and not tree.is_mapping:
         mistakes.add(tree.place, f"`vary` must be a mapping, got {tree.what()}", "vary: {let.nodes: 16..640}")
-        return Varied(())
+        return PlanAxes(())
     for path, given in tree.items() if tree is not None else ():
         workload, inside = _of_workload(path, workloads)
         if inside == AUTO and given.value == "auto":
@@ -100,18 +110,18 @@ def varied_of(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes)
                 batches[workload] = batch
         elif (axis := _axis(path, given, mistakes)) is not None:
             axes.append(replace(axis, place=(tree or given).key_place(path)))
-    return Varied(tuple(axes), frozenset(auto), batches)
+    return PlanAxes(tuple(axes), frozenset(auto), batches)
 
 
 def _of_workload(path: str, workloads: Collection[str]) -> tuple[str, str]:
-    """(name of the workload, path inside); "" of the only one."""
+    """Split a path into the workload's name ("" for a single workload) and the path inside it."""
     first, _, rest = path.partition(".")
     if first == "workload":
         return "", rest
     return (first, rest) if first in workloads else ("", "")
 
 
-def _axis(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
+def _axis(path: str, given: Tree, mistakes: Mistakes) -> PlanAxis | None:
     if given.is_mapping:
         return _bundles(path, given, mistakes)
     values = list[object]()
@@ -133,16 +143,16 @@ def _axis(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
     if not values:
         mistakes.add(given.place, f"'{path}' has no values", "[1, 2, 4] or 1..64")
         return None
-    kept = tuple({written(value): value for value in values}.values())
+    kept = tuple({value_text(value): value for value in values}.values())
     numbers = all(isinstance(each, int) and not isinstance(each, bool) and each > 0 for each in kept)
     if path == REPLICAS and not numbers:
         mistakes.add(given.place, "`replicas` must be whole numbers of at least 1", "replicas: 1..64")
         return None
-    return Axis(path, kept)
+    return PlanAxis(path, kept)
 
 
-def _bundles(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
-    """Names that stand for several settings each: {slow: {let.rate: ndr400}, fast: {let.rate: xdr800, let.radix: 144}}."""
+def _bundles(path: str, given: Tree, mistakes: Mistakes) -> PlanAxis | None:
+    """Parse names that each represent several settings: {slow: {let.rate: ndr400}, fast: {let.rate: xdr800, let.radix: 144}}."""
     wrong = [(name, entry) for name, entry in given.items() if not entry.is_mapping]
     if wrong or not given.items():
         bad = wrong[0][1] if wrong else given
@@ -150,24 +160,24 @@ def _bundles(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
                      "[1, 2, 4], 1..64, or {slow: {let.rate: ndr400}, fast: {let.rate: xdr800}}")  # fmt: skip
         return None
     settings = {name: {inside: value.plain() for inside, value in entry.items()} for name, entry in given.items()}
-    return Axis(path, tuple(settings), bundles=settings)
+    return PlanAxis(path, tuple(settings), bundles=settings)
 
 
-def _range(path: str, text: str) -> Axis:
-    """A range without a step: whole numbers.
+def _range(path: str, text: str) -> PlanAxis:
+    """Parse a range of whole numbers without a step.
 
     Raises:
-        UnitError: it is none.
+        UnitError: the ends are not whole numbers.
     """
     bounds = parse_range(text)
     if not bounds.whole:
         raise UnitError(f"'{text}' has no step, and its ends are not whole numbers", f"'{text}:x2' or '{text}:log'")
     if path == REPLICAS and bounds.low < 1:
         raise UnitError(f"'{text}': the smallest number of replicas is 1", "1..64")
-    return Axis(path, (round(bounds.low), round(bounds.high)), "replicas" if path == REPLICAS else "range")
+    return PlanAxis(path, (round(bounds.low), round(bounds.high)), "replicas" if path == REPLICAS else "range")
 
 
-def _batch(tree: Tree, mistakes: Mistakes) -> Batch | None:
+def _batch(tree: Tree, mistakes: Mistakes) -> GlobalBatch | None:
     keys = ("tokens", "sequences", "within")
     for key in dict(tree.items()):
         if key not in keys:
@@ -188,13 +198,13 @@ def _batch(tree: Tree, mistakes: Mistakes) -> Batch | None:
     if size < 1 or not 0.0 <= part < 1.0:
         mistakes.add(tree.place, "a batch must be at least 1, and `within` 0 % to 99 %", "{tokens: 16 M, within: 10 %}")
         return None
-    return Batch(size, name == "tokens", part)
+    return GlobalBatch(size, name == "tokens", part)
 
 
-def between(seen: Collection[int], axis: Axis, near: Collection[int]) -> tuple[int, ...]:
-    """Further numbers of a range: halfway between those seen and their neighbours, around some of them.
+def values_between(seen: Collection[int], axis: PlanAxis, near: Collection[int]) -> tuple[int, ...]:
+    """Return further numbers of a range: halfway between evaluated neighbours of the numbers in `near`.
 
-    >>> between([16, 32, 64, 96], Axis("let.nodes", (16, 640), "range"), [32])
+    >>> values_between([16, 32, 64, 96], PlanAxis("let.nodes", (16, 640), "range"), [32])
     (24, 48)
     """
     ordered = sorted(seen)

@@ -1,4 +1,4 @@
-"""The answer of a plan as JSON (`hwsim: plan/1`): numbers in SI units, each with the range that it is known in."""
+"""The answer to a plan as JSON (`hwsim: plan/1`): numbers in SI units, each with its 90 % interval."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.costs.amount import Amount
-from hwsim.planning.answer import Answer
-from hwsim.planning.choosing import Against, axes_of
-from hwsim.planning.options import Option
-from hwsim.planning.reasons import Group, Reason, Rejected
-from hwsim.views.kit.document import picked
+from hwsim.planning.answer import PlanAnswer
+from hwsim.planning.options import PlanOption
+from hwsim.planning.ordering import ObjectiveRatio, frontier_axes
+from hwsim.planning.reasons import Reason, Rejected, RejectionGroup
+from hwsim.views.kit.document import select_attributes
 
 CHECKPOINT: Final = ("bytes", "stop_s", "write_s", "load_s", "every_s", "where")
 
 
-def as_dict(answer: Answer) -> dict[str, Any]:
-    """The document."""
+def as_dict(answer: PlanAnswer) -> dict[str, Any]:
+    """Return the document."""
     question = answer.question
     return {
         "hwsim": "plan/1",
@@ -27,11 +27,11 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "require": [requirement.text for requirement in question.requirements],
         "objectives": [objective.title for objective in question.objectives],
         "direction": "maximise" if question.objectives and question.objectives[0].most else "minimise",
-        "axes": [quantity.key for quantity, _ in axes_of(question)],
+        "axes": [quantity.key for quantity, _ in frontier_axes(question)],
         "met": answer.best is not None,
         "is_best": answer.is_best,
         "not_tried": dict(answer.left),
-        **picked(answer, "points", "plans", "simulations"),
+        **select_attributes(answer, "points", "plans", "simulations"),
         "options": [_option(option, answer.ratios.get(option.point.number)) for option in answer.options],
         "frontier": [each.point.number for each in answer.frontier],
         "best_of_each": [each.point.number for each in answer.of_each],
@@ -44,21 +44,21 @@ def as_dict(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _option(option: Option, ratio: Against | None) -> dict[str, Any]:
+def _option(option: PlanOption, ratio: ObjectiveRatio | None) -> dict[str, Any]:
     return {
         "number": option.point.number,
         "values": dict(option.point.shown),
-        **picked(option, "how", "plans", "settings"),
+        **select_attributes(option, "how", "plans", "settings"),
         "numbers": _numbers(option.numbers),
         "cost_items": _numbers({item.name: item.amount for item in option.items}),
-        "checkpoints": {name: picked(training.saved, *CHECKPOINT) for name, training in option.wholes.items()},
+        "checkpoints": {name: select_attributes(training.saved, *CHECKPOINT) for name, training in option.wholes.items()},
         "estimated": _numbers(option.estimated),
         "notes": list(option.notes),
         "ratio": None if ratio is None else _ratio(ratio),
     }
 
 
-def _ratio(ratio: Against) -> dict[str, Any]:
+def _ratio(ratio: ObjectiveRatio) -> dict[str, Any]:
     return {"value": ratio.value, "half": _finite(ratio.half), "told": ratio.is_told, "unlike": ratio.unlike}
 
 
@@ -72,7 +72,7 @@ def _finite(value: float) -> float | None:
 
 def _reason(reason: Reason) -> dict[str, Any]:
     return {
-        **picked(reason, "constraint", "text", "needed", "allowed"),
+        **select_attributes(reason, "constraint", "text", "needed", "allowed"),
         "over": _finite(reason.excess) if reason.needed is not None else None,
         "lift": reason.lift,
     }
@@ -86,10 +86,10 @@ def _rejected(rejected: Rejected) -> dict[str, Any]:
     }
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: RejectionGroup) -> dict[str, Any]:
     return {
         "where": group.where,
         "count": len(group.numbers),
-        **picked(group, "numbers", "nearest"),
+        **select_attributes(group, "numbers", "nearest"),
         "reason": _reason(group.reason),
     }

@@ -1,4 +1,4 @@
-"""Questions as flags write them: the same tree as a file's."""
+"""Questions from command-line options, as the tree of a plan file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hwsim.planning.axes import AUTO
 from hwsim.planning.question import FORMAT
-from hwsim.spec import Mistake, Mistakes, Place, Source, SpecError, Tree, read, tree_of
+from hwsim.spec import Mistake, Mistakes, Place, SourceText, SpecError, Tree, read, tree_of
 from hwsim.spec.ranges import is_range
 from hwsim.studies.grid import parse_values, scalar
 
@@ -16,21 +16,21 @@ TEXTS = ("prices", "provider", "failures", "rent", "period", "simulate")
 LISTS = ("require", "also")
 
 
-def asked(machine: str, workload: str, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
-    """The question of a machine, a workload and flags.
+def question_from_flags(machine: str, workload: str, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
+    """Return the question of a machine, a workload and options.
 
     Raises:
-        SpecError: a flag that cannot be read.
+        SpecError: an option cannot be parsed.
     """
     start = tree_of({"hwsim": FORMAT, "machine": machine, "workload": workload}, Place("the command", 0, 0))
     return _with(start, settings, options)
 
 
-def over(file: str | Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
-    """The question of a file, with what flags say in the place of what it says; `--vary` and `--require` come in addition.
+def file_with_flags(file: str | Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
+    """Return the question of a file, whose keys the options override; `--vary` and `--require` add to the file's.
 
     Raises:
-        SpecError: the file or a flag cannot be read.
+        SpecError: the file or an option cannot be parsed.
     """
     tree = file if isinstance(file, Tree) else read(file if file == "-" else Path(file))
     return _with(tree, settings, options)
@@ -40,7 +40,7 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
     if not tree.is_mapping:
         return tree
     for path, value in settings.items():
-        place = Place("--set", 1, 1, Source("--set", f"{path}={value}"))
+        place = Place("--set", 1, 1, SourceText("--set", f"{path}={value}"))
         before = tree.get("set") or tree_of({}, place)
         tree = tree.put("set", before.put(path, tree_of(_set(value, place), place)))
     for path, values in _varied(options["vary"]):
@@ -62,7 +62,7 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
 
 
 def _set(value: str, place: Place) -> object:
-    """The value of `--set`, one as in a file."""
+    """Parse a value of `--set` as in a file."""
     if not value.strip():
         raise SpecError.of(place, "expected a value, got none", "PATH=VALUE: let.nodes=16")
     try:
@@ -75,7 +75,7 @@ def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:
     seen, mistakes = set[str](), Mistakes()
     for text in texts:
         path, equals, values = text.partition("=")
-        place = Place("--vary", 1, len(path) + 2, Source("--vary", text))
+        place = Place("--vary", 1, len(path) + 2, SourceText("--vary", text))
         if not equals or not path.strip() or not values.strip():
             mistakes.add(Place("--vary", 1, 1, place.source), f"expected PATH=VALUES, got '{text:.60}'", "let.nodes=16..640")
         elif path in seen:

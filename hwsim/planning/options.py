@@ -1,4 +1,4 @@
-"""Options: points of a plan with their numbers, first in closed form, then simulated, and the reasons why they are no answer."""
+"""Options of a plan: points with their numbers, first in closed form, then simulated, and the reasons for rejection."""
 
 from __future__ import annotations
 
@@ -8,46 +8,52 @@ from typing import TYPE_CHECKING, Literal
 
 from hwsim.costs.amount import Amount
 from hwsim.planning.reasons import Reason
-from hwsim.planning.variants import Point
+from hwsim.planning.variants import PlanPoint
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.costs.cost import CostItem
-    from hwsim.costs.pricing import PricedItem
-    from hwsim.models import Step
-    from hwsim.planning.trainings import Whole
+    from hwsim.costs.machine_price import PricedItem
+    from hwsim.models import TrainingStep
+    from hwsim.planning.training_screen import TrainingTotal
     from hwsim.results.interval import Interval
-    from hwsim.results.work import Work
+    from hwsim.results.work import WorkAmount
 
 How = Literal["machine", "estimate", "simulation"]
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """A point with what is known of it.
+class PlanOption:
+    """An option: a point with its numbers and the constraints that it violates.
 
     Args:
-        how: what its numbers come from; of a machine alone nothing is known of its runs.
-        numbers: by the key of their quantity, in SI units, each with the range that it is known in.
-        reasons: constraints that it breaks.
-        steps: by workload, of trainings: the step in closed form, then steps of other plans that are nearly as fast; wholes.
-        work: amounts of work of the run of each workload. intervals: how sure its time is.
-        plans: parallel plans in words, by workload; settings: the same as settings.
-        tried: parallel plans that were looked at; left: axes of plans that were not (`hwsim.models.search.left_at_one`).
-        prices: that its cost comes from, the dearest first; options that have them alike share their errors.
-        items: what its cost adds up from.
-        ratio: by which the closed form was corrected, as a simulation next to it was slower; rank: place of its plan by estimate.
-        estimated: numbers in closed form, where a simulation has replaced them.
-        notes: what a reader has to know of its simulation.
+        point: point of the search space.
+        how: origin of the numbers: the machine only, an estimate in closed form, or a simulation.
+        numbers: numbers by quantity key, in SI units, each with its interval.
+        reasons: violated constraints.
+        steps: training steps in closed form by workload: the fastest, then other plans that are nearly as fast.
+        wholes: entire trainings by workload.
+        work: amounts of work of the run, by workload.
+        intervals: interval of the run time, by workload.
+        plans: parallel plans as text, by workload.
+        settings: the parallel plans as settings.
+        tried: number of parallel plans evaluated.
+        left: plan axes that were not searched (`hwsim.models.search.left_at_one`).
+        prices: prices behind the cost, largest first; options with the same prices share their errors.
+        items: parts of the cost.
+        ratio: factor by which the closed-form step was corrected, from a nearby simulation.
+        rank: rank of the plan among the estimates of this point.
+        estimated: closed-form numbers that a simulation replaced.
+        notes: remarks about the simulation.
     """
 
-    point: Point
+    point: PlanPoint
     how: How
     numbers: Mapping[str, Amount]
     reasons: tuple[Reason, ...] = ()
-    steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
-    wholes: Mapping[str, Whole] = field(default_factory=dict)
-    work: Mapping[str, tuple[Work, ...]] = field(default_factory=dict)
+    steps: Mapping[str, tuple[TrainingStep, ...]] = field(default_factory=dict)
+    wholes: Mapping[str, TrainingTotal] = field(default_factory=dict)
+    work: Mapping[str, tuple[WorkAmount, ...]] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     plans: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -62,19 +68,19 @@ class Option:
 
     @property
     def is_feasible(self) -> bool:
-        """Whether no constraint is broken as far as is known."""
+        """Whether no violated constraint is known."""
         return not self.reasons
 
     def value(self, key: str) -> float | None:
-        """A number, None if it is not known."""
+        """Return the value of a number; None if it is unknown."""
         amount = self.numbers.get(key)
         return None if amount is None else amount.value
 
 
-def keyed(workload: str, name: str) -> str:
+def option_key(workload: str, name: str) -> str:
     """The key of a number of a workload.
 
-    >>> keyed("tune", "step"), keyed("", "step")
+    >>> option_key("tune", "step"), option_key("", "step")
     ('tune.step', 'step')
     """
     return f"{workload}.{name}" if workload else name

@@ -1,4 +1,4 @@
-"""Cost and power of an option: price, power, energy and carbon of its machines, over the time that they are used."""
+"""Price, power, energy and carbon of an option's machines over their time of use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import field, replace
 from typing import Any
 
 from hwsim.costs.amount import Amount
-from hwsim.costs.cost import Cost, cost_of
+from hwsim.costs.cost import MoneyCost, cost_of
 from hwsim.costs.energy import Energy, energy_at
+from hwsim.costs.machine_price import PricedMachine, price_of
 from hwsim.costs.power import power_of
 from hwsim.costs.prices import Prices, load_prices
-from hwsim.costs.pricing import Priced, price_of
 from hwsim.costs.site import Site, read_site
-from hwsim.devices.offers import Way
+from hwsim.devices.offers import PaymentOption
 from hwsim.machine import Machine
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
@@ -25,15 +25,18 @@ DISKS = ("ssd", "hdd", "raid")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Numbers of a machine that no run changes.
+class OptionOutlay:
+    """Numbers of a machine that do not depend on a run.
 
     Args:
-        nodes, gpus: counts; capacity: bytes of its disks.
-        power: watts at the meter when all is busy, None where no part says what it draws.
-        rest, work: energy of a second without work, and with GPUs busy.
-        priced: its prices by way to pay; None where no money is asked for.
-        exact: whether the machine was built; else the numbers lie between two that were.
+        nodes: number of nodes.
+        gpus: number of GPUs.
+        capacity: total disk capacity (bytes).
+        power: power at the meter with all parts busy (watts); None if no part has a power.
+        rest: energy of one idle second.
+        work: energy of one second with busy GPUs.
+        priced: prices by payment option; None if the question needs no money.
+        exact: whether the machine was built; otherwise the numbers are interpolated between two machines.
     """
 
     nodes: int
@@ -42,13 +45,13 @@ class Facts:
     power: Amount | None
     rest: Energy | None
     work: Energy | None
-    priced: Mapping[Way, Priced] | None
+    priced: Mapping[PaymentOption, PricedMachine] | None
     unpowered: tuple[str, ...] = ()
     exact: bool = True
 
-    def between(self, second: Facts, part: float) -> Facts:
-        """Numbers between two machines that differ by a count."""
-        return Facts(
+    def between(self, second: OptionOutlay, part: float) -> OptionOutlay:
+        """Interpolate between two machines that differ in one count."""
+        return OptionOutlay(
             nodes=round(_mean(self.nodes, second.nodes, part)),
             gpus=round(_mean(self.gpus, second.gpus, part)),
             capacity=_mean(self.capacity, second.capacity, part),
@@ -61,7 +64,7 @@ class Facts:
         )
 
     def drawing(self, busy: float, seconds: float) -> Energy | None:
-        """Energy at the meter in a time, with GPUs busy for a part of it."""
+        """Return the energy at the meter over a time in which GPUs are busy for a share of it."""
         found = _energies(self.rest, self.work, busy)
         return None if found is None else found.times(seconds)
 
@@ -84,11 +87,13 @@ def _energies(a: Energy | None, b: Energy | None, part: float) -> Energy | None:
     return replace(a, **numbers)
 
 
-def _prices(a: Mapping[Way, Priced] | None, b: Mapping[Way, Priced] | None, part: float) -> Mapping[Way, Priced] | None:
+def _prices(
+    a: Mapping[PaymentOption, PricedMachine] | None, b: Mapping[PaymentOption, PricedMachine] | None, part: float
+) -> Mapping[PaymentOption, PricedMachine] | None:
     return None if a is None or b is None else {way: _price(priced, b[way], part) for way, priced in a.items()}
 
 
-def _price(a: Priced, b: Priced, part: float) -> Priced:
+def _price(a: PricedMachine, b: PricedMachine, part: float) -> PricedMachine:
     mean = replace(a, amount=_amounts(a.amount, b.amount, part))
     if len(a.volumes) != len(b.volumes):
         return mean
@@ -98,18 +103,18 @@ def _price(a: Priced, b: Priced, part: float) -> Priced:
 
 @dataclass(slots=True)
 class Outlay:
-    """Prices and the site of a question, and what machines come to with them."""
+    """The prices and the site of a question, which set the cost of machines."""
 
     question: Question
     prices: Prices
-    _facts: dict[str, Facts] = field(default_factory=dict)
+    _facts: dict[str, OptionOutlay] = field(default_factory=dict)
 
     @classmethod
     def of(cls, question: Question) -> Outlay:
-        """The outlay of a question, at its site.
+        """Return the prices and site of a question.
 
         Raises:
-            SpecError: mistakes of the list of prices, or of the site.
+            SpecError: the price list or the site has mistakes.
         """
         keys = question.keys
         given = None if keys.prices is None else find("prices", keys.prices, question.folder)
@@ -123,21 +128,21 @@ class Outlay:
 
     @property
     def site(self) -> Site:
-        """The place of the machines."""
+        """Site of the machines."""
         return self.prices.site
 
-    def facts(self, key: str, machine: Callable[[], Machine]) -> Facts:
-        """Numbers of a machine, worked out once for a key."""
+    def facts(self, key: str, machine: Callable[[], Machine]) -> OptionOutlay:
+        """Return the numbers of a machine, computed once per key."""
         if key not in self._facts:
             self._facts[key] = self._of(machine())
         return self._facts[key]
 
-    def _of(self, machine: Machine) -> Facts:
+    def _of(self, machine: Machine) -> OptionOutlay:
         power, site = power_of(machine), self.site
         loaded = power.loaded if site.pue is None else power.loaded.of(site.pue)
         gpus = machine.devices_of("gpu")
         nodes = {machine.node_of(name) for name in gpus or machine.devices_of("cpu")}
-        return Facts(
+        return OptionOutlay(
             nodes=max(1, len(nodes)),
             gpus=len(gpus),
             capacity=_capacity(machine),
@@ -148,21 +153,23 @@ class Outlay:
             unpowered=power.missing,
         )
 
-    def lacking(self, facts: Facts) -> tuple[str, ...]:
-        """Names of what has no price, or no power where energy is paid for."""
+    def lacking(self, facts: OptionOutlay) -> tuple[str, ...]:
+        """Return the parts without a price, or without a power if energy is charged."""
         if facts.priced is None:
             return ()
         return facts.priced[self.question.keys.rent].missing
 
-    def price(self, facts: Facts) -> Amount | None:
-        """The price of the machine to buy; None of a rent."""
+    def price(self, facts: OptionOutlay) -> Amount | None:
+        """Return the purchase price of the machine; None if it is rented."""
         bought = None if facts.priced is None else facts.priced["purchase"]
         return None if bought is None or bought.missing else bought.amount
 
-    def cost(self, facts: Facts, seconds: float, energy: Energy | None, spares: float = 0.0, half: float = 0.0) -> Cost | None:
-        """The cost of the machine in a time, with nodes that stand by; None where no money is asked for.
+    def cost(
+        self, facts: OptionOutlay, seconds: float, energy: Energy | None, spares: float = 0.0, half: float = 0.0
+    ) -> MoneyCost | None:
+        """Return the cost of the machine over a time, including spare nodes; None if the question needs no money.
 
-        half: error of the time, half as a logarithm.
+        half: half width of the 90 % interval of the time's logarithm.
         """
         if facts.priced is None:
             return None
@@ -172,7 +179,7 @@ class Outlay:
 
 
 def _capacity(machine: Machine) -> float:
-    """Bytes of all disks that say how many they hold."""
+    """Return the total capacity of disks with a known size (bytes)."""
     return math.fsum(_size(machine, name) for kind in DISKS for name in machine.devices_of(kind))  # whole bytes
 
 

@@ -1,4 +1,4 @@
-"""`plan/1`: a question, as a file or as flags write it.
+"""The format `plan/1`: a question in a file or in command-line options.
 
 hwsim: plan/1
 machine: cluster.yaml
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.costs.site import SiteKeys
-from hwsim.planning.axes import Varied, varied_of
-from hwsim.planning.wants import (
+from hwsim.planning.axes import PlanAxes, read_axes
+from hwsim.planning.requirements import (
     Objective,
-    Quantity,
+    PlanQuantity,
     Requirement,
     contradictions,
     quantity_of,
@@ -30,14 +30,14 @@ from hwsim.spec.schema import json_schema
 from hwsim.units import YEAR, BytesPerSecond, Ratio, Seconds
 
 FORMAT: Final = "plan/1"
-MOST: Final = 20  # simulations, unless the file says more
-SLACK: Final = 0.15
+MAX_POINTS: Final = 20  # simulations, unless the file says more
+DEADLINE_SLACK: Final = 0.15
 Rent = Literal["purchase", "on_demand", "reserved"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanKeys:
-    """A question: what may vary, what must hold, what is made small or large."""
+    """A question: search space, requirements and objective."""
 
     hwsim: str = field("format of the file: plan/1", default=FORMAT)
     name: str = field("title of the answer (default: names of the workloads and machines)", default="")
@@ -77,9 +77,11 @@ class PlanKeys:
     rent: Rent = field("payment for the machines: bought, rented on demand, or reserved", default="purchase")
     period: Seconds | None = field("time of use if no workload has an end (default: 1 year if there is a service)", default=None,
                                    example="1 month")  # fmt: skip
-    simulate: int = field("maximum number of simulated options; 0: closed form only", default=MOST, minimum=0, maximum=10_000)
+    simulate: int = field(
+        "maximum number of simulated options; 0: closed form only", default=MAX_POINTS, minimum=0, maximum=10_000
+    )
     slack: Ratio = field("assumed relative error of the closed form: options this close to the best are also simulated",
-                         default=SLACK, minimum=0.0, maximum=2.0)  # fmt: skip
+                         default=DEADLINE_SLACK, minimum=0.0, maximum=2.0)  # fmt: skip
     placement: Literal["ordered", "scattered"] = field(
         "order of ranks over the nodes: neighbouring ranks on neighbouring nodes, or nodes in random order", default="ordered"
     )
@@ -91,37 +93,42 @@ class PlanKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question, with its files read.
+    """A parsed question.
 
     Args:
-        machines, workloads: files by name; a single workload has the name "".
-        keys: the rest of what the file says.
-        folder: where relative paths start.
+        keys: keys of the file.
+        machines: machine files, with their names.
+        workloads: workload files by name; a single workload has the name "".
+        varied: search space.
+        requirements: limits of a feasible option.
+        objectives: objectives in order of priority.
+        also: further measures of the Pareto frontier.
+        folder: folder of relative paths.
     """
 
     keys: PlanKeys
     machines: tuple[tuple[str, Tree], ...]
     workloads: Mapping[str, Tree]
-    varied: Varied
+    varied: PlanAxes
     requirements: tuple[Requirement, ...]
     objectives: tuple[Objective, ...]
-    also: tuple[Quantity, ...]
+    also: tuple[PlanQuantity, ...]
     folder: Path
 
     @property
     def settings(self) -> dict[str, object]:
-        """Settings that are the same everywhere, by path."""
+        """Settings of all options, by path."""
         return {path: tree.plain() for path, tree in self.keys.settings.items()}
 
     @property
-    def asked(self) -> tuple[Quantity, ...]:
-        """Every quantity that the answer needs."""
+    def asked(self) -> tuple[PlanQuantity, ...]:
+        """Quantities of the objectives, the frontier and the requirements."""
         wanted = [quantity for objective in self.objectives for quantity, _ in objective.weights]
         return tuple(dict.fromkeys([*wanted, *self.also, *(requirement.quantity for requirement in self.requirements)]))
 
     @property
     def period(self) -> float:
-        """Seconds that machines are used for what has no end of its own; 0 if it is not said, and no service runs."""
+        """Time of use if no workload has an end (seconds); 0 if it is not stated and there is no service."""
         if self.keys.period is not None:
             return self.keys.period
         return (
@@ -130,12 +137,12 @@ class Question:
 
     @property
     def needs_money(self) -> bool:
-        """Whether anything asked for is in USD."""
+        """Whether a requested quantity is in USD."""
         return any(each.measure.unit == "USD" for each in self.asked)
 
 
 def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of a question."""
+    """Return the JSON Schema of a question."""
 
     out = json_schema(PlanKeys, header=FORMAT)
     place = json_schema(SiteKeys)
@@ -157,10 +164,10 @@ def plan_schema() -> dict[str, Any]:
 
 
 def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
-    """The question of a file, or of what it would say.
+    """Parse the question in a file, or its content.
 
     Raises:
-        SpecError: all its mistakes.
+        SpecError: all mistakes of the question.
     """
     mistakes = Mistakes()
     if isinstance(source, Tree):
@@ -180,7 +187,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     machines = _machines(keys, tree, folder, mistakes)
     workloads = _workloads(keys.workload, folder, mistakes)
     names = tuple(workloads) or ("",)
-    varied = varied_of(keys.vary, names, mistakes)
+    varied = read_axes(keys.vary, names, mistakes)
     place = (tree.get("require") or tree).place
     places = [element.place for element in (tree.get("require") or tree_of([])).elements()]
     requirements = [
@@ -252,7 +259,7 @@ def _timed(
     workloads: Mapping[str, Tree],
     mistakes: Mistakes,
 ) -> None:
-    """Note that the time of a run is no measure where it lasts as long as requests come, or is a few steps of a training."""
+    """Add a mistake for `time` if the run length follows from arrivals, or if the run is only a few training steps."""
     wanted = [quantity for objective in objectives for quantity, _ in objective.weights]
     measured = [(quantity, tree.key_place("minimise"), True) for quantity in wanted]
     measured += [(each.quantity, each.place or tree.key_place("require"), False) for each in required]
@@ -263,24 +270,24 @@ def _timed(
         if is_wanted and any(map(_is_paced, of)):
             message = "`time` cannot rank services: a run lasts as long as its requests arrive"
             mistakes.add(place, message, "minimise: latency_p99, minimise: cost, maximise: requests_per_s")
-        elif any(map(ends, of)):
+        elif any(map(training_end, of)):
             mistakes.add(place, "`time` cannot rank trainings: the run is a few steps", "use `training` or `step`")
 
 
 def _is_paced(workload: Tree) -> bool:
-    """Whether requests come to it that are not all there from the start."""
+    """Whether requests arrive during the run."""
     infer = workload.get("infer")
     arrivals = None if infer is None else infer.get("arrivals")
     return workload.get("services") is not None or (arrivals is not None and arrivals.is_mapping)
 
 
 def train_of(workload: Tree, mistakes: Mistakes) -> Tree | None:
-    """The `train:` of a workload with its parameters put in; None if it has none."""
+    """Return the `train:` of a workload with its parameters substituted; None if there is none."""
     return resolve(workload, mistakes, kind="workload").get("train")
 
 
-def ends(workload: Tree) -> bool:
-    """Whether a workload is a training that says how much there is to train."""
+def training_end(workload: Tree) -> bool:
+    """Whether a workload is a training with a stated amount of tokens or epochs."""
     train = train_of(workload, Mistakes())
     return train is not None and any(train.get(key) is not None for key in ("epochs", "tokens"))
 
@@ -294,7 +301,7 @@ def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes
         mistakes.add(tree.place, "the question has no objective", "minimise: cost, minimise: time, maximise: tokens_per_s, ...")
         return ()
     if given.is_mapping:
-        weights = list[tuple[Quantity, float]]()
+        weights = list[tuple[PlanQuantity, float]]()
         for name, entry in given.items():
             quantity = quantity_of(name, workloads, mistakes, given.key_place(name))
             if isinstance(entry.value, bool) or not isinstance(entry.value, int | float) or entry.value <= 0:

@@ -1,4 +1,4 @@
-"""Why an option is no answer: a constraint, what it needs, what is allowed, by how much, and what would lift it."""
+"""Reasons for rejection: the constraint, the value, the limit, the relative miss, and a change that would remove the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.formats import percent
-from hwsim.planning.wants import Requirement
+from hwsim.planning.requirements import Requirement
 from hwsim.records import dataclass
 
 INFINITE: Final = float("inf")
@@ -18,13 +18,15 @@ _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One constraint that an option breaks.
+    """A violated constraint.
 
     Args:
-        constraint: its name: memory, power, training p90, ...; no plan and machine have no numbers.
-        text: what it needs and what is allowed, in words; lift: what would lift it.
-        needed, allowed: numbers in SI units, None where there are none.
-        excess: needed over allowed less 1; infinite where there are no numbers.
+        constraint: name: memory, power, training p90, ...; `no plan` and `machine` have no numbers.
+        text: value and limit as text.
+        needed: value in SI units; None if there is no number.
+        allowed: limit in SI units; None if there is no number.
+        excess: needed / allowed - 1; infinite if there are no numbers.
+        lift: change that would remove the reason.
     """
 
     constraint: str
@@ -36,37 +38,37 @@ class Reason:
 
     @property
     def told(self) -> str:
-        """What it needs and what would lift it."""
+        """Value, limit, and the change that would remove the reason."""
         return self.text + (f"; {self.lift}" if self.lift else "")
 
     @property
     def brief(self) -> str:
-        """The same without details in brackets."""
+        """As `told`, without details in brackets."""
         return self.text.partition(" (")[0] + (f"; {self.lift}" if self.lift else "")
 
     def __str__(self) -> str:
         return f"{self.constraint}: {self.told}"
 
     def lifted(self, text: str) -> Reason:
-        """The reason with what would lift it."""
+        """Return the reason with a change that would remove it."""
         return replace(self, lift=text) if text and not self.lift else self
 
 
-def off_by(excess: float, digits: int = 0) -> str:
-    """The part by which a number misses its bound.
+def relative_miss(excess: float, digits: int = 0) -> str:
+    """Return the relative miss as text.
 
-    >>> off_by(0.671), off_by(0.0123, 1), off_by(29491.3)
+    >>> relative_miss(0.671), relative_miss(0.0123, 1), relative_miss(29491.3)
     ('67 %', '1.2 %', 'a factor of 29,492')
     """
     return percent(excess, f".{digits}f") if excess < FACTOR else f"a factor of {excess + 1:,.0f}"
 
 
-def broken(requirement: Requirement, value: float, more: str = "") -> Reason | None:
-    """The reason that a value is, or None if it holds.
+def broken_reason(requirement: Requirement, value: float, more: str = "") -> Reason | None:
+    """Return the reason for a value outside a requirement; None if the value meets it.
 
-    >>> from hwsim.planning.wants import MEASURES, Quantity
+    >>> from hwsim.planning.requirements import MEASURES, Quantity
     >>> most = Requirement(Quantity("", MEASURES["power"]), -float("inf"), 8e6, "power at most 8 MW")
-    >>> print(broken(most, 10.98e6))
+    >>> print(broken_reason(most, 10.98e6))
     power: 11 MW, 2.98 MW over 8 MW
     """
     excess = requirement.excess(value)
@@ -82,11 +84,15 @@ def broken(requirement: Requirement, value: float, more: str = "") -> Reason | N
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Equal reasons of several options.
+class RejectionGroup:
+    """A group of options that are rejected for the same reason.
 
     Args:
-        where: what these options have alike; numbers: their numbers; nearest: the number of the one that misses least.
+        where: value that the options share.
+        reason: reason of the nearest option.
+        numbers: numbers of the options.
+        nearest: number of the option with the smallest miss.
+        nearest_where: values of that option.
     """
 
     where: str
@@ -98,7 +104,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An option that is no answer: its number, its values, and every reason known."""
+    """A rejected option: its number, its values, and all known reasons."""
 
     number: int
     values: tuple[tuple[str, object], ...]
@@ -106,16 +112,16 @@ class Rejected:
 
     @property
     def excess(self) -> float:
-        """By how much it misses what it misses most."""
+        """Largest relative miss."""
         return max((reason.excess for reason in self.reasons), default=INFINITE)
 
 
-def grouped(
+def group_rejections(
     rejected: Iterable[Rejected], alike: Callable[[Rejected], str], named: Callable[[Rejected], str]
-) -> tuple[Group, ...]:
-    """Reasons with the options they are of, the most frequent first; of each option its first reason counts.
+) -> tuple[RejectionGroup, ...]:
+    """Group rejected options by their first reason, the largest group first.
 
-    Reasons without numbers are equal if their words are: which of them misses least, nothing says.
+    Reasons without numbers are equal if their texts are equal except for digits.
     """
     groups: dict[tuple[str, str, str], list[Rejected]] = {}
     for each in rejected:
@@ -126,12 +132,12 @@ def grouped(
     for (_, where, _), members in groups.items():
         nearest = min(members, key=lambda each: (each.reasons[0].excess, each.number))
         numbers = tuple(member.number for member in members)
-        groups_found.append(Group(where, nearest.reasons[0], numbers, nearest.number, named(nearest)))
+        groups_found.append(RejectionGroup(where, nearest.reasons[0], numbers, nearest.number, named(nearest)))
     return tuple(sorted(groups_found, key=lambda group: (-len(group.numbers), group.numbers)))
 
 
-def nearest_of(rejected: Sequence[Rejected]) -> Rejected | None:
-    """The option with the fewest reasons that have no numbers, and that misses least what it misses most."""
+def nearest_rejection(rejected: Sequence[Rejected]) -> Rejected | None:
+    """Return the option with the fewest reasons without numbers and, among these, the smallest largest miss."""
 
     def missing(each: Rejected) -> tuple[int, float, int]:
         finite = [reason.excess for reason in each.reasons if reason.excess < INFINITE]

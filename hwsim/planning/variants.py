@@ -1,4 +1,4 @@
-"""Machines and workloads of the points of a plan: both files with the values put in, built once where they are alike."""
+"""Machines and workloads of the points of a plan: files with the values substituted; equal machines are built once."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import field, replace
 
 from hwsim.api import load_machine
 from hwsim.communication import CannotCollect
-from hwsim.comparing.alike import as_its_class
+from hwsim.comparing.class_defaults import as_its_class
 from hwsim.machine import Machine, NoRoute
-from hwsim.models import Cluster, NotAlike, cluster_of
-from hwsim.planning.axes import REPLICAS, Axis
+from hwsim.models import Cluster, UnequalCluster, cluster_of
+from hwsim.planning.axes import REPLICAS, PlanAxis
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree
 from hwsim.spec.paths import apply_set
-from hwsim.studies.grid import written
+from hwsim.studies.grid import value_text
 
 Values = tuple[tuple[str, object], ...]
 MACHINE = "machine"  # the axis of several machine files
@@ -23,8 +23,8 @@ MANY = 8  # values of a count from which machines between two of them are not bu
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A point: the machine file and the values of the varied paths, by which it is also named."""
+class PlanPoint:
+    """A point of the search space: a machine file and values of the varied paths."""
 
     number: int
     machine: str
@@ -32,42 +32,42 @@ class Point:
 
     @property
     def shown(self) -> Values:
-        """Its values, the machine's file among them."""
+        """Values of the point, including the machine file."""
         return ((MACHINE, self.machine), *self.values) if self.machine else self.values
 
     def get(self, path: str) -> object:
-        """The value of a path; None if it is not varied."""
+        """Return the value of a path; None if it is not varied."""
         return dict(self.values).get(path)
 
     @property
     def replicas(self) -> int:
-        """Equal machines that share the requests."""
+        """Number of equal machines that share the requests."""
         count = self.get(REPLICAS)
         return count if isinstance(count, int) else 1
 
 
 class Unbuilt(ValueError):
-    """A machine or a workload that cannot be; the message says why, in one line."""
+    """An error for a machine or workload that cannot be built; the message is one line."""
 
 
 @dataclass(slots=True)
 class Variants:
-    """Trees and machines by the values that they have; of_class: what was measured of a machine is left to its class."""
+    """A cache of files and machines by their values; `of_class`: class defaults replace measurements of the machine."""
 
     question: Question
     of_class: bool = False
     _trees: dict[tuple[object, ...], tuple[Tree, dict[str, Tree]]] = field(default_factory=dict)
     _machines: dict[str, Machine | Unbuilt] = field(default_factory=dict)
-    _clusters: dict[str, Cluster | NotAlike] = field(default_factory=dict)
+    _clusters: dict[str, Cluster | UnequalCluster] = field(default_factory=dict)
 
-    def trees(self, point: Point) -> tuple[Tree, dict[str, Tree]]:
-        """Machine and workloads with the values of a point.
+    def trees(self, point: PlanPoint) -> tuple[Tree, dict[str, Tree]]:
+        """Return machine and workloads with the values of a point.
 
         Raises:
-            Unbuilt: a path leads nowhere in them.
+            Unbuilt: a path does not exist.
         """
         values = tuple((path, value) for path, value in point.values if path != REPLICAS)
-        key = (point.machine, *((path, written(value)) for path, value in values))
+        key = (point.machine, *((path, value_text(value)) for path, value in values))
         if key not in self._trees:
             self._trees[key] = self._changed(point.machine, values)
         return self._trees[key]
@@ -78,11 +78,11 @@ class Variants:
         for path, value in (*self.question.settings.items(), *self.settings(values)):
             if value is None:
                 continue
-            machine, workloads = put(machine, workloads, path, value)
+            machine, workloads = put_values(machine, workloads, path, value)
         return as_its_class(machine) if self.of_class else machine, workloads
 
     def settings(self, values: Values) -> Values:
-        """Values with the settings that names among them stand for."""
+        """Return the values as settings, with names replaced by their settings."""
         bundles = {axis.path: axis.bundles for axis in self.question.varied.axes if axis.bundles}
         return tuple(
             pair
@@ -90,54 +90,54 @@ class Variants:
             for pair in (bundles[path][str(value)].items() if path in bundles else ((path, value),))
         )
 
-    def of_point(self, point: Point) -> Machine:
-        """The machine of a point, built once for its key.
+    def of_point(self, point: PlanPoint) -> Machine:
+        """Return the machine of a point, built once per key.
 
         Raises:
-            Unbuilt: it cannot be.
+            Unbuilt: the machine cannot be built.
         """
         key = self.key(point)
         if key not in self._machines:
             try:
                 self._machines[key] = load_machine(self.trees(point)[0])
             except SpecError as error:
-                self._machines[key] = Unbuilt(in_a_line(error.mistakes))
+                self._machines[key] = Unbuilt(on_one_line(error.mistakes))
         built = self._machines[key]
         if isinstance(built, Unbuilt):
             raise built
         return built
 
-    def key(self, point: Point) -> str:
-        """Name of the machine of a point: the same for points whose values change the workloads alone."""
+    def key(self, point: PlanPoint) -> str:
+        """Return the key of a point's machine, which is the same for points that differ only in their workloads."""
         base = dict(self.question.machines)[point.machine] if point.machine else self.question.machines[0][1]
         mine = []
         for path, value in self.settings(point.values):
             if path != REPLICAS and changes_machine(base, self.question.workloads, path):
-                mine.append(f"{path}={written(value)}")
+                mine.append(f"{path}={value_text(value)}")
         return " ".join([point.machine, *mine])
 
     def cluster(self, machine: Machine, key: str) -> Cluster:
-        """The machine as a cluster of equal GPUs.
+        """Return the machine as a cluster of equal GPUs.
 
         Raises:
-            NotAlike, NoRoute, CannotCollect: it is none.
+            NotAlike, NoRoute, CannotCollect: the machine is not such a cluster.
         """
         if key not in self._clusters:
             try:
                 self._clusters[key] = cluster_of(machine)
-            except (NotAlike, NoRoute, CannotCollect) as error:
-                self._clusters[key] = NotAlike(str(error))
+            except (UnequalCluster, NoRoute, CannotCollect) as error:
+                self._clusters[key] = UnequalCluster(str(error))
         alike = self._clusters[key]
-        if isinstance(alike, NotAlike):
+        if isinstance(alike, UnequalCluster):
             raise alike
         return alike
 
 
-def put(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) -> tuple[Tree, dict[str, Tree]]:
-    """Machine and workloads with one value changed: of the machine, of a workload by name, or a parameter where there is one.
+def put_values(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) -> tuple[Tree, dict[str, Tree]]:
+    """Return machine and workloads with one value changed: in the machine, in a workload by name, or a parameter.
 
     Raises:
-        Unbuilt: the path leads nowhere.
+        Unbuilt: the path does not exist.
     """
     changed = dict(workloads)
     first, _, rest = path.partition(".")
@@ -163,11 +163,11 @@ def put(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) 
             return new, changed
         return apply_set(machine, next(iter(workloads.values())), path, value).machine, changed
     except SpecError as error:
-        raise Unbuilt(in_a_line(error.mistakes)) from error
+        raise Unbuilt(on_one_line(error.mistakes)) from error
 
 
 def lost_paths(question: Question) -> Mistakes:
-    """Mistakes of set and varied paths that lead nowhere, in whichever machine."""
+    """Return the mistakes of set and varied paths that exist in no machine."""
     mistakes, places = Mistakes(), {path: tree.place for path, tree in question.keys.settings.items()}
     for path, value in question.settings.items():
         mistakes.extend(_lost(question, path, value, places[path]))
@@ -181,11 +181,11 @@ def lost_paths(question: Question) -> Mistakes:
 
 
 def _lost(question: Question, path: str, value: object, place: Place | None) -> Sequence[Mistake]:
-    """The mistake of a path that leads nowhere in all machines."""
+    """Return the mistake of a path that exists in no machine."""
     errors = list[str]()
     for _, machine in question.machines:
         try:
-            put(machine, question.workloads, path, value)
+            put_values(machine, question.workloads, path, value)
         except Unbuilt as error:
             errors.append(str(error))
     return [Mistake(place, errors[0])] if len(errors) == len(question.machines) else []
@@ -206,20 +206,20 @@ def _has_let(tree: Tree, name: str) -> bool:
     return let is not None and let.get(name) is not None
 
 
-def in_a_line(mistakes: Sequence[Mistake]) -> str:
-    """The first mistakes, each once and with its hint, without places in files."""
+def on_one_line(mistakes: Sequence[Mistake]) -> str:
+    """Return the first mistakes on one line, with hints, without duplicates and places."""
     texts = list(dict.fromkeys(mistake.message + (f" ({mistake.hint})" if mistake.hint else "") for mistake in mistakes))
     return "; ".join(texts[:2]) + (f"; and {len(texts) - 2} more" if len(texts) > 2 else "")
 
 
-def counted(axis: Axis) -> bool:
-    """Whether an axis has too many whole numbers to build every machine for a first look."""
+def count_items(axis: PlanAxis) -> bool:
+    """Whether an axis has too many whole numbers to build a machine for each."""
     numbers = [value for value in axis.values if isinstance(value, int) and not isinstance(value, bool)]
     return len(numbers) == len(axis.values) and (axis.kind == "range" or len(numbers) > MANY)
 
 
-def scaled(cluster: Cluster, other: Cluster, low: int, high: int) -> int:
-    """GPUs of one of a count, if two machines differ by nothing but that count; else 0."""
+def scale_replicas(cluster: Cluster, other: Cluster, low: int, high: int) -> int:
+    """Return the GPUs per unit of a count, if two machines differ only in that count; otherwise 0."""
     each, rest = divmod(cluster.gpus, low)
     alike = replace(cluster, gpus=0) == replace(other, gpus=0)
     return each if alike and not rest and other.gpus == each * high else 0

@@ -15,11 +15,11 @@ from hwsim import ticks
 from hwsim.formats import family
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
-from hwsim.results.bound import Bound, Part, bounds, longest_first
+from hwsim.results.bound import Bound, BoundTime, bounds, longest_first
 from hwsim.results.cause import HOST, Cause
-from hwsim.results.critical import critical_path, pieces
+from hwsim.results.critical import critical_path, op_segments
 from hwsim.results.ops import ARRIVE, arrivals, weights
-from hwsim.results.rates import Rates, rates, sizes
+from hwsim.results.rates import OpRates, rates, sizes
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -64,9 +64,9 @@ class Activity:
     total_fs: int
     path_fs: int
     share: float
-    bounds: tuple[Part, ...]
+    bounds: tuple[BoundTime, ...]
     once: Once = ""
-    rates: Rates = Rates()
+    rates: OpRates = OpRates()
 
     @property
     def total_s(self) -> float:
@@ -100,11 +100,11 @@ class Activities:
     """
 
     rows: tuple[Activity, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[BoundTime, ...]
     of_ops: bool
 
 
-def bounds_of(timeline: Timeline, devices: Mapping[str, str]) -> tuple[Part, ...]:
+def bounds_of(timeline: Timeline, devices: Mapping[str, str]) -> tuple[BoundTime, ...]:
     """Return the bounds of the critical path, longest first; they add up to the makespan.
 
     Args:
@@ -152,7 +152,7 @@ class _Waited:
         starts, start = self.timeline.start[ops], self.timeline.start[waited[0]]
         return "first" if start == starts.min() else "last" if start == starts.max() else "another"
 
-    def parts(self, members: Iterable[int], *, waits: bool = True) -> tuple[Part, ...]:
+    def parts(self, members: Iterable[int], *, waits: bool = True) -> tuple[BoundTime, ...]:
         """Return the bounds of ops with these labels, longest first; waits: include the time before the ops start."""
         wanted = frozenset(members)
         spent: dict[Bound, int] = {}
@@ -215,12 +215,12 @@ def _rows(result: Result, waited: _Waited, groups: Mapping[Key, Sequence[int]], 
         )  # fmt: skip
 
 
-def _own(result: Result, waited: _Waited, ops: Ints) -> tuple[Cause, tuple[Part, ...]]:
+def _own(result: Result, waited: _Waited, ops: Ints) -> tuple[Cause, tuple[BoundTime, ...]]:
     """Return (longest cause of these ops, bounds of their time)."""
     timeline = result.simulated
     label = timeline.flat.graph.labels[int(timeline.flat.label[ops[0]])]
     spent: dict[Cause, int] = {}
-    for piece in pieces(timeline, ops):
+    for piece in op_segments(timeline, ops):
         spent[piece.cause] = spent.get(piece.cause, 0) + piece.end_fs - piece.start_fs
     bound: dict[Bound, int] = {}
     for cause, time in spent.items():
@@ -248,7 +248,7 @@ def _waiting(result: Result) -> list[Activity]:
         waits[name] = count + represented[op], time + represented[op] * int(met.waiting[op])
     straggler = Bound("waiting", "for the last rank")
     return [
-        Activity(f"{name}: wait", count, time / count / FEMTO, time // count, 0, 0.0, (Part(straggler, time),))
+        Activity(f"{name}: wait", count, time / count / FEMTO, time // count, 0, 0.0, (BoundTime(straggler, time),))
         for name, (count, time) in waits.items()
         if time
     ]

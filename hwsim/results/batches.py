@@ -37,7 +37,7 @@ STATISTICS: Final = ("mean", *PERCENTILES, "max")  # statistics of a request tim
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ConfidenceRange:
     """A number with the 95 % range of other runs of the same length.
 
     Args:
@@ -56,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SteadyStatistics:
     """Average and percentiles of a run's requests, with intervals.
 
     Args:
@@ -72,14 +72,14 @@ class Settled:
 
     count: int
     dropped: int
-    mean: Known
-    percentiles: tuple[tuple[float, Known], ...]
+    mean: ConfidenceRange
+    percentiles: tuple[tuple[float, ConfidenceRange], ...]
     most: float
     settled: bool
     short: tuple[float, ...]
     needed: int | None = None
 
-    def at(self, share: float) -> Known:
+    def at(self, share: float) -> ConfidenceRange:
         """Return the percentile of a fraction, such as 0.95."""
         return dict(self.percentiles)[share]
 
@@ -95,7 +95,7 @@ def requests_needed(utilisation: float) -> int | None:
 
 
 @dataclass(slots=True)
-class Batched:
+class BatchedSamples:
     """Values of a run in order, as histograms of consecutive segments and fine-grained sums."""
 
     count: int = 0
@@ -162,7 +162,7 @@ class Batched:
         index = _steady(np.array(fine, np.float64))
         return index * size, index < len(fine) // 2 or not fine
 
-    def estimate(self, *, warm_up: int | None = None, utilisation: float | None = None) -> Settled:
+    def estimate(self, *, warm_up: int | None = None, utilisation: float | None = None) -> SteadyStatistics:
         """Return the average and the percentiles with their intervals.
 
         Args:
@@ -191,13 +191,13 @@ class Batched:
             away = _half([part - middle for part in parts], sizes, related)
             low, _ = everything.around(share - away)
             _, high = everything.around(share + away) if share + away < 1 else (0.0, math.inf)
-            percentiles.append((share, Known(value, min(value, low), max(value, high))))
+            percentiles.append((share, ConfidenceRange(value, min(value, low), max(value, high))))
             if short or related > _ALIKE or percentiles[-1][1].half > _WIDE or count * (1 - share) < _TAIL:
                 short.append(share)
-        return Settled(
+        return SteadyStatistics(
             count,
             dropped,
-            Known(mean, max(0.0, mean - half), mean + half),
+            ConfidenceRange(mean, max(0.0, mean - half), mean + half),
             tuple(percentiles),
             everything.largest,
             steady,

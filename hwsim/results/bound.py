@@ -198,7 +198,7 @@ def _of_line(cause: Cause, device: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BoundTime:
     """A bound and its time on the critical path.
 
     Args:
@@ -210,12 +210,12 @@ class Part:
     time_fs: int
 
 
-def longest_first(spent: Mapping[Bound, int]) -> list[Part]:
+def longest_first(spent: Mapping[Bound, int]) -> list[BoundTime]:
     """Return the parts, longest first; ties by name."""
-    return [Part(*pair) for pair in sorted(spent.items(), key=lambda pair: (-pair[1], natural(str(pair[0]))))]
+    return [BoundTime(*pair) for pair in sorted(spent.items(), key=lambda pair: (-pair[1], natural(str(pair[0]))))]
 
 
-def words(parts: list[Part], *, least: float = 0.1, shown: int = 2) -> str:
+def words(parts: list[BoundTime], *, least: float = 0.1, shown: int = 2) -> str:
     """Return the bounds of most of a time in words, such as `GPU memory bandwidth 53 %, GPU compute 42 %`.
 
     A bound of nearly all of the time has no share.

@@ -90,7 +90,7 @@ class Cause:
         return f"{reason} on {self.name}" if self.name else reason
 
 
-class Pair(NamedTuple):
+class CostAndLabel(NamedTuple):
     """A cost and a label that ops have in common.
 
     Args:
@@ -121,14 +121,14 @@ class Causes:
         """Return the number of a cause; a new cause gets the next number."""
         return self._numbers.setdefault(cause, len(self._numbers))
 
-    def pairs(self, cost: Ints, label: Ints) -> tuple[list[Pair], Ints]:
+    def pairs(self, cost: Ints, label: Ints) -> tuple[list[CostAndLabel], Ints]:
         """Return (distinct pairs of cost and label, index of the pair of each op)."""
         labels, costs = self._graph.labels, (None, *self._graph.costs)
         count = len(labels)
         codes, where = ticks.numbered((cost.astype(np.int64) + 1) * count + label)
-        return [Pair(costs[code // count], labels[code % count], code % count) for code in codes.tolist()], where
+        return [CostAndLabel(costs[code // count], labels[code % count], code % count) for code in codes.tolist()], where
 
-    def latencies(self, pairs: Sequence[Pair]) -> list[tuple[tuple[int, int], ...]]:
+    def latencies(self, pairs: Sequence[CostAndLabel]) -> list[tuple[tuple[int, int], ...]]:
         """Return the parts of each pair's latency as (number of the cause, end of the part in fs)."""
         latencies: list[tuple[tuple[int, int], ...]] = []
         for pair in pairs:
@@ -143,13 +143,13 @@ class Causes:
             latencies.append(tuple(parts))
         return latencies
 
-    def of_labels(self, kind: Literal["time", "latency", "wait"], pairs: Sequence[Pair]) -> list[int]:
+    def of_labels(self, kind: Literal["time", "latency", "wait"], pairs: Sequence[CostAndLabel]) -> list[int]:
         """Return the number of the cause of this kind for the label of each pair."""
         by_label = {pair.number: pair.label for pair in pairs}
         numbers = {number: self.number(self._of_kind(kind, by_label[number])) for number in sorted(by_label)}
         return [numbers[pair.number] for pair in pairs]
 
-    def alone(self, pairs: Sequence[Pair]) -> list[int]:
+    def alone(self, pairs: Sequence[CostAndLabel]) -> list[int]:
         """Return the number of the cause that sets the duration of ops that share no capacity, for each pair."""
         numbers = []
         for pair in pairs:

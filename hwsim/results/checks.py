@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from hwsim.formats import format_quantity, percent
 from hwsim.results.coverage import coverage
-from hwsim.results.invariants import BrokenInvariant, numbers, refuse
+from hwsim.results.invariants import BrokenInvariant, numbers, raise_breaches
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Place, SpecError, Warning
@@ -33,7 +33,7 @@ def check(result: Result, graph: str = "") -> None:
         SpecError: the result of a graph file is inconsistent.
     """
     try:
-        refuse(breaches(result))
+        raise_breaches(breaches(result))
     except BrokenInvariant as error:
         if not graph:
             raise

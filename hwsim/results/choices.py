@@ -13,7 +13,7 @@ from hwsim.results.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenFor:
+class CollectiveChoice:
     """Collectives of one name with one choice of algorithm.
 
     Args:
@@ -36,7 +36,7 @@ class ChosenFor:
         return self.op if self.alone or self.bytes <= 0 else f"{self.op} of {format_quantity(self.bytes, 'B')}"
 
 
-def choices(timeline: Timeline) -> tuple[ChosenFor, ...]:
+def choices(timeline: Timeline) -> tuple[CollectiveChoice, ...]:
     """Return the choices in program order; empty if the library chose no algorithm."""
     flat = timeline.flat
     chosen = {number: cost.choice for number, cost in enumerate(flat.graph.costs) if cost.choice is not None}
@@ -52,5 +52,6 @@ def choices(timeline: Timeline) -> tuple[ChosenFor, ...]:
         sizes.setdefault(key, 0.0 if exchange is None else exchange.bytes)
     named = Counter(name for name, _ in counts)
     return tuple(
-        ChosenFor(name, times, choice, sizes[name, choice], alone=named[name] == 1) for (name, choice), times in counts.items()
+        CollectiveChoice(name, times, choice, sizes[name, choice], alone=named[name] == 1)
+        for (name, choice), times in counts.items()
     )

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Cost, Later
+from hwsim.demand import Cost, LazyTerms
 from hwsim.formats import format_share
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -99,7 +99,7 @@ def _longest(marks: Sequence[tuple[str, str]], wanted: str, spent: NDArray[np.fl
 
 def mark_of(cost: Cost) -> tuple[str, str]:
     """Return (mark, unmeasured function) of a cost; ("", "") if its device has no measured functions."""
-    if isinstance(cost.why, Later):  # a transfer is not a function of a device
+    if isinstance(cost.why, LazyTerms):  # a transfer is not a function of a device
         return "", ""
     labels = {term.label: term for term in cost.why}
     for mark in (UNCALIBRATED, RELATED, EXTRAPOLATED):

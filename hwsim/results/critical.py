@@ -29,7 +29,7 @@ AT_ONCE: Final = 1 << 17  # ops per block when searching predecessors
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PathSegment:
     """A time span in which the run waited for one op with one cause.
 
     Args:
@@ -84,10 +84,10 @@ class CriticalPath:
     def __len__(self) -> int:
         return len(self.op)
 
-    def __iter__(self) -> Iterator[Segment]:
+    def __iter__(self) -> Iterator[PathSegment]:
         columns = (self.op.tolist(), self.start.tolist(), self.end.tolist(), self.cause.tolist())
         for op, start, end, cause in zip(*columns, strict=True):
-            yield Segment(op, start, end, self.causes[cause])
+            yield PathSegment(op, start, end, self.causes[cause])
 
     @cached_property
     def limited_by(self) -> tuple[Share, ...]:
@@ -120,12 +120,12 @@ def critical_path(timeline: Timeline, *, pools: bool = True, last: int | None = 
     return pieces
 
 
-def pieces(timeline: Timeline, ops: Ints) -> tuple[Segment, ...]:
+def op_segments(timeline: Timeline, ops: Ints) -> tuple[PathSegment, ...]:
     """Return the segments of these ops from start to end, whether or not they are on the critical path."""
     return tuple(piece for piece in _pieces(timeline, ops) if piece.start_fs >= timeline.start[piece.op])
 
 
-def at_paces(timeline: Timeline, path: CriticalPath) -> CriticalPath:
+def split_at_paces(timeline: Timeline, path: CriticalPath) -> CriticalPath:
     """Return the path with segments also split where the pace of their op changed but not the cause."""
     body = _starts(timeline, path.op)[1]
     of_class = np.where(np.isin(path.op, timeline.played), -1, timeline.flow_class[path.op])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.graph.flat import FlatGraph
-from hwsim.graph.opgraph import Alike, Ints, Label
+from hwsim.graph.opgraph import Ints, Label, RepresentedRanks
 from hwsim.results.ops import weights
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
@@ -154,7 +154,7 @@ def _together(timeline: Timeline) -> set[tuple[str, int, int]]:
     return {(flat.graph.labels[label].name, start, end) for label, start, end in rows}
 
 
-def _of_ranks(alike: Alike, folded_rows: dict[int, Ints], unfolded_rows: dict[int, Ints]) -> Iterator[str]:
+def _of_ranks(alike: RepresentedRanks, folded_rows: dict[int, Ints], unfolded_rows: dict[int, Ints]) -> Iterator[str]:
     none = np.empty((0, 3), np.int64)
     for rank, name in enumerate(alike.programs):
         first = int(alike.first[alike.of[rank]])

@@ -60,7 +60,7 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ErrorTable:
     """Errors of models by regime and case, and of single numbers by the kind of their source.
 
     Args:
@@ -99,16 +99,16 @@ class Table:
 
 
 @functools.cache
-def table() -> Table:
+def table() -> ErrorTable:
     """Return the table that ships with hwsim."""
     return read((Path(__file__).parents[1] / "errors.yaml").read_text(encoding="utf-8"))
 
 
-def read(text: str) -> Table:
+def read(text: str) -> ErrorTable:
     """Return the table of a file: comments, then JSON, which parses thirty times as fast as YAML."""
     document = json.loads(re.sub(r"(?m)^#.*$", "", text))
     regimes = document["regimes"]
-    return Table(
+    return ErrorTable(
         {regime: {case: _errors(regimes, regime, case) for case in cases} for regime, cases in regimes.items()},
         document["steps"]["own"],
         {kind: {name: number for name, number in row.items() if name != "how"} for kind, row in document["numbers"].items()},

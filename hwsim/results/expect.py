@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
-from hwsim.doors import FAMILIES, door
+from hwsim.families_interface import FAMILIES, family_interface
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, did_you_mean
@@ -54,7 +54,7 @@ def seconds_of(quantity: str, value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedQuantities:
     """The expectations of a workload.
 
     Args:
@@ -73,20 +73,20 @@ def wanted_of(
     mistakes: Mistakes,
     jobs: Collection[str] = (),
     more: Mapping[str, Dimension] | None = None,
-) -> Wanted:
+) -> ExpectedQuantities:
     """Read `expect:`.
 
     Args:
         tree: value of `expect:`.
         mistakes: list to which mistakes are added.
         jobs: names of the jobs, each of which has a quantity `NAME.makespan`.
-        more: dimensions of the quantities of families by full name (see `hwsim.doors.wanted_of`).
+        more: dimensions of the quantities of families by full name (see `hwsim.families_interface.expectable_quantities`).
     """
     if tree is None or tree.value is None:
-        return Wanted()
+        return ExpectedQuantities()
     if not tree.is_mapping:
         mistakes.add(tree.place, f"expected a mapping for `expect`, got {tree.what()}", "expect: {makespan: 15 ms +- 1 %}")
-        return Wanted()
+        return ExpectedQuantities()
     expectations: list[tuple[str, Expectation]] = []
     dimensions = {**OF_RUN, **{f"{job}.makespan": TIME for job in jobs}, **(more or {})}
     for name, entry in tree.items():
@@ -102,7 +102,7 @@ def wanted_of(
             expected = _expectation(entry, name, dimensions[name], mistakes)
             if expected is not None:
                 expectations.append((name, expected))
-    return Wanted(tree.text("machine") or "", tuple(expectations), dimensions)
+    return ExpectedQuantities(tree.text("machine") or "", tuple(expectations), dimensions)
 
 
 def _expectation(tree: Tree, name: str, dimension: Dimension, mistakes: Mistakes) -> Expectation | None:
@@ -127,18 +127,18 @@ class PartOfDay(SpecError):
     """Raised if a quantity is expected of requests with a cycle, a trace or a ramp of which the run covers only a part."""
 
 
-def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
+def refuse_part_of_day(wanted: ExpectedQuantities, warnings: Iterable[Warning]) -> None:
     """Raise PartOfDay if a quantity is expected of services and the run covers only a part of their load."""
     part = next((warning for warning in warnings if warning.code == "part-of-a-day"), None)
     if part is None:
         return
-    measured = {name for key in FAMILIES if door(key).answers for name in door(key).quantities}
+    measured = {name for key in FAMILIES if family_interface(key).answers for name in family_interface(key).quantities}
     if named := next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in measured), ""):
         hint = "simulate more requests, shorten the cycle or `ramp`, or use `poisson` at the peak rate"
         raise PartOfDay([Mistake(part.place, f"`{named}` is expected, and {part.text}", hint)])
 
 
-def skipped_for(wanted: Wanted, *, called: Collection[str], changed: bool, expect: bool | Literal["auto"]) -> str:
+def skipped_for(wanted: ExpectedQuantities, *, called: Collection[str], changed: bool, expect: bool | Literal["auto"]) -> str:
     """Return the reason why no expectation is checked; "" if they are. Arguments as for `verdicts`."""
     if expect is False:
         return "not asked for"
@@ -158,7 +158,7 @@ def lacking(warnings: Iterable[Warning], memory: Iterable[DeviceMemory]) -> str:
 
 
 def verdicts(
-    wanted: Wanted,
+    wanted: ExpectedQuantities,
     values: Mapping[str, float],
     *,
     called: Collection[str],

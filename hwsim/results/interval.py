@@ -22,8 +22,8 @@ from typing import Final, Literal
 
 from hwsim.origins import CASES, PLAIN, Case
 from hwsim.records import dataclass
-from hwsim.results.doubts import Weight, Weights
-from hwsim.results.errors import Table, table
+from hwsim.results.error_weights import Weight, Weights
+from hwsim.results.errors import ErrorTable, table
 
 LEVEL: Final = 90
 NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}
@@ -39,7 +39,7 @@ Basis = Literal["measured", "composed", "stated"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IntervalPart:
     """The error of one key in an answer.
 
     Args:
@@ -106,7 +106,7 @@ class Interval:
     units: int
     stated: float
     own: float
-    parts: tuple[Part, ...]
+    parts: tuple[IntervalPart, ...]
 
     @property
     def half(self) -> float:
@@ -128,11 +128,11 @@ class Interval:
         """Variance of ln(answer), from the parts and the run-level error."""
         return math.fsum([self.own**2, *(part.variance for part in self.parts)])
 
-    def share(self, part: Part) -> float:
+    def share(self, part: IntervalPart) -> float:
         """Return the share of the variance of a part."""
         return part.variance / self.variance if part.variance > 0 else 0.0
 
-    def without(self, part: Part) -> float:
+    def without(self, part: IntervalPart) -> float:
         """Return the half width without the error of a part."""
         return self.half * math.sqrt(max(0.0, 1.0 - self.share(part)))
 
@@ -142,7 +142,7 @@ class Interval:
 
 
 def interval(
-    weights: Weights, *, value: float = 0.0, whole: str = "", level: int = LEVEL, errors: Table | None = None
+    weights: Weights, *, value: float = 0.0, whole: str = "", level: int = LEVEL, errors: ErrorTable | None = None
 ) -> Interval:
     """Return the interval of an answer.
 
@@ -158,9 +158,9 @@ def interval(
     composed = math.fsum(part.variance for part in parts)
     case = _case_of(parts, composed)
     stated = weights.stated / weights.total if weights.total > 0 else 1.0
-    besides = errors_of.own[case] * mixed(parts)
+    besides = errors_of.own[case] * work_mix(parts)
     variance = composed + besides**2
-    regime = whole or recorded(parts)
+    regime = whole or recorded_regime(parts)
     measured = errors_of.errors(regime, "source" if case == "known" and regime in ELSEWHERE else case) if regime else None
     if measured is not None:
         half = measured.half[level] * (1.0 - stated)
@@ -178,29 +178,29 @@ def interval(
     return Interval(value or weights.total, half, half, level, basis, case, rows, units, stated, besides, parts)
 
 
-def recorded(parts: Sequence[Part]) -> str:
+def recorded_regime(parts: Sequence[IntervalPart]) -> str:
     """Return the regime of recorded programs if their calls take most of the time; "" for a few calls.
 
-    >>> calls = [Part(key, "program/measured", "known", 0.3, 0.0, 0.0, 1.0) for key in "abc"]
-    >>> recorded(calls), recorded(calls[:2])
+    >>> calls = [IntervalPart(key, "program/measured", "known", 0.3, 0.0, 0.0, 1.0) for key in "abc"]
+    >>> recorded_regime(calls), recorded_regime(calls[:2])
     ('program/whole', '')
     """
     calls = [part for part in parts if part.regime.startswith(PROGRAM)]
     return f"{PROGRAM}whole" if len(calls) >= CALLED and math.fsum(part.of_time for part in calls) >= MOST else ""
 
 
-def mixed(parts: Sequence[Part]) -> float:
+def work_mix(parts: Sequence[IntervalPart]) -> float:
     """Return the factor of the run-level error: 0 for a single kind of work (measured as a whole), nearly 1 for many.
 
-    >>> a, b = (Part(key, "", "known", 0.5, 0.0, 0.0, 1.0) for key in "ab")
-    >>> mixed([a]), round(mixed([a, b]), 3)
+    >>> a, b = (IntervalPart(key, "", "known", 0.5, 0.0, 0.0, 1.0) for key in "ab")
+    >>> work_mix([a]), round(work_mix([a, b]), 3)
     (0.0, 0.707)
     """
     times = [part.of_time for part in parts if not part.is_number]
     return math.sqrt(max(0.0, math.fsum(times) ** 2 - math.fsum(time**2 for time in times)))
 
 
-def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
+def _parts(weights: Weights, errors_of: ErrorTable, level: int) -> Iterable[IntervalPart]:
     """Yield the error of each key."""
     by_key: dict[tuple[str, Case, str], list[Weight]] = {}
     for weight in weights.weights:
@@ -208,20 +208,20 @@ def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
     for (regime, case, key), alike in by_key.items():
         of_time = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
         if (spread := spread_of(regime, errors_of)) is not None:
-            yield Part(key, regime, case, of_time, of_time * spread, 0.0, NORMAL[level])
+            yield IntervalPart(key, regime, case, of_time, of_time * spread, 0.0, NORMAL[level])
             continue
         errors = errors_of.errors(regime, case)
         if errors is None:  # no time of this regime was measured
-            yield Part(key, regime, "outside", of_time, of_time * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
+            yield IntervalPart(key, regime, "outside", of_time, of_time * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
             continue
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
         scatter = math.sqrt(squares) * errors.scatter
-        yield Part(
+        yield IntervalPart(
             key, regime, case, of_time, of_time * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
         )
 
 
-def spread_of(regime: str, errors_of: Table) -> float | None:
+def spread_of(regime: str, errors_of: ErrorTable) -> float | None:
     """Return the standard deviation of ln(number), or None for the regime of a model.
 
     "number/=0.05" states it; "number/guess.latency" has that of the source and the kind of number.
@@ -235,13 +235,13 @@ def spread_of(regime: str, errors_of: Table) -> float | None:
     return errors_of.spread(source, number)
 
 
-def _case_of(parts: Sequence[Part], variance: float) -> Case:
+def _case_of(parts: Sequence[IntervalPart], variance: float) -> Case:
     """Return the least certain case among the significant errors."""
     cases = [part.case for part in parts if part.variance > COUNTS * variance and part.case in CASES]
     return max(cases, key=CASES.index, default="known")
 
 
-def _quantile(parts: Sequence[Part], variance: float, level: int) -> float:
+def _quantile(parts: Sequence[IntervalPart], variance: float, level: int) -> float:
     """Return the half width over the standard deviation: that of a single error, or of a normal distribution for many."""
     normal = NORMAL[level]
     if variance <= 0:

@@ -39,7 +39,7 @@ class BrokenInvariant(AssertionError):
         self.found = found
 
 
-def refuse(found: Iterator[str]) -> None:
+def raise_breaches(found: Iterator[str]) -> None:
     """Raise BrokenInvariant if there are breaches."""
     if breaches := tuple(found):
         raise BrokenInvariant(*breaches)
@@ -106,7 +106,7 @@ def document(value: Mapping[str, Any], **how: Any) -> str:
     Raises:
         BrokenInvariant: a number in it is impossible.
     """
-    refuse(
+    raise_breaches(
         number for key, part in value.items() if key not in {"ops", *GIVEN} for number in numbers(part, key)
     )  # the timeline check covers ops
     import json
@@ -125,12 +125,12 @@ _FULL: Final = re.compile(r"[█▏▎▍▌▋▊▉·]{12} +(\d+(?:\.\d+)?) ?%
 _ROUNDED: Final = 100.5  # per cent; smaller values round to 100
 
 
-def shown(text: str) -> Iterator[str]:
+def impossible_numbers(text: str) -> Iterator[str]:
     """Yield impossible numbers in a printed text; text in single quotes is the user's and exempt.
 
-    >>> list(shown("cpu busy -2.45 h, +1.1e+02 %"))
+    >>> list(impossible_numbers("cpu busy -2.45 h, +1.1e+02 %"))
     ["it shows '-2.45 h'", "it shows '1.1e+02 %'"]
-    >>> list(shown("failed: '-1 s' cannot be negative"))
+    >>> list(impossible_numbers("failed: '-1 s' cannot be negative"))
     []
     """
     for pattern in (_NEGATIVE, _NO_NUMBER, _EXPONENT):
@@ -141,7 +141,7 @@ def shown(text: str) -> Iterator[str]:
             yield f"it shows a utilization of {match[1]} %"
 
 
-def printed(text: str, given: Iterable[str] = ()) -> str:
+def checked_text(text: str, given: Iterable[str] = ()) -> str:
     """Return the text after checking that it has no impossible number.
 
     Args:
@@ -151,14 +151,14 @@ def printed(text: str, given: Iterable[str] = ()) -> str:
     Raises:
         BrokenInvariant: the text has an impossible number.
 
-    >>> printed("set  bytes=-3 s", ["-3 s"])
+    >>> checked_text("set  bytes=-3 s", ["-3 s"])
     'set  bytes=-3 s'
     """
     written_by_hwsim = text
-    if next(shown(text), None) is not None:
+    if next(impossible_numbers(text), None) is not None:
         for words in sorted(set(given) - {""}, key=len, reverse=True):
             written_by_hwsim = written_by_hwsim.replace(words, "")
-    refuse(shown(written_by_hwsim))
+    raise_breaches(impossible_numbers(written_by_hwsim))
     return text
 
 
@@ -176,12 +176,12 @@ def _given(answer: object) -> Iterator[str]:
         yield capacity.link or capacity.name
 
 
-def guarded(report: Callable[Asked, str]) -> Callable[Asked, str]:
-    """Wrap a function that returns a report so that its text is checked (see `printed`)."""
+def check_report(report: Callable[Asked, str]) -> Callable[Asked, str]:
+    """Wrap a function that returns a report so that its text is checked (see `checked_text`)."""
 
     @wraps(report)
     def checked(*args: Asked.args, **kwargs: Asked.kwargs) -> str:
         text = report(*args, **kwargs)
-        return printed(text, itertools.chain.from_iterable(map(_given, args)))
+        return checked_text(text, itertools.chain.from_iterable(map(_given, args)))
 
     return checked

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.devices import Cpu, Gpu, Memory, Sockets
 from hwsim.formats import format_quantity
-from hwsim.graph.opgraph import Buffer, Held, Ints, Mark, OpGraph
+from hwsim.graph.opgraph import Buffer, Ints, Mark, OpGraph, ServiceMemory
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -124,7 +124,7 @@ class DeviceMemory:
         return f"{self.device} needs {amounts[0]} at {when} and has {amounts[1]}, over by {amounts[2]}: {held}{more}"
 
 
-def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) -> dict[str, int | None]:
+def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[ServiceMemory] = ()) -> dict[str, int | None]:
     """Return the memory size of each device with a buffer (B); None if the machine does not state it."""
     sizes: dict[str, int | None] = {}
     for name in sorted({buffer.device for buffer in graph.buffers} | {life.device for life in held}):
@@ -142,7 +142,7 @@ def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) ->
     return sizes
 
 
-def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[Held] = ()) -> tuple[DeviceMemory, ...]:
+def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[ServiceMemory] = ()) -> tuple[DeviceMemory, ...]:
     """Return the memory use of each device with buffers of known size, in the order of `sizes`, then by name."""
     graph = timeline.flat.graph
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
@@ -173,7 +173,7 @@ class _Lives:
     kept: bool
 
     @classmethod
-    def of_held(cls, held: Held, timeline: Timeline) -> _Lives:
+    def of_held(cls, held: ServiceMemory, timeline: Timeline) -> _Lives:
         since, until = (ticks.matching([time_fs or 0], timeline.end) for time_fs in (held.since, held.until))
         buffer = Buffer(held.value, held.by, held.device, held.bytes, "scope", Mark(-1, -1), ())
         return cls(buffer, since, until, np.zeros(1, np.bool_), held.until is None)

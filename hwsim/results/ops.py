@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.graph.opgraph import Ints, Label, Names
+from hwsim.graph.opgraph import Ints, Label, RankNames
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -45,7 +45,7 @@ class OpRow:
     waiting_s: float = 0.0
 
 
-NamesOf = Callable[[int], Names]
+NamesOf = Callable[[int], RankNames]
 
 
 def weights(timeline: Timeline) -> Ints:

@@ -16,8 +16,8 @@ from typing import Final
 
 from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
-from hwsim.results.errors import Table, table
-from hwsim.results.interval import Interval, Part
+from hwsim.results.errors import ErrorTable, table
+from hwsim.results.interval import Interval, IntervalPart
 
 OWN: Final = 0.5  # correlation of the run-level errors of two runs
 LEAST: Final = -3.0  # least measured value; below -1 if outliers of a regime exceed both widths together
@@ -80,13 +80,13 @@ def ratio(first: Interval, second: Interval) -> Ratio:
     return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)
 
 
-def shares_of(first: Interval, second: Interval) -> tuple[tuple[Part | None, float], ...]:
+def shares_of(first: Interval, second: Interval) -> tuple[tuple[IntervalPart | None, float], ...]:
     """Return the errors of a ratio with their shares of its variance, largest first; None stands for the run-level error.
 
     An error that both answers have counts with the difference between them.
     """
     ours, theirs = {part.doubt: part for part in first.parts}, {part.doubt: part for part in second.parts}
-    apart: list[tuple[Part | None, float]] = []
+    apart: list[tuple[IntervalPart | None, float]] = []
     for key in dict.fromkeys([*ours, *theirs]):
         mine, counterpart = ours.get(key), theirs.get(key)
         variance = math.fsum(part.variance for part in (mine, counterpart) if part is not None)
@@ -102,14 +102,14 @@ def shares_of(first: Interval, second: Interval) -> tuple[tuple[Part | None, flo
     return tuple(sorted(shares, key=lambda pair: (-pair[1], pair[0].key if pair[0] is not None else "")))
 
 
-def _alike(first: Part, second: Part, first_answer: Interval, second_answer: Interval) -> float:
+def _alike(first: IntervalPart, second: IntervalPart, first_answer: Interval, second_answer: Interval) -> float:
     """Return the covariance of two parts with one key: the shared error, and the scatter of kernels that both answers have."""
     seconds = first.of_time * first_answer.value, second.of_time * second_answer.value
     kernels = min(seconds) / max(seconds) if max(seconds) > 0 else 0.0
     return first.shared * second.shared + kernels * first.scatter * second.scatter
 
 
-def _correlation(errors_of: Table, regime: str, cases: Sequence[Case]) -> float:
+def _correlation(errors_of: ErrorTable, regime: str, cases: Sequence[Case]) -> float:
     measured = errors_of.correlation.get(regime, {})
     case = max(cases, key=CASES.index)
     return measured.get(case, min(measured.values(), default=0.0))

@@ -13,7 +13,7 @@ from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class TimeStatistics:
     """Average, percentiles (interpolated linearly) and maximum of request times.
 
     Args:
@@ -29,7 +29,7 @@ class Spread:
     max: float
 
     @classmethod
-    def of(cls, seconds: NDArray[np.float64]) -> Spread:
+    def of(cls, seconds: NDArray[np.float64]) -> TimeStatistics:
         """Return the statistics of these times (s); all 0 without any."""
         if not len(seconds):
             return cls(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -41,7 +41,7 @@ TIMED: Final = 10_000  # largest number of requests with recorded times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Times:
+class RequestTimes:
     """Times of the first requests of a device.
 
     Args:
@@ -87,7 +87,7 @@ class RequestStatistics:
     counters: tuple[tuple[str, float], ...] = ()
     took_s: float | None = None
     closed_form_s: float | None = None
-    times: Times | None = field(default=None, repr=False, compare=False)
+    times: RequestTimes | None = field(default=None, repr=False, compare=False)
 
     @property
     def rate(self) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hwsim.doors import FAMILIES, read
+from hwsim.families_interface import FAMILIES, read
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO, total
@@ -18,14 +18,14 @@ from hwsim.ticks import FEMTO, total
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hwsim.doors import Server, Told
-    from hwsim.families.services.results.answers import Services
+    from hwsim.families.services.results.responses import Services
     from hwsim.families.serving.results.statistics import ServiceStatistics
-    from hwsim.families.training.results import Training
+    from hwsim.families.training.results import TrainingResult
+    from hwsim.families_interface import FamilyResult, Server
     from hwsim.graph.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
     from hwsim.machine import Machine
-    from hwsim.machine.moved import Moved
+    from hwsim.machine.moved_numbers import MovedNumber
     from hwsim.results.expect import Verdict
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
@@ -71,13 +71,13 @@ def job_spans(timeline: Timeline, jobs: Sequence[tuple[str, int]]) -> tuple[JobS
 
 ISSUING: Final = frozenset({"dispatch", "compile", "call", "insert"})  # kinds of ops that issue another op
 MOST_JOBS: Final = 32  # largest number of jobs with intervals
-MovedRun = tuple["Moved", Sequence["Result"]]
+MovedRun = tuple["MovedNumber", Sequence["Result"]]
 Settings = Mapping[str, str]
 """Paths and values of `--set`, such as {"machine.cpu.coherence.cluster": "25 ns"}."""
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class PreparedRun:
     """A prepared run that can be simulated again with other settings.
 
     Args:
@@ -136,11 +136,11 @@ class Result:
     events: tuple[Disturbance, ...] = ()
     changes: Sequence[Change] = ()
     names_of: NamesOf | None = field(default=None, repr=False, compare=False)
-    families: Mapping[str, Told] = field(default_factory=dict)
-    told_ends: Mapping[str, tuple[Told, Told]] = field(default_factory=dict)
+    families: Mapping[str, FamilyResult] = field(default_factory=dict)
+    told_ends: Mapping[str, tuple[FamilyResult, FamilyResult]] = field(default_factory=dict)
     unfolded: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
     moved: Sequence[MovedRun] = field(default=(), repr=False, compare=False)
-    again: Again | None = field(default=None, repr=False, compare=False)
+    again: PreparedRun | None = field(default=None, repr=False, compare=False)
     sure: bool = True
     ends: Callable[[Timeline, Interval], Interval] | None = field(default=None, repr=False, compare=False)
     built: Machine | None = field(default=None, repr=False, compare=False)
@@ -181,9 +181,9 @@ class Result:
 
     def felt(self, of: Callable[[Result], Interval]) -> Interval:
         """Return an interval of this run, widened by errors of machine numbers that only whole runs depend on."""
-        from hwsim.results.felt import felt
+        from hwsim.results.machine_errors import widen_by_machine_errors
 
-        return felt(self, self.moved, of) if self.moved else of(self)
+        return widen_by_machine_errors(self, self.moved, of) if self.moved else of(self)
 
     @cached_property
     def interval(self) -> Interval:
@@ -191,8 +191,8 @@ class Result:
         return self.felt(_interval).of(self.makespan_s)
 
     @cached_property
-    def told(self) -> Mapping[str, Told]:
-        """Results of the workload families in the run, by key (see `hwsim.doors`)."""
+    def told(self) -> Mapping[str, FamilyResult]:
+        """Results of the workload families in the run, by key (see `hwsim.families_interface`)."""
         found = self.families or read(self.simulated)
         return {key: found[key] for key in FAMILIES if key in found}
 
@@ -225,9 +225,9 @@ class Result:
         return found
 
     @property
-    def trainings(self) -> tuple[Training, ...]:
+    def trainings(self) -> tuple[TrainingResult, ...]:
         """Results of each `train:`."""
-        found: tuple[Training, ...] = self._found("train", ())
+        found: tuple[TrainingResult, ...] = self._found("train", ())
         return found
 
     def _found(self, family: str, without: Any) -> Any:
@@ -311,7 +311,7 @@ class Result:
 
 def _interval(run: Result) -> Interval:
     """Return the interval of the makespan; if arrivals set the makespan, that of the average op."""
-    from hwsim.results.doubts import weights_of
+    from hwsim.results.error_weights import weights_of
     from hwsim.results.interval import interval
 
     regimes = {training.program: training.errors for training in run.simulated.flat.graph.trainings}
@@ -332,7 +332,7 @@ def _of_job(index: int, whole: str, run: Result) -> Interval:
 
 
 def _until(run: Result, last: int | None, value: float, since: int = 0, whole: str = "") -> Interval:
-    from hwsim.results.doubts import weights_of
+    from hwsim.results.error_weights import weights_of
     from hwsim.results.interval import interval
 
     return interval(weights_of(run.simulated, run.changes, last=last, since=since), value=value, whole=whole)

@@ -37,7 +37,7 @@ class PaceChange(NamedTuple):
     bound: int  # index into OpGraph.capacities
 
 
-class Held(NamedTuple):
+class LimitChange(NamedTuple):
     """A change of the limiting capacity of a class of identical demands.
 
     Args:
@@ -51,7 +51,7 @@ class Held(NamedTuple):
     is_nearly_free: bool
 
 
-class Received(NamedTuple):
+class ReceivedService(NamedTuple):
     """Service that an op received while it flowed.
 
     Args:
@@ -91,7 +91,7 @@ class Timeline:
     alone: tuple[int, ...] = ()
     solves: int = 0
     played: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    received: Mapping[int, Received] = field(default_factory=dict)
+    received: Mapping[int, ReceivedService] = field(default_factory=dict)
     drawing: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -146,23 +146,25 @@ class Timeline:
                 last = pace.pace
         return total, last
 
-    def held(self, number: int) -> tuple[Held, ...]:
+    def held(self, number: int) -> tuple[LimitChange, ...]:
         """Return the changes of the limiting capacity of a class over time."""
         held_of = getattr(self.paces, "held", None)  # recorded by compiled code
         if held_of is not None:
-            rows: tuple[Held, ...] = held_of(number)
+            rows: tuple[LimitChange, ...] = held_of(number)
             return rows
         alone = self.alone[number]
         free = alone - (alone >> NEARLY_EQUAL)
         paces = ((pace, pace.pace < alone and pace.bound >= 0) for pace in self.paces[number])
         return tuple(
-            differing(Held(pace.start, pace.bound if is_held else -1, is_held and pace.pace >= free) for pace, is_held in paces)
+            drop_repeated(
+                LimitChange(pace.start, pace.bound if is_held else -1, is_held and pace.pace >= free) for pace, is_held in paces
+            )
         )
 
 
-def differing(rows: Iterable[Held]) -> Iterator[Held]:
+def drop_repeated(rows: Iterable[LimitChange]) -> Iterator[LimitChange]:
     """Yield the rows that differ from the previous row in more than the start."""
-    before: Held | None = None
+    before: LimitChange | None = None
     for row in rows:
         if before is None or row[1:] != before[1:]:
             yield row

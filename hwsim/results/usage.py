@@ -12,7 +12,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Crowd, Unit, device_of
 from hwsim.graph.flat import FlatGraph
-from hwsim.graph.opgraph import Alike, Floats, Ints
+from hwsim.graph.opgraph import Floats, Ints, RepresentedRanks
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -63,7 +63,7 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     return rows
 
 
-def of_all(rows: Iterable[Usage], alike: Alike) -> tuple[Usage, ...]:
+def unfold_usage(rows: Iterable[Usage], alike: RepresentedRanks) -> tuple[Usage, ...]:
     """Return the rows of a folded run, with a row for each capacity of a represented device."""
     named = {row.capacity: row for row in rows}
     for first, members in alike.members.items():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.demand import Cost
-from hwsim.doors import facts_of
+from hwsim.families_interface import family_reports
 from hwsim.graph.flat import FlatGraph
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
@@ -38,7 +38,7 @@ COME: Final = "arrivals"  # unit of a rate that does not depend on the machine
 UNCOUNTED: Final = frozenset({OPS_DONE, STATED})  # units whose rate does not measure speed
 
 
-class Work(NamedTuple):
+class WorkAmount(NamedTuple):
     """An amount of work.
 
     Args:
@@ -52,24 +52,24 @@ class Work(NamedTuple):
     per_s: float
 
 
-def work_of(result: Result) -> tuple[Work, ...]:
+def work_of(result: Result) -> tuple[WorkAmount, ...]:
     """Return the amounts of work, most specific unit first; last the stated seconds and the number of ops on devices."""
     done = _work(result, OPS_DONE, _counted(result.simulated).done)
     return tuple(work for work in (*(_settled(result) or _ops(result)), done) if work.amount > 0)
 
 
-def _settled(result: Result) -> list[Work]:
+def _settled(result: Result) -> list[WorkAmount]:
     """Return the work counted by a family of the workload; empty without one."""
-    found = ([Work(*row) for row in facts.work(result)] for facts in facts_of(result))
+    found = ([WorkAmount(*row) for row in facts.work(result)] for facts in family_reports(result))
     return next(filter(None, found), [])
 
 
-def _work(result: Result, unit: str, amount: float) -> Work:
+def _work(result: Result, unit: str, amount: float) -> WorkAmount:
     makespan = result.simulated.makespan_fs / FEMTO
-    return Work(unit, amount, amount / makespan if makespan > 0 else 0.0)
+    return WorkAmount(unit, amount, amount / makespan if makespan > 0 else 0.0)
 
 
-def _ops(result: Result) -> Iterator[Work]:
+def _ops(result: Result) -> Iterator[WorkAmount]:
     costs, counted = result.simulated.flat.graph.costs, _counted(result.simulated)
     totals = {"FLOP": 0.0, "accesses": 0.0, "B": 0.0}
     for number, count, is_copy in counted.by_cost:

@@ -10,32 +10,32 @@ from typing import Final, NamedTuple
 
 from hwsim.api import Run, Source, load_machine, simulated
 from hwsim.costs.bill import Paying
+from hwsim.costs.machine_price import price_of
 from hwsim.costs.prices import load_prices
-from hwsim.costs.pricing import price_of
-from hwsim.devices.offers import Way
+from hwsim.devices.offers import PaymentOption
 from hwsim.engine import Deadlock
-from hwsim.results.interval import Interval, Part
+from hwsim.results.interval import Interval, IntervalPart
 from hwsim.results.ratio import ratio, shares_of
-from hwsim.results.work import UNCOUNTED, Work, work_of
-from hwsim.sensitivities.answer import Break, Doubt, Sensitivity, Worth
+from hwsim.results.work import UNCOUNTED, WorkAmount, work_of
+from hwsim.sensitivities.answer import BreakEvenPrice, BreakEvenValue, Sensitivity, UncertaintySource
 from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
-from hwsim.sensitivities.terms import Term, joined, short, terms_of
-from hwsim.sensitivities.tornado import Bar, End, Settings, ordered, tornado
-from hwsim.spec import SpecError, Tree, different
-from hwsim.spec.shelf import sharing
-from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
-from hwsim.studies.ranking import differing, unclaimed
+from hwsim.sensitivities.terms import UncertainInput, joined, short, terms_of
+from hwsim.sensitivities.tornado import End, Settings, TornadoBar, ordered, tornado
+from hwsim.spec import SpecError, Tree, distinct_warnings
+from hwsim.spec.memo import with_memo
+from hwsim.studies.measures import TIME, NoSuchNumber, StudyMeasure, measure, number, throughput
+from hwsim.studies.ranking import differing_counts, unranked_reason
 from hwsim.views.interval.say import AS_WHOLE, CASES, short_name, sides
 from hwsim.workload import sources
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures with the uncertainty of the time; throughputs have it, too
 LEAST: Final = 0.005  # share of the variance; smaller errors have no bar
 SAID: Final = 40  # characters of a source by which an error is matched with a number
-PAID: Final[tuple[Way, ...]] = ("purchase", "on_demand")
+PAID: Final[tuple[PaymentOption, ...]] = ("purchase", "on_demand")
 TRIED: Final = 4  # number of inputs for which a break-even value is searched
 
 
-class Option(NamedTuple):
+class AnalysisOption(NamedTuple):
     """An option: machine and workload with settings applied, and the settings."""
 
     machine: Tree
@@ -43,7 +43,7 @@ class Option(NamedTuple):
     settings: Mapping[str, object]
 
 
-@sharing
+@with_memo
 def sensitivity(
     machine: Source,
     workload: Source,
@@ -73,12 +73,12 @@ def sensitivity(
     given = [(machine, workload, dict(set or {}))]
     if against or set_b:
         given.append((*(against[0] if against else (machine, workload)), {**dict(set or {}), **dict(set_b or {})}))
-    return _Analysis([Option(*sources.with_settings(*each), each[2]) for each in given], by, paying, progress).run()
+    return _Analysis([AnalysisOption(*sources.with_settings(*each), each[2]) for each in given], by, paying, progress).run()
 
 
 class _Analysis:
     def __init__(
-        self, options: Sequence[Option], by: str, paying: Paying | None, progress: Callable[[int, int], None] | None
+        self, options: Sequence[AnalysisOption], by: str, paying: Paying | None, progress: Callable[[int, int], None] | None
     ) -> None:
         self._options, self._paying, self._progress = tuple(options), paying, progress
         self._runs = 0
@@ -90,26 +90,26 @@ class _Analysis:
             self._values = [self._value(run, work) for run, work in zip(self.first, self._works, strict=True)]
         except NoSuchNumber as error:
             raise SpecError.of(None, str(error), error.hint) from None
-        if by and (why := unclaimed(self._measure, self._works, self._values)):
+        if by and (why := unranked_reason(self._measure, self._works, self._values)):
             raise SpecError.of(None, why)
         if min(self._values) <= 0:
             raise SpecError.of(None, f"{self._measure.title} is 0, so it has no ratio")
 
-    def _chosen(self) -> Measure:
+    def _chosen(self) -> StudyMeasure:
         if any(run.of_kernels for run in self.first):
             raise SpecError.of(None, "choose a measure of the service: --by ttft_p95, tpot_p95 or requests/s")
-        unit = differing(self._works)
+        unit = differing_counts(self._works)
         if unit in UNCOUNTED:
             raise SpecError.of(
                 None, "the options do different amounts of work, which no op counts", "choose a measure: --by MEASURE"
             )
         return throughput(unit) if unit else measure(TIME)
 
-    def _simulated(self, option: Option, settings: Settings) -> Run:
+    def _simulated(self, option: AnalysisOption, settings: Settings) -> Run:
         self._runs += 1
         return simulated(option.machine, option.workload, set=settings, paying=self._paying)
 
-    def _value(self, run: Run, work: Sequence[Work]) -> float:
+    def _value(self, run: Run, work: Sequence[WorkAmount]) -> float:
         pace = next((row.per_s for row in work if throughput(row.unit).column == self._measure.column), None)
         return pace if pace is not None else number(run, self._measure, run.to_json)
 
@@ -169,7 +169,7 @@ class _Analysis:
             unpriced=unpriced,
             idle=len(terms) - moved,
             runs=self._runs,
-            warnings=different(*(run.warnings for run in self.first)),
+            warnings=distinct_warnings(*(run.warnings for run in self.first)),
             settings=tuple(tuple((path, str(value)) for path, value in each.settings.items()) for each in self._options),
         )
 
@@ -184,24 +184,26 @@ class _Analysis:
             return [run.interval for run in self.first]
         return [run.interval.of(1 / value) for run, value in zip(self.first, self._values, strict=True)]
 
-    def _unsure(self, intervals: Sequence[Interval]) -> tuple[float | None, bool, list[tuple[Part | None, float]]]:
+    def _unsure(self, intervals: Sequence[Interval]) -> tuple[float | None, bool, list[tuple[IntervalPart | None, float]]]:
         """Return (half width, whether an option is extrapolated, errors with their shares of the variance)."""
         if not intervals:
             return None, False, []
         if len(intervals) == 1:
             sure = intervals[0]
-            shares: list[tuple[Part | None, float]] = [(part, sure.share(part)) for part in sure.parts if sure.share(part) > 0]
+            shares: list[tuple[IntervalPart | None, float]] = [
+                (part, sure.share(part)) for part in sure.parts if sure.share(part) > 0
+            ]
             if sure.own > 0:
                 shares.append((None, sure.own**2 / sure.variance))
             return sure.half, sure.case == "outside", sorted(shares, key=lambda pair: -pair[1])
         over = ratio(intervals[0], intervals[1])
         return over.half, over.outside, list(shares_of(intervals[0], intervals[1]))
 
-    def _evaluate(self, group: Sequence[Term], end: End) -> float | None:
+    def _evaluate(self, group: Sequence[UncertainInput], end: End) -> float | None:
         settings = [dict(getattr(term, end) for term in group if index in term.options) for index in range(len(self._options))]
         return self._answer([self._of(index, own) for index, own in enumerate(settings)])
 
-    def _breaks(self, bars: Sequence[Bar]) -> tuple[tuple[Break, ...], tuple[str, ...]]:
+    def _breaks(self, bars: Sequence[TornadoBar]) -> tuple[tuple[BreakEvenValue, ...], tuple[str, ...]]:
         """Return break-even values of inputs of B, and the inputs without one between a quarter and four times their value."""
         longest = sorted(bars, key=lambda bar: (-bar.swing, bar.name))
         mine = [bar.term for bar in longest if bar.term is not None and 1 in bar.term.options][:TRIED]
@@ -209,7 +211,7 @@ class _Analysis:
         for term in mine:
             name = term.name.removeprefix("B ")
 
-            def gain(factor: float, term: Term = term) -> float | None:
+            def gain(factor: float, term: UncertainInput = term) -> float | None:
                 settings = dict([term.times(factor)]) if factor != 1.0 else {}
                 return self._answer([self._values[0], self._of(1, settings)])
 
@@ -217,10 +219,10 @@ class _Analysis:
             if factor is None:
                 none.append(name)
             else:
-                crossed.append(Break(name, factor, _short(term.number.times(factor))))
+                crossed.append(BreakEvenValue(name, factor, _short(term.number.times(factor))))
         return tuple(crossed), tuple(none)
 
-    def _worth(self, answer: float) -> tuple[tuple[Worth, ...], tuple[str, ...]]:
+    def _worth(self, answer: float) -> tuple[tuple[BreakEvenPrice, ...], tuple[str, ...]]:
         """Return break-even prices for both ways to pay, and the machines without a price."""
         if not (self._measure.is_pace or self._measure.column == "step_s"):
             return (), ()
@@ -230,7 +232,7 @@ class _Analysis:
         for way in PAID:
             first, second = (price[way].amount for price in priced)
             if first is not None and second is not None and first.value > 0 and second.value > 0:
-                ways.append(Worth(way, (first, second), answer * first.value / second.value))
+                ways.append(BreakEvenPrice(way, (first, second), answer * first.value / second.value))
         names = [run.machine for run, price in zip(self.first, priced, strict=True) if not any(price[way].amount for way in PAID)]
         return tuple(ways), tuple(dict.fromkeys(names))
 
@@ -248,18 +250,18 @@ def _ends(answer: float, half: float, intervals: Sequence[Interval], *, is_pace:
 
 
 def _of_models(
-    answer: float, ends: tuple[float, float], shares: Sequence[tuple[Part | None, float]], intervals: Sequence[Interval]
-) -> Iterator[Bar]:
+    answer: float, ends: tuple[float, float], shares: Sequence[tuple[IntervalPart | None, float]], intervals: Sequence[Interval]
+) -> Iterator[TornadoBar]:
     """Yield bars of errors that are not varied as inputs: of models, of whole runs, and of inputs that cannot be set."""
     for part, share in shares:
         if share < LEAST or ends[0] == ends[1]:
             continue
         low, high = ((end / answer) ** math.sqrt(share) for end in ends)
         source = "measured runs" if part is None else CASES[part.case] + (f" ({part.rows:,})" if part.rows else "")
-        yield Bar(_named(part, intervals), answer * low, answer * high, answer, sides(low, high), source)
+        yield TornadoBar(_named(part, intervals), answer * low, answer * high, answer, sides(low, high), source)
 
 
-def _named(part: Part | None, intervals: Sequence[Interval]) -> str:
+def _named(part: IntervalPart | None, intervals: Sequence[Interval]) -> str:
     """Return the short name of an error, with the letter of the option if only one has it."""
     if part is None:
         return AS_WHOLE
@@ -269,15 +271,17 @@ def _named(part: Part | None, intervals: Sequence[Interval]) -> str:
     return f"{having[0]} {short_name(part)}" if len(having) == 1 < len(intervals) else short_name(part)
 
 
-def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:
+def _own(term: UncertainInput, shares: Sequence[tuple[IntervalPart | None, float]]) -> list[IntervalPart]:
     """Return the errors of the interval that are those of a number."""
     source = str(term.number.source)[:SAID]
     return [part for part, _ in shares if part is not None and part.is_number and source in part.key]
 
 
 def _doubts(
-    answer: float, half: float, shares: Sequence[tuple[Part | None, float]], intervals: Sequence[Interval]
-) -> Iterator[Doubt]:
+    answer: float, half: float, shares: Sequence[tuple[IntervalPart | None, float]], intervals: Sequence[Interval]
+) -> Iterator[UncertaintySource]:
     for part, share in shares:
         left = half * math.sqrt(max(0.0, 1.0 - share))
-        yield Doubt(_named(part, intervals), share, left, wrong_after(answer, half, share) if len(intervals) > 1 else None)
+        yield UncertaintySource(
+            _named(part, intervals), share, left, wrong_after(answer, half, share) if len(intervals) > 1 else None
+        )

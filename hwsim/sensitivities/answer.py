@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from hwsim.costs.amount import Amount
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio
-from hwsim.sensitivities.tornado import Bar
+from hwsim.sensitivities.tornado import TornadoBar
 from hwsim.spec import Warning
-from hwsim.studies.measures import Measure
-from hwsim.views.kit.shown import Drawn
+from hwsim.studies.measures import StudyMeasure
+from hwsim.views.kit.answer_forms import FigureAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class UncertaintySource:
     """A source of uncertainty, and the interval that remains if it is measured.
 
     Args:
@@ -33,7 +33,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class BreakEvenValue:
     """A break-even value, at which the order of two options changes.
 
     Args:
@@ -48,7 +48,7 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class BreakEvenPrice:
     """The prices of two options, and the break-even price of B, at which the same work costs the same on both.
 
     Args:
@@ -63,7 +63,7 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class Sensitivity(Drawn):
+class Sensitivity(FigureAnswer):
     """Uncertain inputs by their effect on a result, or on the choice between two options.
 
     Args:
@@ -88,18 +88,18 @@ class Sensitivity(Drawn):
     """
 
     titles: tuple[tuple[str, str], ...]
-    measure: Measure
+    measure: StudyMeasure
     values: tuple[float, ...]
     answer: float
     half: float | None
     ends: tuple[float, float]
     is_outside: bool
-    bars: tuple[Bar, ...]
-    doubts: tuple[Doubt, ...]
+    bars: tuple[TornadoBar, ...]
+    doubts: tuple[UncertaintySource, ...]
     wrong: float | None
-    breaks: tuple[Break, ...]
+    breaks: tuple[BreakEvenValue, ...]
     unbroken: tuple[str, ...]
-    worth: tuple[Worth, ...]
+    worth: tuple[BreakEvenPrice, ...]
     unpriced: tuple[str, ...]
     idle: int
     runs: int

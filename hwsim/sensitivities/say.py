@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from hwsim.formats import percent
 from hwsim.results.interval import LEVEL
-from hwsim.sensitivities.answer import Sensitivity, Worth
-from hwsim.sensitivities.tornado import Bar
+from hwsim.sensitivities.answer import BreakEvenPrice, Sensitivity
+from hwsim.sensitivities.tornado import TornadoBar
 from hwsim.views.bars import draw
 from hwsim.views.interval.say import EXACT, INPUTS, TITLE, factor_text, rough, sides
-from hwsim.views.kit import warned
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.figure import about
-from hwsim.views.kit.lines import LABEL, titled, wrapped
-from hwsim.views.kit.table import Column, aligned, continued, room
+from hwsim.views.kit import warning_lines
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.figure import run_caption
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, free_width, wrap_column
 
 ROWS: Final = 8  # of the tornado; -v: all
 DRAWN: Final = 12  # bars of the figure
@@ -31,26 +31,26 @@ WAYS: Final = {"purchase": "to buy", "on_demand": "to rent"}
 
 def text(answer: Sensitivity, *, verbose: bool = False) -> str:
     """Return the analysis as text; verbose: all inputs with an effect."""
-    return "\n".join(_lines(answer, verbose)) + "\n" + warned.text(answer.warnings)
+    return "\n".join(_lines(answer, verbose)) + "\n" + warning_lines.text(answer.warnings)
 
 
 def _lines(answer: Sensitivity, verbose: bool) -> Iterator[str]:
     workloads, machines = (tuple(dict.fromkeys(names)) for names in zip(*answer.titles, strict=True))
-    yield from wrapped(f"{' vs '.join(workloads)}, on {' vs '.join(machines)}", 0)
+    yield from wrap_lines(f"{' vs '.join(workloads)}, on {' vs '.join(machines)}", 0)
     yield ""
     values = [answer.measure.shown(value) for value in answer.values]
     if answer.is_choice:
-        yield from titled("answer", sentence(answer), LABEL)
+        yield from labelled_lines("answer", sentence(answer), LABEL)
         differing = [name for name, names in ((0, workloads), (1, machines)) if len(names) > 1]
         for letter, value, title in zip("AB", values, answer.titles, strict=True):
-            yield from titled(letter, f"{value:<9} {', on '.join(title[name] for name in differing)}".rstrip(), LABEL)
+            yield from labelled_lines(letter, f"{value:<9} {', on '.join(title[name] for name in differing)}".rstrip(), LABEL)
     else:
-        yield from titled(answer.measure.title, values[0], LABEL)
-        yield from titled(TITLE, _range(answer), LABEL)
+        yield from labelled_lines(answer.measure.title, values[0], LABEL)
+        yield from labelled_lines(TITLE, _range(answer), LABEL)
     for letter, changes in zip("AB", answer.settings, strict=False):
         if changes:
             changed = ", ".join(f"{path}={value}" for path, value in changes)
-            yield from titled(f"set {letter}" if answer.is_choice else "set", changed, LABEL)
+            yield from labelled_lines(f"set {letter}" if answer.is_choice else "set", changed, LABEL)
     yield from _first(answer)
     yield from _tornado(answer, verbose)
     yield from _order(answer)
@@ -107,7 +107,7 @@ def _tornado(answer: Sensitivity, verbose: bool) -> Iterator[str]:
             Column("source (measurements)", [bar.source for bar in bars], right=False),
         ]
         yield f"  {title} at the low and high end of the range of each uncertain input:"
-        yield from aligned(continued(columns, 0, max(NAME, room(columns, 0))))
+        yield from align_columns(wrap_column(columns, 0, max(NAME, free_width(columns, 0))))
     told = [f"{len(answer.bars) - len(bars)} more with a smaller effect (-v)"] if len(answer.bars) > len(bars) else []
     if answer.idle:
         told.append(f"{answer.idle}{' other' if bars else ''} uncertain inputs have no effect")
@@ -116,13 +116,13 @@ def _tornado(answer: Sensitivity, verbose: bool) -> Iterator[str]:
         yield f"  {COVERED}"
 
 
-def _drawn(bar: Bar, farthest: float) -> str:
+def _drawn(bar: TornadoBar, farthest: float) -> str:
     """Return a bar to the left and to the right of the answer."""
     low, high = (math.ceil(HALF * part / farthest - 0.5) for part in (bar.answer - bar.low, bar.high - bar.answer))
     return f"{'█' * low:>{HALF}}|{'█' * high:<{HALF}}"
 
 
-def _end(answer: Sensitivity, bar: Bar, end: str) -> str:
+def _end(answer: Sensitivity, bar: TornadoBar, end: str) -> str:
     return "refused" if bar.refused == end else _shown(answer, bar.at_low if end == "low" else bar.at_high)
 
 
@@ -139,7 +139,7 @@ def _first(answer: Sensitivity) -> Iterator[str]:
     ]
     if answer.wrong is not None:
         columns.append(Column("wrong choice", [_probability(doubt.wrong or 0.0) for doubt in shown]))
-    yield from aligned(continued(columns, 0, max(NAME, room(columns, 0))))
+    yield from align_columns(wrap_column(columns, 0, max(NAME, free_width(columns, 0))))
 
 
 def _around(answer: Sensitivity, part: float = 1.0) -> str:
@@ -165,7 +165,7 @@ def _order(answer: Sensitivity) -> Iterator[str]:
     if lines:
         yield ""
     for label, line in lines:
-        yield from titled(label, line, LABEL)
+        yield from labelled_lines(label, line, LABEL)
 
 
 def _off(factor: float) -> str:
@@ -177,7 +177,7 @@ def _off(factor: float) -> str:
     return f"{rough(abs(factor - 1))} {'higher' if factor > 1 else 'lower'}"
 
 
-def _priced(answer: Sensitivity, worth: Worth) -> str:
+def _priced(answer: Sensitivity, worth: BreakEvenPrice) -> str:
     scale, unit = (3600.0, "USD/h") if worth.way == "on_demand" else (1.0, "USD")
     prices = [
         f"{float(f'{price.value * scale:.3g}'):,.{0 if price.value * scale >= 100 else 2}f} {unit}" for price in worth.prices
@@ -198,7 +198,7 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
             {"workload": workload, "machine": machine, "set": dict(changes)}
             for (workload, machine), changes in zip(answer.titles, answer.settings, strict=True)
         ],
-        "by": picked(answer.measure, "title", "unit", measure="column"),
+        "by": select_attributes(answer.measure, "title", "unit", measure="column"),
         "values": list(answer.values),
         "answer": answer.answer,
         "interval": None if answer.half is None else {"level": LEVEL, "low": answer.ends[0], "high": answer.ends[1]},
@@ -206,21 +206,22 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
         "wrong_choice": answer.wrong,
         "bars": [
             {
-                **picked(bar, "name", "at_low", "at_high", "range", "source", "refused", counted="is_counted"),
+                **select_attributes(bar, "name", "at_low", "at_high", "range", "source", "refused", counted="is_counted"),
                 "set": [dict([setting]) for setting in bar.settings],
             }
             for bar in answer.bars
         ],
         "measure_first": [
-            picked(doubt, "name", "share", half_if_known="half", wrong_choice_if_known="wrong") for doubt in answer.doubts
+            select_attributes(doubt, "name", "share", half_if_known="half", wrong_choice_if_known="wrong")
+            for doubt in answer.doubts
         ],
-        "break_even": [picked(each, "name", "factor", "written") for each in answer.breaks],
+        "break_even": [select_attributes(each, "name", "factor", "written") for each in answer.breaks],
         "no_break_even": list(answer.unbroken),
         "prices": [
             {
                 "way": each.way,
                 **{
-                    f"{letter}_usd": picked(price, "value", "low", "high")
+                    f"{letter}_usd": select_attributes(price, "value", "low", "high")
                     for letter, price in zip("ab", each.prices, strict=True)
                 },
                 "break_even_factor": each.factor,
@@ -230,21 +231,21 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
         "without_price": list(answer.unpriced),
         "numbers_without_effect": answer.idle,
         "runs": answer.runs,
-        "warnings": warned.as_dicts(answer.warnings),
+        "warnings": warning_lines.as_dicts(answer.warnings),
     }
 
 
-def drawn(answer: Sensitivity) -> draw.Bars:
+def drawn(answer: Sensitivity) -> draw.BarFigure:
     """Return the bars of the figure."""
-    runs = [about(*title, changes) for title, changes in zip(answer.titles, answer.settings, strict=True)]
+    runs = [run_caption(*title, changes) for title, changes in zip(answer.titles, answer.settings, strict=True)]
     below = "\n".join(f"{letter}: {run}" for letter, run in zip("AB", runs, strict=True)) if answer.is_choice else runs[0]
-    bars = tuple(draw.Bar(f"{bar.name}  {bar.range}", bar.at_low, bar.at_high) for bar in answer.bars[:DRAWN])
+    bars = tuple(draw.FigureBar(f"{bar.name}  {bar.range}", bar.at_low, bar.at_high) for bar in answer.bars[:DRAWN])
     if answer.is_choice:
-        return draw.Bars(sentence(answer), "speed of B relative to A", "1", bars, answer.answer, below)
+        return draw.BarFigure(sentence(answer), "speed of B relative to A", "1", bars, answer.answer, below)
     largest = f"; largest source of uncertainty: {answer.bars[0].name}" if bars else ""
     told = f", {TITLE} {_range(answer)}" if answer.half is not None and answer.half >= EXACT else ""
     title = f"{answer.measure.shown(answer.values[0])}{told}{largest}"
-    return draw.Bars(title, answer.measure.title, answer.measure.unit, bars, answer.answer, below)
+    return draw.BarFigure(title, answer.measure.title, answer.measure.unit, bars, answer.answer, below)
 
 
 __all__ = ["as_dict", "drawn", "sentence", "text"]

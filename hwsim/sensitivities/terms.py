@@ -17,12 +17,12 @@ from typing import Final
 from hwsim.formats import format_count, format_quantity
 from hwsim.machine.classes import completed_file
 from hwsim.records import dataclass
-from hwsim.results.doubts import error_of_number
+from hwsim.results.error_weights import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import LEVEL, NORMAL, spread_of
 from hwsim.spec import Mistakes, Tree, origin_of, resolve
-from hwsim.spec.numbers import doubted
-from hwsim.views.explain.numbers import Number, Parts, written
+from hwsim.spec.numbers import uncertain_numbers
+from hwsim.views.explain.numbers import FileNumber, FileNumbers, scalar_text
 
 MODELS: Final = re.compile(  # keys of model constants
     r"(matmul|attention|experts|kernels|occupancy|sustained|reductions|convolutions|collectives)(\.|$)"
@@ -34,7 +34,7 @@ SIZES: Final = frozenset({"B", "W", "USD", "J"})
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class UncertainInput:
     """An uncertain input.
 
     Args:
@@ -46,7 +46,7 @@ class Term:
     """
 
     name: str
-    number: Number
+    number: FileNumber
     sigma: float
     source: str
     options: tuple[int, ...] = (0,)
@@ -100,7 +100,7 @@ def short(number: float) -> str:
     return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else format_count(number)
 
 
-def joined(options: Sequence[Sequence[Term]]) -> tuple[Term, ...]:
+def joined(options: Sequence[Sequence[UncertainInput]]) -> tuple[UncertainInput, ...]:
     """Return the inputs of all options, each once, with the options that have it.
 
     If only one of two options has an input, its name starts with the letter of the option (`A cpu.clock`). Ambiguous names end
@@ -117,11 +117,11 @@ def joined(options: Sequence[Sequence[Term]]) -> tuple[Term, ...]:
     return tuple(sorted(named, key=lambda term: term.name))
 
 
-def _stands(number: Number) -> str:
+def _stands(number: FileNumber) -> str:
     return number.path.removeprefix("machine.").removesuffix(f".{number.key}")
 
 
-def terms_of(machine: Tree, workload: Tree) -> tuple[Term, ...]:
+def terms_of(machine: Tree, workload: Tree) -> tuple[UncertainInput, ...]:
     """Return the uncertain inputs of a machine and a workload, by path.
 
     Raises:
@@ -130,13 +130,13 @@ def terms_of(machine: Tree, workload: Tree) -> tuple[Term, ...]:
     mistakes = Mistakes()
     completed = completed_file(resolve(machine, mistakes))
     mistakes.raise_if_any()
-    numbers = {number.path: number for number in Parts(completed).everything()}
+    numbers = {number.path: number for number in FileNumbers(completed).everything()}
     terms = [term for number in numbers.values() if (term := _term(number)) is not None]
     terms += _stated(workload)
     return tuple(sorted(terms, key=lambda term: term.number.path))
 
 
-def _term(number: Number) -> Term | None:
+def _term(number: FileNumber) -> UncertainInput | None:
     if number.source.spread and number.source.kind != "default":
         sigma, source = number.source.spread, OWN
     elif MODELS.match(number.key) or NO_TIME.match(number.key) or number.unit in SIZES or _is_count(number):
@@ -145,22 +145,24 @@ def _term(number: Number) -> Term | None:
         regime = error_of_number(number.key, number.source)
         sigma = (spread_of(regime, table()) or 0.0) if regime else 0.0
         source = str(number.source).partition(",")[0]
-    return Term(f"{number.part}.{number.key}", number, sigma, source) if sigma > 0 else None
+    return UncertainInput(f"{number.part}.{number.key}", number, sigma, source) if sigma > 0 else None
 
 
-def _is_count(number: Number) -> bool:
+def _is_count(number: FileNumber) -> bool:
     return number.unit == "1" and float(number.value).is_integer() and not number.written.rstrip().endswith("%")
 
 
-def _stated(workload: Tree) -> Iterator[Term]:
+def _stated(workload: Tree) -> Iterator[UncertainInput]:
     """Yield the numbers of a workload with a `spread:`, such as `{value: 15 ms, spread: 20 %}`."""
-    for path, node in doubted(workload):
+    for path, node in uncertain_numbers(workload):
         value, origin = node.get("value") or node, origin_of(node)
         quantity = value.quantity
         if quantity is not None and quantity.value and origin is not None and origin.spread:
             unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
             name = ".".join(path[1:] if path[0] == "let" else ("workload", *path))
-            yield Term(name, Number("the workload", path[-1], name, quantity.value, unit, written(value)), origin.spread, OWN)
+            yield UncertainInput(
+                name, FileNumber("the workload", path[-1], name, quantity.value, unit, scalar_text(value)), origin.spread, OWN
+            )
 
 
-__all__ = ["Term", "joined", "terms_of"]
+__all__ = ["UncertainInput", "joined", "terms_of"]

@@ -11,15 +11,15 @@ from itertools import groupby
 from typing import Literal
 
 from hwsim.records import dataclass
-from hwsim.sensitivities.terms import Term
+from hwsim.sensitivities.terms import UncertainInput
 
 Settings = Mapping[str, str]
 End = Literal["low", "high"]
-Evaluate = Callable[[Sequence[Term], End], float | None]
+Evaluate = Callable[[Sequence[UncertainInput], End], float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class TornadoBar:
     """The result at both ends of the range of an input or of a model error.
 
     Args:
@@ -40,7 +40,7 @@ class Bar:
     answer: float
     range: str
     source: str
-    term: Term | None = None
+    term: UncertainInput | None = None
     is_counted: bool = True
     refused: str = ""
 
@@ -66,8 +66,8 @@ class Bar:
 
 
 def tornado(
-    answer: float, terms: Sequence[Term], evaluate: Evaluate, progress: Callable[[int, int], None] | None = None
-) -> tuple[Bar, ...]:
+    answer: float, terms: Sequence[UncertainInput], evaluate: Evaluate, progress: Callable[[int, int], None] | None = None
+) -> tuple[TornadoBar, ...]:
     """Return a bar for each input that changes the result, longest first.
 
     Args:
@@ -76,7 +76,7 @@ def tornado(
         evaluate: function that returns the result with some inputs at one end, or None if the files do not allow it.
         progress: function that is called with (inputs done, total).
     """
-    bars: list[Bar] = []
+    bars: list[TornadoBar] = []
     done = 0
     for _, members in groupby(sorted(terms, key=_part), key=_part):
         group = list(members)
@@ -87,16 +87,16 @@ def tornado(
     return ordered(bars)
 
 
-def ordered(bars: Sequence[Bar]) -> tuple[Bar, ...]:
+def ordered(bars: Sequence[TornadoBar]) -> tuple[TornadoBar, ...]:
     """Sort bars by swing; those that are part of model errors come last."""
     return tuple(sorted(bars, key=lambda bar: (not bar.is_counted, -bar.swing, bar.name)))
 
 
-def _part(term: Term) -> tuple[str, tuple[int, ...]]:
+def _part(term: UncertainInput) -> tuple[str, tuple[int, ...]]:
     return term.number.part, term.options
 
 
-def _searched(answer: float, terms: Sequence[Term], evaluate: Evaluate) -> list[Bar]:
+def _searched(answer: float, terms: Sequence[UncertainInput], evaluate: Evaluate) -> list[TornadoBar]:
     ends = [evaluate(terms, "low"), evaluate(terms, "high")]
     if all(end == answer for end in ends):
         return []
@@ -108,4 +108,4 @@ def _searched(answer: float, terms: Sequence[Term], evaluate: Evaluate) -> list[
     low, high = (answer if end is None else end for end in ends)
     if low == high == answer:
         return []
-    return [Bar(term.name, low, high, answer, term.range, term.source, term, refused=refused)]
+    return [TornadoBar(term.name, low, high, answer, term.range, term.source, term, refused=refused)]

@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.spec.mistakes import Hinted, Mistakes, Place, did_you_mean
-from hwsim.spec.reading import MAX_NODES
-from hwsim.spec.shelf import by_entry
+from hwsim.spec.memo import memoized_entries
+from hwsim.spec.mistakes import HintedError, Mistakes, Place, did_you_mean
 from hwsim.spec.tree import MAX_DEPTH, Tree
+from hwsim.spec.yaml_parser import MAX_NODES
 from hwsim.units import Quantity, UnitError, parse
 
 Number = int | float | Quantity
@@ -42,7 +42,7 @@ _NUMBERED: Final = re.compile(r"(?<![$\w])([A-Za-z_]\w*)\[([^][]*)\]")  # gpu[..
 _FUNCTIONS: Final = ("min", "max", "ceil", "floor", "round")
 
 
-class ExpressionError(Hinted):
+class ExpressionError(HintedError):
     """An error for an expression that cannot be parsed or evaluated."""
 
 
@@ -236,7 +236,7 @@ def unused(tree: Tree) -> Iterator[tuple[str, Place | None]]:
     let = tree.get("let")
     if let is None or not isinstance(let.value, dict) or tree.get("use") is not None:
         return
-    needed = set[str]().union(*by_entry("needs", tree, lambda _, entry: _needs(entry)).values())
+    needed = set[str]().union(*memoized_entries("needs", tree, lambda _, entry: _needs(entry)).values())
     yield from ((name, let.key_place(name)) for name in let.value if name not in needed)
 
 

@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kinds(MutableMapping[str, T], Generic[T]):
+class KindTable(MutableMapping[str, T], Generic[T]):
     """A table from kinds to classes, in order; iteration over the kinds imports nothing.
 
-    >>> kinds = Kinds({"counter": "collections:Counter", "chain": "collections:ChainMap"})
+    >>> kinds = KindTable({"counter": "collections:Counter", "chain": "collections:ChainMap"})
     >>> list(kinds), kinds["counter"]("aab")["a"]
     (['counter', 'chain'], 2)
     """

@@ -28,7 +28,7 @@ _SYNONYMS: Final = (  # keys that are synonyms in other tools
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks of YAML
 
 
-class Source:
+class SourceText:
     """A text with a file name, from which messages quote lines."""
 
     __slots__ = ("_lines", "_text", "file")
@@ -52,7 +52,7 @@ class Place:
     file: str
     line: int
     column: int
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: SourceText | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -107,7 +107,7 @@ def _window(text: str, column: int, width: int = 100) -> list[str]:
     return [f"    {dots}{shown}", "    " + " " * (len(dots) + column - 1 - start) + "^"]
 
 
-class Hinted(ValueError):
+class HintedError(ValueError):
     """An error for an invalid value, in one line with a hint; the caller adds the place in the file."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:

@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 
 from hwsim import ticks
 from hwsim.formats import format_quantity
-from hwsim.origins import GIVEN, SOURCES, Origin, Unsure
+from hwsim.origins import GIVEN, SOURCES, Origin, UncertainNumber
 from hwsim.records import dataclass
 from hwsim.spec.library import of_user
 from hwsim.spec.mistakes import Mistakes, did_you_mean
@@ -164,7 +164,7 @@ def _unsure(value: Any, tree: Tree, context: Context, *, whole: bool) -> Any:
     if context.sourced or origin is None or not origin.doubts or exempt:
         return value
     if context.doubts and not whole:
-        return Unsure(value, origin)
+        return UncertainNumber(value, origin)
     message = f"no result includes the uncertainty of this number ({origin!s})"
     context.mistakes.add(tree.place, message, "state it for a number of an op or a time of the runtime, or omit it here")
     return FAILED
@@ -237,7 +237,9 @@ def origin_of(tree: Tree) -> Origin | None:
     return Origin("stated", f"{source}, {ref}" if ref else source, spread)
 
 
-def doubted(node: Tree, path: tuple[str, ...] = (), guess: Tree | None = None) -> Iterator[tuple[tuple[str, ...], Tree]]:
+def uncertain_numbers(
+    node: Tree, path: tuple[str, ...] = (), guess: Tree | None = None
+) -> Iterator[tuple[tuple[str, ...], Tree]]:
     """Yield path and node of each number with a spread, or with the source `guess` of its own or of its mapping.
 
     Args:
@@ -251,7 +253,7 @@ def doubted(node: Tree, path: tuple[str, ...] = (), guess: Tree | None = None) -
         guess = Tree(entries, entries["source"].place) if node.text("source") == "guess" else None
     for key, child in enumerate(node.elements()) if node.is_list else node.items():
         if isinstance(child.value, dict | list):
-            yield from doubted(child, (*path, str(key)), guess)
+            yield from uncertain_numbers(child, (*path, str(key)), guess)
             continue
         if guess is None or child.place.file != guess.place.file or (number := child.quantity) is None or number.dimension.plain:
             continue
@@ -263,7 +265,7 @@ def refuse_doubts(tree: Tree, mistakes: Mistakes) -> None:
 
     Guesses of the library are exempt, because the error model covers them.
     """
-    for _, node in doubted(tree):
+    for _, node in uncertain_numbers(tree):
         if (origin := origin_of(node)) is not None and origin.doubts and (origin.spread or of_user(node)):
             mistakes.add(node.place, f"no result includes the uncertainty of this number ({origin!s})", "omit its uncertainty")
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from hwsim.spec.mistakes import Mistake, Place, Source, SpecError, did_you_mean
-from hwsim.spec.reading import read_text
+from hwsim.spec.mistakes import Mistake, Place, SourceText, SpecError, did_you_mean
 from hwsim.spec.tree import Tree, tree_of
-from hwsim.spec.use import laid, readable
+from hwsim.spec.use import readable_used_file, replacing_value
 from hwsim.spec.warning import Warning
+from hwsim.spec.yaml_parser import read_text
 
 _PART_KEYS: Final = ("use", "kind", "count", "let", "name", "source", "ref")
 
 
-class Changed(NamedTuple):
+class ChangedTrees(NamedTuple):
     """The trees of machine and workload after a change, with a warning about it."""
 
     machine: Tree
@@ -27,7 +27,7 @@ class Changed(NamedTuple):
     warning: Warning | None = None
 
 
-def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Changed:
+def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> ChangedTrees:
     """Return both trees with one value changed, before parameters and `use:` are resolved.
 
     Args:
@@ -40,17 +40,17 @@ def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Change
     shown = f"{path}={value}" if isinstance(value, str) else path
     if any(letter in shown for letter in "\r\n\0"):
         raise SpecError.of(Place("--set", 0, 0), f"expected a single line, got {shown!r:.80}")
-    source = Source("--set", shown)
+    source = SourceText("--set", shown)
     place = Place("--set", 1, 1, source)
     new = _value(path, value, source)
     steps = path.split(".")
     if not all(steps) or path != path.strip():
         raise SpecError.of(place, f"'{path}' is not a path", "separate keys by dots: machine.gpu.count")
     if steps[0] == "machine" and len(steps) > 1:
-        return Changed(_in_machine(machine, steps[1:], new, place), workload)
+        return ChangedTrees(_in_machine(machine, steps[1:], new, place), workload)
     if steps[0] == "workload" and len(steps) > 1:
         changed = _in_tree(workload, steps[1:], new, place)
-        return Changed(machine, *_another_runtime(workload, changed, steps[1:]))
+        return ChangedTrees(machine, *_another_runtime(workload, changed, steps[1:]))
     if steps[0] == "let" and len(steps) == 2:
         return _in_both(machine, workload, steps[1], new, place)
     if len(steps) == 1:
@@ -85,7 +85,7 @@ def _shown(tree: Tree) -> str:
     return str((value or tree).plain())
 
 
-def _value(path: str, value: object, source: Source) -> Tree:
+def _value(path: str, value: object, source: SourceText) -> Tree:
     place = Place("--set", 1, len(path) + 2, source)
     if not isinstance(value, str):
         return tree_of(value, place)
@@ -117,21 +117,21 @@ def _with_let(tree: Tree, name: str, new: Tree) -> Tree:
     return tree.put("let", let.put(name, new))
 
 
-def _in_workload_let(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> Changed:
+def _in_workload_let(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> ChangedTrees:
     if name in _let_names(workload):
-        return Changed(machine, _with_let(workload, name, new))
+        return ChangedTrees(machine, _with_let(workload, name, new))
     if name in _let_names(machine):
         raise SpecError.of(place, f"'{name}' is a parameter of the machine, not of the workload", f"write 'let.{name}'")
     raise SpecError.of(place, f"the workload has no parameter '{name}'", did_you_mean(name, _let_names(workload)))
 
 
-def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> Changed:
+def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> ChangedTrees:
     in_machine, in_workload = name in _let_names(machine), name in _let_names(workload)
     if not in_machine and not in_workload:
         candidates = (*_let_names(machine), *_let_names(workload))
         raise SpecError.of(place, f"neither file has a parameter '{name}'", did_you_mean(name, candidates))
     text = f"'let.{name}' is set in both the machine and the workload"
-    return Changed(
+    return ChangedTrees(
         _with_let(machine, name, new) if in_machine else machine,
         _with_let(workload, name, new) if in_workload else workload,
         Warning("set-in-both", text) if in_machine and in_workload else None,
@@ -141,7 +141,7 @@ def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) 
 def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tree | None = None) -> Tree:
     """The changed tree of a machine; `base`: the file that it uses, for parts that only that file contains."""
     if base is None and tree.get("use") is not None:
-        base = readable(tree, "machine")
+        base = readable_used_file(tree, "machine")
     first, rest = steps[0], steps[1:]
     parts_here = tree.get("parts") or Tree({}, new.place)
     inherited = (base.get("parts") if base else None) or Tree({}, new.place)
@@ -170,7 +170,7 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
         len(rest) == 1 and rest[0] in _PART_KEYS
     ):
         inner = beneath if below.get("use") is None and beneath is not None else below
-        changed = _in_machine(below, rest, new, place, readable(inner, "machine") or inner)
+        changed = _in_machine(below, rest, new, place, readable_used_file(inner, "machine") or inner)
     else:
         changed = _in_tree(below, rest, new, place)
     return tree.put("parts", parts_here.put(first, changed))
@@ -222,7 +222,9 @@ def _in_tree(tree: Tree, steps: list[str], new: Tree, place: Place, *, inherits:
         raise SpecError.of(place, f"{tree.what()} has no key '{first}'")
     if not rest:
         below = tree.get(first)
-        return (tree if tree.is_mapping else replace(tree, value={})).put(first, new if below is None else laid(below, new))
+        return (tree if tree.is_mapping else replace(tree, value={})).put(
+            first, new if below is None else replacing_value(below, new)
+        )
     below = tree.get(first)
     if below is None and tree.items() and len(steps) > 2 and not inherits:
         raise SpecError.of(place, f"there is no key '{first}'", did_you_mean(first, [key for key, _ in tree.items()]))

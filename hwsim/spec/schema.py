@@ -28,7 +28,7 @@ def json_schema(
         ignore: schemas of keys that are decoded elsewhere (`kind`, `use`, `count`).
         sourced: whether every mapping may have `source:` and `ref:`.
     """
-    writer = _Writer(sourced)
+    writer = _SchemaWriter(sourced)
     body = writer.mapping(cls)
     body["properties"] = {**({"hwsim": {"const": header}} if header else {}), **(ignore or {}), **body["properties"]}
     if header:
@@ -39,7 +39,7 @@ def json_schema(
     return out
 
 
-class _Writer:
+class _SchemaWriter:
     def __init__(self, sourced: bool) -> None:
         self.sourced = sourced
         self.definitions: dict[str, Any] = {}

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from hwsim.spec.expression import KEPT, mentions, parameters, substitute
 from hwsim.spec.library import find, located, of_user, role
+from hwsim.spec.memo import memo_table, memoized_entries
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.numbers import with_origins
-from hwsim.spec.reading import read
-from hwsim.spec.shelf import by_entry, shared_by
 from hwsim.spec.tree import MAX_DEPTH, Tree
+from hwsim.spec.yaml_parser import read
 
 FORMATS: Final = {
     "machine": "machine/1",
@@ -66,7 +66,7 @@ def merge(base: Tree, over: Tree) -> Tree:
     if isinstance(base.value, dict) and isinstance(over.value, dict):
         is_number = "value" in base.value  # a new value does not keep the source of the old one
         if "value" in over.value or (is_number and not over.value.keys() <= _OF_NUMBERS):
-            return laid(base, over)
+            return replacing_value(base, over)
         entries = dict(base.value)
         for key, child in over.value.items():
             entries[key] = merge(entries[key], child) if key in entries else child
@@ -81,13 +81,13 @@ def merge(base: Tree, over: Tree) -> Tree:
             for key, child in over.value.items():
                 elements[index_of[key]] = merge(elements[index_of[key]], child)
             return replace(base, value=elements)
-    return laid(base, over)
+    return replacing_value(base, over)
 
 
-def laid(base: Tree, over: Tree) -> Tree:
+def replacing_value(base: Tree, over: Tree) -> Tree:
     """Return `over` with `base` as its innermost replaced value; an equal number leaves `base` unchanged."""
     if over.over is not None:
-        return Tree(over.value, over.place, over.keys, over.origin, laid(base, over.over))
+        return Tree(over.value, over.place, over.keys, over.origin, replacing_value(base, over.over))
     new, old = (None if over.is_mapping or over.origin is not None else over.quantity), base.quantity
     if new is not None and old is not None and of_user(over) and math.isclose(new.value, old.value, rel_tol=1e-12):
         return base
@@ -101,7 +101,7 @@ def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: froz
         kind: kind of the file, and of the file of a `use:` at its top level.
         kept: names whose values are known only later, which remain in the tree; ignored for a machine.
     """
-    earlier: dict[Any, tuple[Tree, Tree]] | None = shared_by("resolved")
+    earlier: dict[Any, tuple[Tree, Tree]] | None = memo_table("resolved")
     if earlier is not None and (before := earlier.get((id(tree), kind, kept))) is not None:
         return before[1]
     mistake_count, resolved = len(mistakes), _by_entry(tree, kind, kept)
@@ -120,7 +120,7 @@ def _by_entry(tree: Tree, kind: str, kept: frozenset[str]) -> Tree | None:
     An entry depends on itself and on the parameters and sources of the file.
     """
     let = tree.get("let")
-    if shared_by("entries") is None or not isinstance(tree.value, dict) or "use" in tree.value:
+    if memo_table("entries") is None or not isinstance(tree.value, dict) or "use" in tree.value:
         return None
     if let is not None and not (isinstance(let.value, dict) and all(map(_is_plain, let.value.values()))):
         return None  # list parameters count towards the size of the entire file
@@ -132,7 +132,7 @@ def _by_entry(tree: Tree, kind: str, kept: frozenset[str]) -> Tree | None:
         resolved = resolver.whole(Tree(inside, tree.place, tree.keys, tree.origin), kind, ())
         return None if len(resolver.mistakes) else resolved.get(key), resolver.uses
 
-    results = by_entry(f"entries of a {kind}", tree, resolve_entry, (*common.values(), kept))
+    results = memoized_entries(f"entries of a {kind}", tree, resolve_entry, (*common.values(), kept))
     entries = {key: resolved for key, (resolved, _) in results.items() if resolved is not None}
     if len(entries) < len(results) or sum(uses for _, uses in results.values()) > _MAX_USES:  # integers
         return None  # report all mistakes of the file together
@@ -145,7 +145,7 @@ def _is_plain(tree: Tree) -> bool:
     return not isinstance(tree.value, dict | list)
 
 
-def used(tree: Tree, kind: str) -> Tree | None:
+def used_file(tree: Tree, kind: str) -> Tree | None:
     """Return the tree of the file that a mapping's `use:` names; None without `use:`. Raise SpecError."""
     name = tree.get("use")
     if name is None or not isinstance(name.value, str):
@@ -153,13 +153,13 @@ def used(tree: Tree, kind: str) -> Tree | None:
     return read(find(kind, name.value, name.place.folder, name.place))
 
 
-def readable(tree: Tree, kind: str) -> Tree | None:
+def readable_used_file(tree: Tree, kind: str) -> Tree | None:
     """Return the tree of the file that a mapping's `use:` names; None if it cannot be read."""
     name = tree.get("use")
     if name is None or not isinstance(name.value, str) or located(kind, name.value, name.place.folder) is None:
         return None
     try:
-        return used(tree, kind)
+        return used_file(tree, kind)
     except SpecError:
         return None
 
@@ -170,7 +170,7 @@ class _Resolver:
         self.uses = 0
         self.depth = 0
         self.files: dict[Path, Tree | None] = {}
-        self.known: dict[tuple[Path, str], Tree | None] | None = shared_by("used")
+        self.known: dict[tuple[Path, str], Tree | None] | None = memo_table("used")
 
     def whole(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> Tree:
         """Resolve a file: first its own `use:`, then its parameters, then the `use:` of its entries."""

@@ -63,6 +63,6 @@ class Warning:
         return {"code": self.code, "text": self.text, "place": str(self.place) if self.place and self.place.file else None}
 
 
-def different(*groups: Iterable[Warning]) -> tuple[Warning, ...]:
+def distinct_warnings(*groups: Iterable[Warning]) -> tuple[Warning, ...]:
     """Return the warnings of all groups in order, without duplicates."""
     return tuple(dict.fromkeys(warning for group in groups for warning in group))

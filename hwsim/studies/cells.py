@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hwsim.studies.grid import quantity_of, written
+from hwsim.studies.grid import quantity_of, value_text
 
 LARGEST: Final = 2**63 - 1  # whole number of a column
 
 
-class Column(NamedTuple):
+class PathColumn(NamedTuple):
     """A varied path: its heading, and whether its values are whole numbers, numbers or texts."""
 
     heading: str
@@ -19,7 +19,7 @@ class Column(NamedTuple):
     def cell(self, value: object) -> int | float | str:
         """A value as it stands in the column."""
         if self.kind is str:
-            return written(value)
+            return value_text(value)
         if isinstance(value, int | float):
             return value
         number = quantity_of(value)
@@ -27,18 +27,18 @@ class Column(NamedTuple):
         return number.value
 
 
-def column(path: str, values: Sequence[object]) -> Column:
+def column(path: str, values: Sequence[object]) -> PathColumn:
     """The column of a path that takes these values.
 
     >>> column("machine.gpu.memory.bandwidth", ["926.052 GB/s", "2 TB/s"])
-    Column(heading='machine.gpu.memory.bandwidth [B/s]', kind=<class 'float'>)
+    PathColumn(heading='machine.gpu.memory.bandwidth [B/s]', kind=<class 'float'>)
     >>> column("gpus", [1, 2]), column("dtype", ["bf16", 1]), column("share", [0.5, "80 %"]).cell("80 %")
-    (Column(heading='gpus', kind=<class 'int'>), Column(heading='dtype', kind=<class 'str'>), 0.8)
+    (PathColumn(heading='gpus', kind=<class 'int'>), PathColumn(heading='dtype', kind=<class 'str'>), 0.8)
     """
     numbers = [quantity_of(value) for value in values]
     units = {None if number is None else "" if number.dimension.plain else number.dimension.unit for number in numbers}
     if len(units) != 1 or None in units or not values:
-        return Column(path, str)
+        return PathColumn(path, str)
     (unit,) = units
     are_whole = all(isinstance(value, int) and abs(value) <= LARGEST for value in values)
-    return Column(f"{path} [{unit}]" if unit else path, int if are_whole else float)
+    return PathColumn(f"{path} [{unit}]" if unit else path, int if are_whole else float)

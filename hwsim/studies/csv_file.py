@@ -7,10 +7,10 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from hwsim.results.work import Work
-from hwsim.studies.cells import Column
+from hwsim.results.work import WorkAmount
+from hwsim.studies.cells import PathColumn
 from hwsim.studies.measures import UNITS
-from hwsim.studies.point import Row
+from hwsim.studies.point import StudyRow
 
 REQUESTED: Final = "by:"  # before the name of a column that `by` requested
 LAST: Final = (  # columns after the varied paths and the measures
@@ -23,7 +23,7 @@ def heading(name: str) -> str:
     return name if name in UNITS else f"{REQUESTED}{name}"
 
 
-def to_csv(paths: Sequence[Column], measured: Sequence[str], rows: Iterable[tuple[Row, float | None]]) -> str:
+def to_csv(paths: Sequence[PathColumn], measured: Sequence[str], rows: Iterable[tuple[StudyRow, float | None]]) -> str:
     """A line per (row, speed-up) under a line of headings. Numbers are written so that reading them back is exact."""
     buffer = io.StringIO()
     lines = csv.writer(buffer, lineterminator="\n")
@@ -39,10 +39,10 @@ def to_csv(paths: Sequence[Column], measured: Sequence[str], rows: Iterable[tupl
     return buffer.getvalue()
 
 
-def write_work(work: Sequence[Work]) -> str:
+def write_work(work: Sequence[WorkAmount]) -> str:
     """Amounts, each with its pace, in one cell.
 
-    >>> write_work([Work("samples", 64.0, 12.5)])
+    >>> write_work([WorkAmount("samples", 64.0, 12.5)])
     '64.0 samples at 12.5/s'
     """
     return " | ".join(f"{unit.amount!r} {unit.unit} at {unit.per_s!r}/s" for unit in work)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import family, format_quantity, format_share
-from hwsim.studies.grid import quantity_of, written
-from hwsim.studies.measures import SERVICE, TIME, Measure, measure
+from hwsim.studies.grid import quantity_of, value_text
+from hwsim.studies.measures import SERVICE, TIME, StudyMeasure, measure
 from hwsim.studies.ranking import value_of
 from hwsim.units import Quantity
-from hwsim.views.kit.figure import about
-from hwsim.views.sweep.curves import BITS, Curve, Curves
+from hwsim.views.kit.figure import run_caption
+from hwsim.views.sweep.curves import BITS, Curves, StudyCurve
 
 if TYPE_CHECKING:
     from hwsim.studies.table import Sweep
@@ -30,11 +30,13 @@ def curves(sweep: Sweep) -> Curves:
     shown = [value_of(row, compared) for row in sweep.rows] if sweep.ranking.measure is None else sweep.ranking.values
     times: dict[tuple[str, ...], dict[str, float]] = {}
     for row, value in zip(sweep.rows, shown, strict=True):
-        others = tuple(written(value) for place, value in enumerate(row.values) if place != across)
+        others = tuple(value_text(value) for place, value in enumerate(row.values) if place != across)
         line = times.setdefault(others, {})
         if value is not None:
-            line[written(row.values[across])] = value
-    lines = tuple(Curve(", ".join(others), tuple(line.get(written(value)) for value in values)) for others, line in times.items())
+            line[value_text(row.values[across])] = value
+    lines = tuple(
+        StudyCurve(", ".join(others), tuple(line.get(value_text(value)) for value in values)) for others, line in times.items()
+    )
     limits = (
         tuple(family(row.bottleneck or "") for row in sweep.rows) if len(lines) == 1 and len(sweep.rows) == len(values) else ()
     )
@@ -45,14 +47,14 @@ def curves(sweep: Sweep) -> Curves:
         title=_scaling(path, measured, lines, perfect, compared)
         if perfect and sweep.is_told
         else _finding(sweep, compared, shown),
-        below=about(sweep.workload, sweep.machine, sweep.settings),
+        below=run_caption(sweep.workload, sweep.machine, sweep.settings),
         measure=compared.title,
         measure_unit="" if compared.unit in ("1", "h") else compared.unit,
         across=called(path),
-        binary=any("iB" in written(value) for value in values),
+        binary=any("iB" in value_text(value) for value in values),
         unit=BITS if in_bits else measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
         numbers=tuple(8.0 * each.value if in_bits else each.value for each in measured),
-        names=tuple(map(written, values)),
+        names=tuple(map(value_text, values)),
         legend=", ".join(names),
         lines=lines,
         limits=limits,
@@ -60,7 +62,7 @@ def curves(sweep: Sweep) -> Curves:
     )
 
 
-def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> str:
+def _finding(sweep: Sweep, compared: StudyMeasure, shown: Sequence[float | None]) -> str:
     """The best row, and how much better it is than the worst."""
     measured = [(value, row) for value, row in zip(shown, sweep.rows, strict=True) if value is not None]
     if len(measured) < 2:
@@ -92,14 +94,16 @@ def _value(path: str, value: object) -> str:
     known = numbers([value])
     if known and _is_in_bits(path, known[0]):
         return format_quantity(8.0 * known[0].value, "B/s").replace("B", "b")
-    return written(value)
+    return value_text(value)
 
 
-def _each(compared: Measure) -> str:
+def _each(compared: StudyMeasure) -> str:
     return f" {compared.title}" if compared.unit == "1" else ""
 
 
-def _scaling(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], perfect: Sequence[float], compared: Measure) -> str:
+def _scaling(
+    path: str, measured: Sequence[Quantity], lines: Sequence[StudyCurve], perfect: Sequence[float], compared: StudyMeasure
+) -> str:
     """The speedup of the most over the fewest, and its scaling efficiency."""
     pairs = zip(measured, lines[0].values, perfect, strict=True)
     values = [(quantity.value, value, ideal) for quantity, value, ideal in pairs if value]
@@ -108,7 +112,7 @@ def _scaling(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], pe
     return f"{called(path)} {many:g} is {factor:.3g}x faster than {few:g}: {format_share(part)} scaling efficiency"
 
 
-def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], compared: Measure) -> tuple[float, ...]:
+def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[StudyCurve], compared: StudyMeasure) -> tuple[float, ...]:
     """The measure at each value if it grew with their number, of one line over a number of things."""
     if len(lines) != 1 or not measured or not compared.is_pace or not COUNTED.search(path):
         return ()
@@ -127,7 +131,7 @@ def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
     return quantities if is_one else ()
 
 
-UNSAID: Final = frozenset({"machine", "workload", "let", "links", "parts", "program"})  # steps of paths that name no quantity
+UNLABELLED: Final = frozenset({"machine", "workload", "let", "links", "parts", "program"})  # steps of paths that name no quantity
 WORDS: Final = {"use": "type"}
 
 
@@ -139,5 +143,5 @@ def called(path: str) -> str:
     >>> called("workload.train.parallel.tp"), called("let.nodes"), called("workload.program.0.busy.time"), called("cache_share")
     ('train parallel tp', 'nodes', 'busy time', 'cache share')
     """
-    steps = [step for step in path.split(".") if step not in UNSAID and not step.isdigit()] or [path]
+    steps = [step for step in path.split(".") if step not in UNLABELLED and not step.isdigit()] or [path]
     return " ".join([*steps[:-1], WORDS.get(steps[-1], steps[-1])]).replace("_", " ")

@@ -16,15 +16,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.devices.offers import Way
+from hwsim.devices.offers import PaymentOption
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, did_you_mean, field, place_field, read
 from hwsim.spec.library import find
 from hwsim.spec.schema import json_schema
-from hwsim.studies.drawing import Quantile, distribution, drawn
-from hwsim.studies.grid import MOST_POINTS, Points, grid, parse_values, scalar
+from hwsim.studies.distributions import Quantile, distribution, draw_points
+from hwsim.studies.grid import MAX_STUDY_POINTS, Points, grid, parse_values, scalar
 from hwsim.studies.measures import refuse_unknown
-from hwsim.studies.point import Content, changed
+from hwsim.studies.point import Content, with_path_values
 from hwsim.units import UnitError, parse
 from hwsim.workload.sources import Source, data_or_name
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
 
 FORMAT: Final = "study/1"
-MOST_DRAWN: Final = 100_000
+MAX_DRAWN_POINTS: Final = 100_000
 _KINDS: Final = ("grid", "zip", "random", "latin")
 
 
@@ -57,7 +57,7 @@ class StudyKeys:
     prices: str | None = field("price list for energy and cost: a file, or `library`", default=None,
                                example="prices.yaml")  # fmt: skip
     provider: str = field("only provider whose prices are used, with `prices` (default: all)", default="", example="OCI")
-    rent: Way | None = field("payment for the machines, with `prices` (default: purchase)", default=None)
+    rent: PaymentOption | None = field("payment for the machines, with `prices` (default: purchase)", default=None)
     site: Tree | None = field("site of the machines: the name of a site in the price list, or its numbers", default=None,
                               example="{pue: 1.2, grid: 360 g/kWh}")  # fmt: skip
     place: Place = place_field()
@@ -67,7 +67,7 @@ class StudyKeys:
 class DrawnKeys:
     """Points drawn by chance, independently (random) or as a Latin hypercube (latin)."""
 
-    points: int = field("number of points", minimum=1, maximum=MOST_DRAWN)
+    points: int = field("number of points", minimum=1, maximum=MAX_DRAWN_POINTS)
     seed: int = field("seed of the random points", default=0)
     of: Mapping[str, Tree] = field("distribution of the values of each path",
                                    example="{workers: 1..64, decode: {normal: {mean: 6 ms, sd: 1 ms}}}")  # fmt: skip
@@ -105,7 +105,7 @@ class StudyFile:
         firsts = {path: values[0] for path, values in zip(self.points.paths, self.points.values, strict=True)}
         for path, value in {**self.settings, **firsts}.items():
             try:
-                changed(machine, workload, {path: value})
+                with_path_values(machine, workload, {path: value})
             except SpecError as error:
                 for mistake in error.mistakes:
                     mistakes.add(self.places.get(path, mistake.place), mistake.message, mistake.hint)
@@ -255,12 +255,12 @@ def _measured(value: object) -> str:
 
 def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
     points = math.prod(map(len, values.values()))
-    if points > MOST_DRAWN:
+    if points > MAX_DRAWN_POINTS:
         sizes = " x ".join(str(len(value)) for value in values.values())
-        mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points exceed the limit of {MOST_DRAWN} per study",
+        mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points exceed the limit of {MAX_DRAWN_POINTS} per study",
                      "use fewer values, or latin: {points: 1000, of: ...}")  # fmt: skip
         return None
-    return grid(values, most=max(MOST_POINTS, MOST_DRAWN))
+    return grid(values, most=max(MAX_STUDY_POINTS, MAX_DRAWN_POINTS))
 
 
 def _zip(inside: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
@@ -288,7 +288,7 @@ def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
             quantiles[path] = quantile
     if len(mistakes) > before:
         return None
-    rows = tuple(drawn(tuple(quantiles.values()), keys.points, keys.seed, latin=latin))
+    rows = tuple(draw_points(tuple(quantiles.values()), keys.points, keys.seed, latin=latin))
     return Points(tuple(quantiles), rows)
 
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Place, Source, SpecError, Tree, read_text, tree_of
+from hwsim.spec import Mistake, Place, SourceText, SpecError, Tree, read_text, tree_of
 from hwsim.spec.ranges import is_range, parse_range
 from hwsim.units import COUNT, Quantity, UnitError, parse, parse_as
 
-MOST_POINTS: Final = 10_000
+MAX_STUDY_POINTS: Final = 10_000
 _OPEN: Final = {"[": "]", "{": "}", "(": ")"}
 
 
@@ -35,7 +35,7 @@ class Points:
     def values(self) -> tuple[tuple[object, ...], ...]:
         """The different values of each path, in the order of the points."""
         return tuple(
-            tuple({written(each): each for each in reversed(column)}.values())[::-1] for column in zip(*self.rows, strict=True)
+            tuple({value_text(each): each for each in reversed(column)}.values())[::-1] for column in zip(*self.rows, strict=True)
         )
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Points:
         return iter(self.rows)
 
 
-def grid(vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) -> Points:
+def grid(vary: Mapping[str, Sequence[object] | str], most: int = MAX_STUDY_POINTS) -> Points:
     """All values with all, or of texts that write values (`"1..64:x2"`); a value given twice counts once.
 
     >>> list(grid({"batch": "32, 64", "machine.gpu.count": [1, 2]}))
@@ -63,7 +63,7 @@ def grid(vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) ->
             raise SpecError.of(None, f"`{path}` has no values")
         different: dict[str, object] = {}
         for each in listed:
-            different.setdefault(written(each), each)
+            different.setdefault(value_text(each), each)
         values.append(tuple(different.values()))
     points = math.prod(map(len, values))
     if points > most:
@@ -85,10 +85,10 @@ def quantity_of(value: object) -> Quantity | None:
         return None
 
 
-def written(value: object) -> str:
+def value_text(value: object) -> str:
     """A value as a file would say it.
 
-    >>> written(True), written(0.5), written("8 GB/s"), written(None)
+    >>> value_text(True), value_text(0.5), value_text("8 GB/s"), value_text(None)
     ('true', '0.5', '8 GB/s', 'null')
     """
     if isinstance(value, bool) or value is None:
@@ -144,7 +144,7 @@ def scalar(value: object) -> object:
 
 def _mistake(shown: str, column: int, message: str, hint: str | None) -> Mistake:
     line = " ".join(shown.splitlines()) if len(shown.splitlines()) > 1 else shown
-    return Mistake(Place("--vary", 1, column, Source("--vary", line)), message, hint)
+    return Mistake(Place("--vary", 1, column, SourceText("--vary", line)), message, hint)
 
 
 def _items(text: str) -> Iterator[tuple[int, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hwsim.doors import FAMILIES, facts_of, quantities
+from hwsim.families_interface import FAMILIES, family_reports, quantities
 from hwsim.formats import counted, format_quantity
 from hwsim.records import dataclass
 from hwsim.results.expect import HOURS, seconds_of
@@ -89,7 +89,7 @@ class NoSuchNumber(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class StudyMeasure:
     """A number by which rows are compared.
 
     Args:
@@ -122,7 +122,7 @@ class Measure:
         return format_quantity(seconds_of(self.column, value), self.unit)
 
 
-def measure(name: str) -> Measure:
+def measure(name: str) -> StudyMeasure:
     """The measure that a user's word or a column names.
 
     >>> measure("samples/s").column, measure("TTFT p95").column, measure("memory.0.peak_bytes").unit
@@ -130,22 +130,22 @@ def measure(name: str) -> Measure:
     """
     column = _NAMES.get(name.strip().casefold(), name.strip())
     if column == TIME:
-        return Measure(TIME, "time", "s", most=False)
+        return StudyMeasure(TIME, "time", "s", most=False)
     if column == PEAK:
-        return Measure(PEAK, "peak memory", "B", most=False)
+        return StudyMeasure(PEAK, "peak memory", "B", most=False)
     if column in UNITS:
         title, unit = UNITS[column]
-        return Measure(column, title, unit, most=_is_most(column))
+        return StudyMeasure(column, title, unit, most=_is_most(column))
     if column in BILL:
         title, unit, _ = BILL[column]
-        return Measure(column, title, unit, most=False)
+        return StudyMeasure(column, title, unit, most=False)
     if column.startswith(BUSY):
-        return Measure(column, column, "%", most=True)
+        return StudyMeasure(column, column, "%", most=True)
     unit = next((unit for end, unit in _UNITS if column.endswith(end)), "1")
     if (dimension := _expected(column)) is not None:
         unit = "h" if column.rpartition(".")[2] in HOURS else "s" if dimension is SECONDS else "%" if dimension is RATIO else "1"
-        return Measure(column, column, unit, most=_is_most(column) or column.endswith("goodput"))
-    return Measure(column, column, unit, most=_is_most(column))
+        return StudyMeasure(column, column, unit, most=_is_most(column) or column.endswith("goodput"))
+    return StudyMeasure(column, column, unit, most=_is_most(column))
 
 
 def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
@@ -167,7 +167,7 @@ def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
     mistakes.add(place, f"unknown measure '{name}'", listed if not near or near.startswith("known") else f"{near} {listed}")
 
 
-def throughput(unit: str) -> Measure:
+def throughput(unit: str) -> StudyMeasure:
     """Work of this unit a second.
 
     >>> throughput("FLOP").title, throughput("samples").column
@@ -176,16 +176,16 @@ def throughput(unit: str) -> Measure:
     column = measure(f"{unit}/s")
     if column.column in UNITS:
         return column
-    return Measure(f"{unit.casefold()}_per_s", f"{unit}/s", f"{unit}/s" if unit in ("FLOP", "B") else "1", most=True)
+    return StudyMeasure(f"{unit.casefold()}_per_s", f"{unit}/s", f"{unit}/s" if unit in ("FLOP", "B") else "1", most=True)
 
 
 def measures(result: Result) -> tuple[tuple[str, float], ...]:
     """(column, value in SI units) in the order of `UNITS`: of the first training, service and pipeline."""
-    values = dict(pair for each in facts_of(result) for pair in each.measures(result))
+    values = dict(pair for each in family_reports(result) for pair in each.measures(result))
     return tuple((name, values[name]) for name in UNITS if name in values)
 
 
-def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, Any]]) -> float:
+def number(result: Result, wanted: StudyMeasure, document: Callable[[], Mapping[str, Any]]) -> float:
     """The value of a measure.
 
     Args:
@@ -201,7 +201,7 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         return values[wanted.column]
     if wanted.column in BILL:
         return _billed(result, wanted)
-    if wanted.column in UNITS and any(each.grows(result) for each in facts_of(result)):
+    if wanted.column in UNITS and any(each.grows(result) for each in family_reports(result)):
         raise NoSuchNumber(
             wanted.title, "use a lower arrival rate", f"overloaded: {wanted.title} grows with the length of the run"
         )
@@ -242,7 +242,7 @@ def _utilisation(result: Result, column: str) -> float:
     return used[name]
 
 
-def _billed(result: Result, wanted: Measure) -> float:
+def _billed(result: Result, wanted: StudyMeasure) -> float:
     """Energy, carbon or cost of a run.
 
     Raises:

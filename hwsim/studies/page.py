@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity, format_share
 from hwsim.studies.curves import called, curves
-from hwsim.studies.grid import written
+from hwsim.studies.grid import value_text
 from hwsim.studies.measures import measure
-from hwsim.studies.text import ended, factor, title, warned
-from hwsim.views.interval.say import TITLE, within
+from hwsim.studies.text import end_text, factor, title, warning_text
+from hwsim.views.interval.say import TITLE, relative_range
 from hwsim.views.report import page
-from hwsim.views.report.sections import Cell, Column, Page, Picture, Section, Table
+from hwsim.views.report.sections import Cell, FigureSection, Page, ReportColumn, Section, TableSection
 from hwsim.views.sweep import draw
 
 if TYPE_CHECKING:
-    from hwsim.studies.point import Row
+    from hwsim.studies.point import StudyRow
     from hwsim.studies.table import Sweep
 
 DRAWN: Final = 400  # rows beyond which a figure shows nothing
@@ -29,35 +29,35 @@ def render(sweep: Sweep) -> Iterable[bytes]:
 
 def of_sweep(sweep: Sweep) -> Page:
     """The page as data."""
-    lines = [f"{label}: {line}" if label else line for label, line in ended(sweep)]
+    lines = [f"{label}: {line}" if label else line for label, line in end_text(sweep)]
     answer, *more = lines or [f"{len(sweep.rows)} of {sweep.points} points"]
     if sweep.settings:
         more.append("Set for all points: " + ", ".join(f"{path}={value}" for path, value in sweep.settings))
-    return Page(title(sweep), answer, more, list(warned(sweep)), list(_sections(sweep)))
+    return Page(title(sweep), answer, more, list(warning_text(sweep)), list(_sections(sweep)))
 
 
 def _sections(sweep: Sweep) -> Iterator[Section]:
     ran = [row for row in sweep.rows if row.makespan_s is not None]
     if 1 < len(ran) <= DRAWN:
         drawn = b"".join(draw.render(curves(sweep), ".svg"))
-        yield Picture("Figure", drawn, f"{sweep.ranking.measure.title if sweep.ranking.measure else 'time'} of the rows")
+        yield FigureSection("Figure", drawn, f"{sweep.ranking.measure.title if sweep.ranking.measure else 'time'} of the rows")
     yield _table(sweep)
 
 
-def _table(sweep: Sweep) -> Table:
+def _table(sweep: Sweep) -> TableSection:
     best = [sweep.is_told and over is not None and over.value <= 1.0 for over in sweep.over_best]
     columns = [
-        *(Column(called(path)) for path in sweep.paths),
-        Column("time", right=True),
-        Column(TITLE, right=True),
-        Column("speedup", right=True),
-        *(Column(measure(name).title, right=True) for name in sweep.measured),
-        Column("bottleneck"),
-        Column("warning or error"),
+        *(ReportColumn(called(path)) for path in sweep.paths),
+        ReportColumn("time", right=True),
+        ReportColumn(TITLE, right=True),
+        ReportColumn("speedup", right=True),
+        *(ReportColumn(measure(name).title, right=True) for name in sweep.measured),
+        ReportColumn("bottleneck"),
+        ReportColumn("warning or error"),
     ]
     rows = [tuple(_cells(sweep, row, up)) for row, up in zip(sweep.rows, sweep.speed_ups, strict=True)]
     shown = [place for place in range(len(columns)) if any(row[place].text for row in rows)]
-    return Table(
+    return TableSection(
         "All points",
         [columns[place] for place in shown],
         [[row[place] for place in shown] for row in rows],
@@ -65,11 +65,11 @@ def _table(sweep: Sweep) -> Table:
     )
 
 
-def _cells(sweep: Sweep, row: Row, speed_up: float | None) -> Iterator[Cell]:
+def _cells(sweep: Sweep, row: StudyRow, speed_up: float | None) -> Iterator[Cell]:
     for value in row.values:
-        yield Cell(written(value), value if isinstance(value, int | float) and not isinstance(value, bool) else None)
+        yield Cell(value_text(value), value if isinstance(value, int | float) and not isinstance(value, bool) else None)
     yield Cell("", "") if row.makespan_s is None else Cell(format_quantity(row.makespan_s, "s"), row.makespan_s)
-    yield Cell("" if row.interval is None else within(row.interval))
+    yield Cell("" if row.interval is None else relative_range(row.interval))
     yield Cell("", "") if speed_up is None else Cell(factor(speed_up), speed_up)
     measured = dict(row.measures)
     for name in sweep.measured:

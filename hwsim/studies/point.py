@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hwsim.api import OutOfMemory, Run, Source, simulate
-from hwsim.doors import facts_of
 from hwsim.engine import Deadlock
+from hwsim.families_interface import family_reports
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.machine import Machine, build
 from hwsim.records import dataclass
 from hwsim.results.activities import bounds_of
 from hwsim.results.bound import GIVEN
 from hwsim.results.critical import families, limited_by
-from hwsim.results.interval import Interval, Part
+from hwsim.results.interval import Interval, IntervalPart
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
-from hwsim.results.work import Work, work_of
-from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
-from hwsim.spec.shelf import Shelf, shared, shared_by
+from hwsim.results.work import WorkAmount, work_of
+from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, distinct_warnings, resolve
+from hwsim.spec.memo import Shelf, memo_table, shared
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.views.summary.capacities import resource_of
 from hwsim.workload import sources
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
 
 PRICE: Final = "price"  # the key of a machine or part that no time depends on
-WIDEST: Final = 100.0  # ends of an interval, as a logarithm
-MOST_RUNS: Final = 4  # that a study keeps
+MAX_INTERVAL_RATIO: Final = 100.0  # ends of an interval, as a logarithm
+MAX_RUNS_PER_POINT: Final = 4  # that a study keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Outcome:
     error: str = ""
     measures: tuple[tuple[str, float], ...] = ()
     warnings: tuple[Warning, ...] = ()
-    work: tuple[Work, ...] = ()
+    work: tuple[WorkAmount, ...] = ()
     interval: Interval | None = None
     lost: bool = False
 
-    def at(self, values: tuple[object, ...]) -> Row:
+    def at(self, values: tuple[object, ...]) -> StudyRow:
         """The row of a point: the values of the varied paths in their order, and the result."""
-        return Row(values=values, **{part.name: getattr(self, part.name) for part in fields(Outcome)})
+        return StudyRow(values=values, **{part.name: getattr(self, part.name) for part in fields(Outcome)})
 
     def as_dict(self) -> dict[str, Any]:
         """All of it in JSON: `Outcome.of` gives it back, exactly."""
@@ -86,12 +86,12 @@ class Outcome:
         try:
             values = {part.name: row[part.name] for part in fields(Outcome) if part.name in row}
             values["measures"] = tuple(row.get("measures", {}).items())
-            values["work"] = tuple(Work(*each) for each in row.get("work", ()))
+            values["work"] = tuple(WorkAmount(*each) for each in row.get("work", ()))
             values["warnings"] = tuple(
                 Warning(code, text, Place(*place) if place else None) for code, text, place in row.get("warnings", ())
             )
             if "interval" in row:
-                parts = tuple(Part(**part) for part in row["interval"]["parts"])
+                parts = tuple(IntervalPart(**part) for part in row["interval"]["parts"])
                 values["interval"] = Interval(**{**row["interval"], "parts": parts})
             outcome = cls(**values)
             refuse_unfit(outcome)
@@ -112,15 +112,15 @@ def refuse_impossible(outcome: Outcome) -> None:
 
 def refuse_wide(interval: Interval) -> None:
     """Raise ValueError for ends or errors that no answer has: beyond e to the hundredth, or on the wrong side."""
-    if not (0 <= interval.below < WIDEST and 0 <= interval.above < WIDEST):
+    if not (0 <= interval.below < MAX_INTERVAL_RATIO and 0 <= interval.above < MAX_INTERVAL_RATIO):
         raise ValueError("the ends of an interval lie around its answer")
     deviations = [interval.own, *(each for part in interval.parts for each in (part.shared, part.scatter, part.quantile))]
-    if not all(0 <= deviation < WIDEST for deviation in deviations):
+    if not all(0 <= deviation < MAX_INTERVAL_RATIO for deviation in deviations):
         raise ValueError("the errors of an interval are standard deviations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row(Outcome):
+class StudyRow(Outcome):
     """The result of a point, with the values of the varied paths in their order."""
 
     values: tuple[object, ...]
@@ -171,7 +171,9 @@ def read_source(kind: Literal["machine", "workload"], source: Source) -> Content
     return Content.of(kind, tree)
 
 
-def changed(machine: Content, workload: Content, settings: Mapping[str, object]) -> tuple[Content, Content, tuple[Warning, ...]]:
+def with_path_values(
+    machine: Content, workload: Content, settings: Mapping[str, object]
+) -> tuple[Content, Content, tuple[Warning, ...]]:
     """Both with the settings of a point, and the warnings of the settings.
 
     Raises:
@@ -211,14 +213,14 @@ def _run(
 ) -> Outcome:
     warnings: tuple[Warning, ...] = ()
     try:
-        machine, workload, warnings = changed(machine, workload, settings)
+        machine, workload, warnings = with_path_values(machine, workload, settings)
         run = _ran(machine, workload, paying)
     except SpecError as error:
         return Outcome(error=_in_one_line(error), warnings=_small(warnings))
     except Deadlock as error:
         return Outcome(error=" ".join(str(error).split()), warnings=_small(warnings))
     except OutOfMemory as error:
-        warnings = different(warnings, error.run.warnings)
+        warnings = distinct_warnings(warnings, error.run.warnings)
         return Outcome(error=" ".join(str(error).split()), warnings=_small(warnings))
     except BrokenInvariant as error:
         return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", warnings=_small(warnings))
@@ -233,7 +235,7 @@ def _run(
         return Outcome(error=f"{error} ({error.hint})", warnings=_small(warnings))
     name, share = _bottleneck(run)
     numbers = tuple(pair for pair in {**dict(measures(run)), **requested}.items() if pair[0] != TIME)
-    warnings = _small(different(warnings, run.warnings))
+    warnings = _small(distinct_warnings(warnings, run.warnings))
     return Outcome(
         run.makespan_s,
         name,
@@ -249,7 +251,7 @@ def _run(
 def _bottleneck(run: Run) -> tuple[str, float | None]:
     """The bound of most of the critical path with its share; of a service without a path, what limits its rate."""
     if run.only_requests:
-        for name, utilization, is_capacity in (limit for told in facts_of(run) for limit in told.load(run)):
+        for name, utilization, is_capacity in (limit for told in family_reports(run) for limit in told.load(run)):
             return resource_of(name) if is_capacity else name, utilization
     parts = bounds_of(run.simulated, run.devices)
     if not parts or not run.simulated.makespan_fs:
@@ -268,14 +270,14 @@ def _requested(run: Run, wanted: Sequence[str]) -> dict[str, float]:
 def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
     """The run of both files, taken from an earlier point of the study if only prices differ."""
     built = _built(machine) if machine.digest else None
-    shared = shared_by("runs") if built is not None and workload.digest else None
+    shared = memo_table("runs") if built is not None and workload.digest else None
     if shared is None or built is None:
         return simulate(machine.tree if built is None else built, workload.tree, expect=False, paying=paying)
     key = machine.timed, workload.digest
     before: Run | None = shared.get(key)
     if before is None:
         run = simulate(built, workload.tree, expect=False, paying=paying)
-        while len(shared) >= MOST_RUNS:
+        while len(shared) >= MAX_RUNS_PER_POINT:
             del shared[next(iter(shared))]
         shared[key] = run
         return run

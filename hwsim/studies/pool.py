@@ -20,7 +20,7 @@ from multiprocessing import connection
 from typing import Any, Final
 
 from hwsim.studies.point import Outcome
-from hwsim.studies.processes import bare_main, deaf, serve_parent
+from hwsim.studies.processes import bare_main, ignore_signals, serve_parent
 
 FEW: Final = 4  # points for which no process is started
 PATIENCE: Final = 1.0  # seconds: what a pool costs to start, so a study that takes less never pays for one
@@ -84,7 +84,7 @@ class _Worker:
     def __init__(self, context: Any, job: Job) -> None:
         self.line, its_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(its_end, job), daemon=True)
-        with bare_main(), deaf():
+        with bare_main(), ignore_signals():
             self.process.start()
         its_end.close()
         self.chunks: deque[list[tuple[int, Values]]] = deque()

@@ -26,7 +26,7 @@ def bare_main() -> Iterator[None]:
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def ignore_signals() -> Iterator[None]:
     """Hold signals back until a process is forked: it would take its parent's signals as its own, and say so."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

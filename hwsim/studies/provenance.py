@@ -13,9 +13,9 @@ from typing import Final
 
 from hwsim.origins import Case
 from hwsim.results.interval import Interval
-from hwsim.spec import Warning, different
-from hwsim.studies.grid import written
-from hwsim.studies.point import Row
+from hwsim.spec import Warning, distinct_warnings
+from hwsim.studies.grid import value_text
+from hwsim.studies.point import StudyRow
 
 _RANKS: Final[dict[Case, int]] = {"stated": 0, "known": 0, "source": 0, "device": 1, "generation": 1, "outside": 2}
 _WORDS: Final[dict[Case, str]] = {
@@ -33,7 +33,7 @@ def rank_of(case: Case) -> int:
     return _RANKS[case]
 
 
-def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+def known_alike(paths: Sequence[str], rows: Sequence[StudyRow]) -> list[StudyRow]:
     """The rows, those known less well than the best with a warning; as they are where no part or machine is varied."""
     at = [
         place for place, path in enumerate(paths) if path.split(".")[0] == "machine" and path.split(".")[-1] in ("use", "class")
@@ -42,12 +42,12 @@ def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     intervals = [rank for rank in ranks if rank is not None]
     if not at or not intervals or min(intervals) == max(intervals):
         return list(rows)
-    warned = unlike([(", ".join(written(row.values[place]) for place in at), row.interval) for row in rows])
-    return [row if warning is None else replace(row, warnings=different(row.warnings, [warning]))
+    warned = provenance_warnings([(", ".join(value_text(row.values[place]) for place in at), row.interval) for row in rows])
+    return [row if warning is None else replace(row, warnings=distinct_warnings(row.warnings, [warning]))
             for row, warning in zip(rows, warned, strict=True)]  # fmt: skip
 
 
-def unlike(answers: Sequence[tuple[str, Interval | None]]) -> list[Warning | None]:
+def provenance_warnings(answers: Sequence[tuple[str, Interval | None]]) -> list[Warning | None]:
     """A warning for each answer (name, interval) that is known less well than the best; None for the others."""
     ranks = [None if sure is None else _RANKS[sure.case] for _, sure in answers]
     least = min((rank for rank in ranks if rank is not None), default=0)
@@ -67,4 +67,4 @@ def _said(name: str, sure: Interval | None) -> str:
     return f"{name} rests on {_WORDS[sure.case]} (±{math.expm1(sure.half):.0%})".replace("%", " %")
 
 
-__all__ = ["known_alike", "rank_of", "unlike"]
+__all__ = ["known_alike", "provenance_warnings", "rank_of"]

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.results.work import COME, OPS_DONE, STATED, UNCOUNTED, Work
-from hwsim.studies.measures import SERVICE, TIME, UNITS, Measure, measure, throughput
-from hwsim.studies.point import Row
+from hwsim.results.work import COME, OPS_DONE, STATED, UNCOUNTED, WorkAmount
+from hwsim.studies.measures import SERVICE, TIME, UNITS, StudyMeasure, measure, throughput
+from hwsim.studies.point import StudyRow
 
 OF_WORK: Final = frozenset({TIME, "step_s", "energy_joules", "carbon_kg", "cost_usd"})  # the least work has the least of them
 RATES: Final = frozenset({"requests_per_s", "tokens_per_s", "tokens_per_s_gpu", "answers_per_s"})
@@ -34,7 +34,7 @@ class Ranking:
         unit: unit of the work that differs; "" if none does.
     """
 
-    measure: Measure | None
+    measure: StudyMeasure | None
     values: tuple[float | None, ...]
     why: str = ""
     unit: str = ""
@@ -47,35 +47,35 @@ class Ranking:
         return {"measure": self.measure.column, "title": self.measure.title, "best": best, "why": self.why or "time"}
 
 
-def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
+def ranking(rows: Sequence[StudyRow], by: str = "") -> Ranking:
     """The requested measure, else time, or work a second where the rows' work differs."""
     ran = [row for row in rows if row.makespan_s is not None]
     works, nothing = [row.work for row in ran], (None,) * len(rows)
     if by:
         requested = measure(by)
-        if why := unclaimed(requested, works, [value_of(row, requested) for row in ran]):
+        if why := unranked_reason(requested, works, [value_of(row, requested) for row in ran]):
             return Ranking(None, nothing, why)
         return Ranking(requested, tuple(value_of(row, requested) for row in rows), AS_ASKED)
     if any(SERVICE in dict(row.measures) for row in ran):
         of_model = any("ttft_p95_s" in dict(row.measures) for row in ran)
         names = "ttft_p95, latency_p99, ..." if of_model else "p99, goodput/s, or a name of `expect:`"
         return Ranking(None, nothing, f"choose a measure of the service with --by {names}")
-    unit = differing(works)
+    unit = differing_counts(works)
     if not unit:
         return Ranking(measure(TIME), tuple(row.makespan_s for row in rows))
-    why = f"the rows do {unlike(works, unit)}"
+    why = f"the rows do {unequal_work(works, unit)}"
     if unit in UNCOUNTED:
         return Ranking(None, nothing, why)
     paces = tuple(next((work.per_s for work in row.work if work.unit == unit), None) for row in rows)
     return Ranking(throughput(unit), paces, why, unit)
 
 
-def differing(works: Sequence[tuple[Work, ...]]) -> str:
+def differing_counts(works: Sequence[tuple[WorkAmount, ...]]) -> str:
     """The unit in which runs did different amounts of work; "" if they did the same.
 
     The number of ops counts where there is nothing else, or where no run's most specific unit is common to all.
 
-    >>> differing([(Work("samples", 64, 10),), (Work("samples", 128, 15),)])
+    >>> differing_counts([(WorkAmount("samples", 64, 10),), (WorkAmount("samples", 128, 15),)])
     'samples'
     """
     units = [[work.unit for work in run if work.unit != OPS_DONE] or [OPS_DONE] for run in works] if all(works) else []
@@ -89,13 +89,13 @@ def differing(works: Sequence[tuple[Work, ...]]) -> str:
     return ""
 
 
-def unclaimed(asked: Measure, works: Sequence[tuple[Work, ...]], values: Sequence[float | None]) -> str:
+def unranked_reason(asked: StudyMeasure, works: Sequence[tuple[WorkAmount, ...]], values: Sequence[float | None]) -> str:
     """Why a requested measure makes no run better than another, in words with what would; "" if it does.
 
     A rate or a time is set by the requests that come; a time, an energy or a cost is of the amount of work that each run does.
 
-    >>> copies = [(Work("B", 1e9, 5e10),), (Work("B", 4e9, 5e10),)]
-    >>> unclaimed(measure("time"), copies, [0.02, 0.08])
+    >>> copies = [(WorkAmount("B", 1e9, 5e10),), (WorkAmount("B", 4e9, 5e10),)]
+    >>> unranked_reason(measure("time"), copies, [0.02, 0.08])
     'time cannot rank runs that do different amounts of work (1 GB to 4 GB); without --by, B/s is compared'
     """
     paced = [any(work.unit == COME for work in run) for run in works]
@@ -105,16 +105,16 @@ def unclaimed(asked: Measure, works: Sequence[tuple[Work, ...]], values: Sequenc
     if asked.column == "step_s":
         steps = zip(works, values, strict=True)
         works = [tuple(work._replace(amount=work.per_s * (step or 0.0)) for work in run) for run, step in steps]
-    unit = differing(works) if asked.column in OF_WORK else ""
+    unit = differing_counts(works) if asked.column in OF_WORK else ""
     if not unit:
         return ""
     pace = throughput(unit)
     how = f"; use --by {pace.title}" if pace.column in UNITS else f"; without --by, {pace.title} is compared"
     how = how if asked.unit == "s" and unit not in UNCOUNTED else ""
-    return f"{asked.title} cannot rank runs that do {unlike(works, unit)}{how}"
+    return f"{asked.title} cannot rank runs that do {unequal_work(works, unit)}{how}"
 
 
-def unlike(works: Sequence[tuple[Work, ...]], unit: str) -> str:
+def unequal_work(works: Sequence[tuple[WorkAmount, ...]], unit: str) -> str:
     """Least and most of a unit that runs did, in words."""
     amounts = [work.amount for run in works for work in run if work.unit == unit]
     si, named = {STATED: ("s", " of `busy`"), "FLOP": ("FLOP", ""), "B": ("B", "")}.get(unit, ("", f" {unit}"))
@@ -122,6 +122,6 @@ def unlike(works: Sequence[tuple[Work, ...]], unit: str) -> str:
     return f"different amounts of work ({' to '.join(ends)}{named})"
 
 
-def value_of(row: Row, measure: Measure) -> float | None:
+def value_of(row: StudyRow, measure: StudyMeasure) -> float | None:
     """The value of a measure in a row; None if it has none."""
     return row.makespan_s if measure.column == TIME else dict(row.measures).get(measure.column)

@@ -14,7 +14,7 @@ from typing import Any
 
 from hwsim.api import ExpectationFailed, Run, Source, simulate
 from hwsim.spec.confined import confined
-from hwsim.spec.shelf import Shelf, shared
+from hwsim.spec.memo import Shelf, shared
 from hwsim.workload import sources
 
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.api import Run
-from hwsim.doors import facts_of
+from hwsim.families_interface import family_reports
 from hwsim.records import dataclass
-from hwsim.results.batches import Known
+from hwsim.results.batches import ConfidenceRange
 
 TURNOVERS: Final = 10  # times that the requests which are there are all replaced, at least, in a run that tells of a steady state
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ServiceSteadiness:
     """A service in one run.
 
     Args:
@@ -33,7 +33,7 @@ class State:
     requests: int
     there: float
     counted: str
-    known: dict[str, tuple[Known, bool]]
+    known: dict[str, tuple[ConfidenceRange, bool]]
     grows: str
     where: dict[str, str]
     needed: int | None = None
@@ -56,12 +56,12 @@ class State:
         return min(wanted, self.most) if min(wanted, self.most) > self.requests else None
 
 
-def states(run: Run) -> Iterator[State]:
+def states(run: Run) -> Iterator[ServiceSteadiness]:
     """The services of a run."""
-    return (state for each in facts_of(run) for state in each.states(run))
+    return (state for each in family_reports(run) for state in each.states(run))
 
 
 def utilisation(run: Run) -> tuple[float, str]:
     """(part of the busiest capacity that those who come take, its name); 0 where only a run tells."""
-    limits = (limit for each in facts_of(run) for limit in each.load(run))
+    limits = (limit for each in family_reports(run) for limit in each.load(run))
     return max(((asked or 0.0, name) for name, asked, is_capacity in limits if is_capacity), default=(0.0, ""))

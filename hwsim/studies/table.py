@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.studies import csv_file
-from hwsim.studies.cells import Column, column
+from hwsim.studies.cells import PathColumn, column
 from hwsim.studies.measures import UNITS
-from hwsim.studies.point import Row
+from hwsim.studies.point import StudyRow
 from hwsim.studies.ranking import Ranking, ranking
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.shown import Drawn
-from hwsim.views.kit.writing import write
+from hwsim.views.kit.answer_forms import FigureAnswer
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.file_output import write
 
 
 @dataclass(frozen=True)
-class Sweep(Drawn):
+class Sweep(FigureAnswer):
     """The rows in the order of the grid.
 
     Args:
@@ -36,7 +36,7 @@ class Sweep(Drawn):
     settings: tuple[tuple[str, str], ...]
     vary: tuple[tuple[str, tuple[object, ...]], ...]
     points: int
-    rows: tuple[Row, ...]
+    rows: tuple[StudyRow, ...]
     by: str = ""
     COLUMNS: ClassVar = (
         "set", "makespan_s", "interval.low_s", "interval.high_s", "speed_up", "measures", "bottleneck", "share", "error",
@@ -53,7 +53,7 @@ class Sweep(Drawn):
         return tuple(path for path, _ in self.vary)
 
     @cached_property
-    def varied(self) -> tuple[Column, ...]:
+    def varied(self) -> tuple[PathColumn, ...]:
         """Columns of the varied paths in tables: numbers in SI where all values of a path are."""
         return tuple(column(path, values) for path, values in self.vary)
 
@@ -69,7 +69,7 @@ class Sweep(Drawn):
         return tuple(name for name in (*UNITS, *sorted(names - UNITS.keys())) if name in names)
 
     @property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> tuple[StudyRow, ...]:
         """The rows of points that could not be simulated."""
         return tuple(row for row in self.rows if row.makespan_s is None)
 
@@ -127,7 +127,7 @@ class Sweep(Drawn):
         """The document `hwsim: sweep/1`, as dicts and lists."""
         return {
             "hwsim": "sweep/1",
-            **picked(self, "machine", "workload"),
+            **select_attributes(self, "machine", "workload"),
             "set": dict(self.settings),
             "vary": {path: list(values) for path, values in self.vary},
             "point_count": self.points,
@@ -142,9 +142,9 @@ class Sweep(Drawn):
             yield {
                 "set": dict(zip(self.paths, row.values, strict=True)),
                 "makespan_s": row.makespan_s,
-                "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
+                "interval": None if sure is None else select_attributes(sure, "level", "case", low_s="low", high_s="high"),
                 "speed_up": speed_up,
-                "over_best": None if over is None else picked(over, "value", "low", "high", told="is_told"),
+                "over_best": None if over is None else select_attributes(over, "value", "low", "high", told="is_told"),
                 "work": {work.unit: work.amount for work in row.work},
                 **({"measures": dict(row.measures)} if row.measures else {}),
                 "bottleneck": row.bottleneck,

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity, format_share
 from hwsim.studies.curves import called, numbers
-from hwsim.studies.grid import written
+from hwsim.studies.grid import value_text
 from hwsim.studies.measures import TIME, measure
 from hwsim.studies.ranking import AS_ASKED
 from hwsim.views.interval.say import TITLE as INTERVAL
-from hwsim.views.interval.say import rough, within
-from hwsim.views.kit.lines import LABEL, WIDTH, titled, wrapped
-from hwsim.views.kit.table import Column, aligned, continued, middle_out, room, shortened
+from hwsim.views.interval.say import relative_range, rough
+from hwsim.views.kit.lines import LABEL, WIDTH, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, cut_end, cut_middle, free_width, wrap_column
 
 if TYPE_CHECKING:
     from hwsim.results.ratio import Ratio
-    from hwsim.studies.measures import Measure
-    from hwsim.studies.point import Row
+    from hwsim.studies.measures import StudyMeasure
+    from hwsim.studies.point import StudyRow
     from hwsim.studies.table import Sweep
 
 HEADING: Final = 24  # letters of the heading of a measure
 BOTTLENECK: Final = 16  # letters that the last column keeps, however wide the others are; it goes on in the next line
 ERRORS: Final = 8  # different reasons of failures that are shown
-MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
+MAX_TABLE_ROWS: Final = 600  # letters of such a reason; JSON and CSV have all of it
 LEAST_HALF: Final = 5e-4  # half widths below are none
 LEAST: Final = 8  # letters of a column of values
 FLAT: Final = 1.25  # factor that a knee leaves to gain at most
@@ -44,21 +44,21 @@ def title(sweep: Sweep) -> str:
 
 
 def _lines(sweep: Sweep, most: int) -> Iterator[str]:
-    yield from wrapped(title(sweep), 0)
+    yield from wrap_lines(title(sweep), 0)
     yield ""
     if sweep.settings:
-        yield from titled("set", ", ".join(f"{path}={value}" for path, value in sweep.settings), LABEL)
+        yield from labelled_lines("set", ", ".join(f"{path}={value}" for path, value in sweep.settings), LABEL)
         yield ""
     yield from _table(sweep, most)
     if 0 < most < len(sweep.rows):
         yield f"  {len(sweep.rows) - most:,} more rows"
-    if below := [line for label, line in ended(sweep) for line in titled(label, line, LABEL)]:
+    if below := [line for label, line in end_text(sweep) for line in labelled_lines(label, line, LABEL)]:
         yield ""
         yield from below
-    if warnings := [*warned(sweep)]:
+    if warnings := [*warning_text(sweep)]:
         yield ""
         for warning in warnings:
-            yield from wrapped(warning, 2)
+            yield from wrap_lines(warning, 2)
 
 
 def _table(sweep: Sweep, most: int) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _table(sweep: Sweep, most: int) -> Iterator[str]:
     rows = sweep.rows[: most or None]
     right = [Column("time", ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in rows])]
     if any(row.interval is not None and row.interval.half > LEAST_HALF for row in rows):
-        right.append(Column(INTERVAL, ["-" if row.interval is None else within(row.interval) for row in rows]))
+        right.append(Column(INTERVAL, ["-" if row.interval is None else relative_range(row.interval) for row in rows]))
     if ranked.measure is not None and ranked.measure.is_pace:
         pairs = list(zip(sweep.speed_ups, sweep.over_first, strict=True))[: len(rows)]
         right.append(Column("speedup", [_speed_up(*pair) for pair in pairs]))
@@ -82,16 +82,16 @@ def _table(sweep: Sweep, most: int) -> Iterator[str]:
     widest = max(left // max(len(sweep.vary), 1) - 2, LEAST)
     names = _names(sweep.paths, widest, {column.heading for column in right})
     varied = [
-        Column(name, [" ".join(written(row.values[place]).split()) for row in rows], numbers(values) != (), widest)
+        Column(name, [" ".join(value_text(row.values[place]).split()) for row in rows], numbers(values) != (), widest)
         for place, (name, (_, values)) in enumerate(zip(names, sweep.vary, strict=True))
     ]
     reasons = _reasons(sweep)
     columns = [*varied, *right, Column("bottleneck", [_cause(row, reasons) for row in rows], right=False)]
     last = len(columns) - 1
-    yield from aligned(continued(columns, last, max(BOTTLENECK, room(columns, last))))
+    yield from align_columns(wrap_column(columns, last, max(BOTTLENECK, free_width(columns, last))))
 
 
-def _cause(row: Row, reasons: Sequence[str]) -> str:
+def _cause(row: StudyRow, reasons: Sequence[str]) -> str:
     """The bottleneck with its share; of a failed point the number of its reason, which stands below the table."""
     if row.error:
         return f"failed ({reasons.index(row.error) + 1})"
@@ -117,13 +117,13 @@ def _names(paths: Sequence[str], widest: int, others: Set[str] = frozenset()) ->
     for steps in range(1, max(path.count(".") for path in paths) + 2):
         names = [".".join(path.split(".")[-steps:]) for path in paths]
         if len({*names}) == len(paths) and not others & {*names}:
-            return [middle_out(name, widest) for name in names]
+            return [cut_middle(name, widest) for name in names]
     return list(paths)
 
 
 def _heading(column: str) -> str:
     """The title of a measure; of a long path, its ends."""
-    return middle_out(measure(column).title, HEADING)
+    return cut_middle(measure(column).title, HEADING)
 
 
 def _marks(sweep: Sweep) -> dict[str, str]:
@@ -132,7 +132,7 @@ def _marks(sweep: Sweep) -> dict[str, str]:
     return dict(zip(codes, ascii_letters, strict=False))
 
 
-def warned(sweep: Sweep) -> Iterator[str]:
+def warning_text(sweep: Sweep) -> Iterator[str]:
     """A line for each code of a warning: its mark, the number of rows, and the first message."""
     for code, mark in _marks(sweep).items():
         messages = [warning.message for row in sweep.rows for warning in row.warnings if warning.code == code]
@@ -159,13 +159,13 @@ def _speed_up(value: float | None, over: Ratio | None) -> str:
     return "-" if value is None else f"{'~' if may_be_none else ''}{factor(value)}"
 
 
-def _best(sweep: Sweep, measure: Measure, ran: Sequence[tuple[float, Row]]) -> str:
+def _best(sweep: Sweep, measure: StudyMeasure, ran: Sequence[tuple[float, StudyRow]]) -> str:
     """The best of some rows, and its warnings; of equal ones the first with the fewest warnings."""
     most = _ahead(measure, ran)
     equal = [pair for pair in ran if math.isclose(pair[0], most, rel_tol=1e-9)]  # work a second is a quotient
     best_value, best = min(equal, key=lambda pair: len(pair[1].warnings))
     identical = f", identical in {len(equal)} rows" if len(equal) > 1 else ""
-    values = ", ".join(f"{called(path)} {written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
+    values = ", ".join(f"{called(path)} {value_text(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
     codes = ", ".join(dict.fromkeys(warning.code for warning in best.warnings))
     return f"{_with(measure, best_value)} at {values}{identical}" + (f" (warning {codes})" if codes else "")
 
@@ -190,13 +190,13 @@ def _rows(count: int) -> str:
     return f"{count} other row{'s' if count > 1 else ''}"
 
 
-def _with(measure: Measure, value: float) -> str:
+def _with(measure: StudyMeasure, value: float) -> str:
     """A value with its unit, or with the name of the things counted."""
     shown = measure.shown(value)
     return f"{shown} {measure.title}" if measure.unit == "1" and measure.title.endswith("/s") else shown
 
 
-def _ahead(measure: Measure, ran: Sequence[tuple[float, Row]]) -> float:
+def _ahead(measure: StudyMeasure, ran: Sequence[tuple[float, StudyRow]]) -> float:
     values = [value for value, _ in ran]
     return max(values) if measure.most else min(values)
 
@@ -220,11 +220,11 @@ def knee(sweep: Sweep) -> str:
     if not (1.0 <= after <= FLAT < before):
         return ""
     names = [row.bottleneck for row in sweep.rows[at - 1 : at + 1]]
-    left = f"; {written(sweep.rows[-1].values[0])} gains {rough(after - 1)}" if at < len(values) - 1 else ""
-    return f"{written(sweep.rows[at].values[0])}: bottleneck moves from {names[0]} to {names[1]}{left}"
+    left = f"; {value_text(sweep.rows[-1].values[0])} gains {rough(after - 1)}" if at < len(values) - 1 else ""
+    return f"{value_text(sweep.rows[at].values[0])}: bottleneck moves from {names[0]} to {names[1]}{left}"
 
 
-def ended(sweep: Sweep) -> Iterator[tuple[str, str]]:
+def end_text(sweep: Sweep) -> Iterator[tuple[str, str]]:
     """Labelled lines below the table: the best point, the measure that ranks the rows, failures, points that did not run."""
     compared, why = sweep.ranking.measure, sweep.ranking.why
     ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
@@ -247,7 +247,7 @@ def ended(sweep: Sweep) -> Iterator[tuple[str, str]]:
         yield "failed", f"{len(sweep.failed)} of {len(sweep.rows)} points"
         reasons = _reasons(sweep)
         for number, reason in enumerate(reasons[:ERRORS], 1):
-            yield "", f"({number}) {shortened(reason, MOST)}"
+            yield "", f"({number}) {cut_end(reason, MAX_TABLE_ROWS)}"
         if len(reasons) > ERRORS:
             yield "", f"{len(reasons) - ERRORS} other reasons (--json)"
         if sweep.rows[0].makespan_s is None and ran and compared is not None and compared.is_pace:

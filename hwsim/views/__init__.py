@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from hwsim.doors import FAMILIES, room
+from hwsim.families_interface import FAMILIES, family_module
 
 if TYPE_CHECKING:
     from hwsim.results.result import Result
@@ -32,7 +32,7 @@ def _drawn(module: str, family: str = "") -> Figure:
     """Return the function `render` of a module of this package or of a family, imported at the first call."""
 
     def render(result: Result, suffix: str) -> Iterable[bytes]:
-        found = room(family, module) if family else import_module(f"hwsim.views.{module}")
+        found = family_module(family, module) if family else import_module(f"hwsim.views.{module}")
         chunks: Iterable[bytes] = found.render(result, suffix)
         return chunks
 

@@ -7,16 +7,16 @@ graph = lower(workload, machine, mistakes)
 from __future__ import annotations
 
 from hwsim.graph.builder import GraphBuilder, OpRef, block
-from hwsim.workload.checking import check_statements, suspicions
 from hwsim.workload.events import changes, disturbances
-from hwsim.workload.file import Each, Runtime, Workload, read_workload
+from hwsim.workload.file import RankProgram, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
+from hwsim.workload.statement_checks import check_statements, suspicions
 
 __all__ = [
-    "Each",
     "GraphBuilder",
     "NeverArrives",
     "OpRef",
+    "RankProgram",
     "Runtime",
     "Workload",
     "block",

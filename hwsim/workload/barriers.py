@@ -9,10 +9,10 @@ from itertools import pairwise
 from hwsim.spec import Mistake
 from hwsim.workload.emit import Emitter
 from hwsim.workload.lower import NeverArrives, barriers_of
-from hwsim.workload.reading import Group
+from hwsim.workload.parser import ProgramGroup
 
 
-def refuse_missing(groups: Sequence[Group], emitters: Sequence[Emitter], shared: frozenset[str]) -> None:
+def refuse_missing(groups: Sequence[ProgramGroup], emitters: Sequence[Emitter], shared: frozenset[str]) -> None:
     """Raise NeverArrives if one program reaches a barrier more often than another."""
     for name in sorted(shared):
         counts = {}
@@ -26,7 +26,7 @@ def refuse_missing(groups: Sequence[Group], emitters: Sequence[Emitter], shared:
                 raise NeverArrives([Mistake(barrier.place, message, "all programs must reach a barrier equally often")])
 
 
-def refuse_crossed(groups: Sequence[Group], emitters: Sequence[Emitter], shared: frozenset[str]) -> None:
+def refuse_crossed(groups: Sequence[ProgramGroup], emitters: Sequence[Emitter], shared: frozenset[str]) -> None:
     """Raise NeverArrives if programs reach the same barriers in different orders."""
     before: dict[tuple[str, int], dict[tuple[str, int], int]] = {}  # meeting -> previous meeting -> number of the program
     for number, emitter in enumerate(emitters):

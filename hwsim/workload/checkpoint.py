@@ -22,10 +22,10 @@ from typing import Final, Literal
 
 from hwsim.demand import Capacity, Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Nic, Sockets
-from hwsim.devices.storage import Asked, Direction
+from hwsim.devices.storage import Direction, StorageAccesses
 from hwsim.formats import format_quantity, precise
 from hwsim.machine import Machine, UnknownName
-from hwsim.ops import CannotPlace, Placed, Scope
+from hwsim.ops import CannotPlace, LoweredOp, Scope
 from hwsim.ops.disk import Write
 from hwsim.ops.transfer import Copy
 from hwsim.records import dataclass
@@ -38,7 +38,7 @@ MANY: Final = 2_000  # capacities of one op above which only those of the first 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
+class CheckpointWriteKeys:
     """A base of the keys of every `checkpoint:`: how the state of a model is written."""
 
     mode: Literal["sync", "async"] = field(
@@ -49,11 +49,11 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Saving:
+class ProgramCheckpoint:
     """A checkpoint of one program: copy (None if the state is already in host memory) and write."""
 
-    copy: Placed | None
-    write: Placed
+    copy: LoweredOp | None
+    write: LoweredOp
 
     def lost(self, rates: Mapping[str, float], *, waits_for_write: bool) -> float:
         """Return the time for which the training waits (s), without contention."""
@@ -61,7 +61,9 @@ class Saving:
         return math.fsum(part.cost.demand.alone(rates) if part.cost else part.time for part in parts if part is not None)
 
 
-def saving(scope: Scope, size: float, source: str, target: str, *, request: float = 16e6, depth: int = 8) -> Saving:
+def checkpoint_ops(
+    scope: Scope, size: float, source: str, target: str, *, request: float = 16e6, depth: int = 8
+) -> ProgramCheckpoint:
     """Return the ops of a checkpoint from a device to a disk, through the program's host.
 
     Args:
@@ -78,14 +80,14 @@ def saving(scope: Scope, size: float, source: str, target: str, *, request: floa
     copied = Copy(source=memory, target=host, bytes=size).lower(scope) if host and scope.kind(memory) == "gpu" else None
     count = max(1, round(size / request))
     write = Write(target=target, source=host or memory, bytes=size / count, times=count, depth=depth).lower(scope)
-    return Saving(copied, write)
+    return ProgramCheckpoint(copied, write)
 
 
 # ---- concurrent checkpoints of all nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
+class CheckpointStorage:
     """A storage of checkpoints, with exactly one of three keys.
 
     Args:
@@ -105,7 +107,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class ParallelCheckpoint:
     """A checkpoint that many nodes write concurrently: copy, write, and read of the same bytes on a restart."""
 
     copy: Cost | None
@@ -118,17 +120,17 @@ class Together:
         return copy, self.write.demand.alone(rates), self.read.demand.alone(rates)
 
 
-def together(
+def parallel_checkpoint(
     machine: Machine,
     gpus: Sequence[str],
     size: float,
-    storage: Storage,
+    storage: CheckpointStorage,
     *,
     request: float = 16e6,
     depth: int = 8,
     snapshot: float | None = None,
     held: bool = False,
-) -> Together:
+) -> ParallelCheckpoint:
     """Return the costs of a checkpoint whose parts on all GPUs are equal.
 
     Args:
@@ -168,22 +170,22 @@ def together(
                     ]
                 )
     rates = machine.rates()
-    of_links = joined(copies, rates) if copies else None
+    of_links = combined_cost(copies, rates) if copies else None
     copy = of_links if snapshot is None else stated(snapshot, "snapshot")
     if storage.target:
-        return Together(copy, joined(writes, rates), joined(reads, rates))
+        return ParallelCheckpoint(copy, combined_cost(writes, rates), combined_cost(reads, rates))
     seconds = storage.seconds
     if seconds is None:
         seconds = size / _outwards(machine, nodes, storage.bandwidth or math.inf)
     write = stated(seconds, "write")
-    return Together(copy, write, write)
+    return ParallelCheckpoint(copy, write, write)
 
 
-def of_equals(
+def checkpoint_times(
     machine: Machine,
     gpus: Sequence[str],
     size: float,
-    storage: Storage,
+    storage: CheckpointStorage,
     nodes: int,
     *,
     request: float = 16e6,
@@ -198,14 +200,14 @@ def of_equals(
         gpus: GPUs of one node, with equal parts of the state.
         size: size of the state of all nodes (bytes).
         nodes: number of nodes that write concurrently.
-        request, depth, snapshot: as in `together`.
+        request, depth, snapshot: as in `parallel_checkpoint`.
 
     Raises:
         UnknownName, CannotPlace, NoRoute: a name or route does not exist on the machine.
     """
     if storage.bandwidth is not None:
         storage = replace(storage, bandwidth=storage.bandwidth / nodes)
-    part = together(machine, gpus, size / nodes, storage, request=request, depth=depth, snapshot=snapshot)
+    part = parallel_checkpoint(machine, gpus, size / nodes, storage, request=request, depth=depth, snapshot=snapshot)
     node, rates, known = machine.node_of(gpus[0]), machine.rates(), machine.capacities
     disks = machine.select(storage.target, node) if storage.target else ()
     shared = [name for name in disks if machine.node_of(name) != node]
@@ -258,7 +260,7 @@ def _served(
     disks = machine.select(target, node)
     for disk in disks:
         count = max(1, round(size / len(disks) / request))
-        yield machine.serve(disk, direction, Asked(size=size / len(disks) / count, times=count, depth=depth), memory)
+        yield machine.serve(disk, direction, StorageAccesses(size=size / len(disks) / count, times=count, depth=depth), memory)
 
 
 def _outwards(machine: Machine, nodes: Mapping[str, Sequence[str]], bandwidth: float) -> float:
@@ -275,7 +277,7 @@ def stated(seconds: float, key: str) -> Cost:
     return Cost(Demand(floor=seconds), why=(term,))
 
 
-def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost:
+def combined_cost(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost:
     """Return the cost of concurrent ops as one op, which ends with the slowest and draws the sum of their amounts.
 
     Args:
@@ -317,7 +319,7 @@ def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost
     )
 
 
-def usual_storage(machine: Machine) -> str:
+def default_storage(machine: Machine) -> str:
     """Return the default storage of checkpoints: the only file system of the machine.
 
     Raises:

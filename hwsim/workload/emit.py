@@ -29,17 +29,17 @@ from hwsim.spec import SpecError
 from hwsim.spec.limits import refuse_beyond
 from hwsim.workload.statements import (
     Barrier,
-    Call,
-    Collective,
+    CallStatement,
+    CollectiveStatement,
     Fetch,
     Issue,
     PlacedOp,
     Receive,
     Repeat,
     Statement,
-    Wait,
+    WaitStatement,
 )
-from hwsim.workload.thread import Bound, Chunk, Freed, Ref, Row, Snapshot, Thread, is_steady
+from hwsim.workload.thread import Chunk, NamedBuffer, Ref, ReleasedBuffer, Row, Snapshot, ThreadState, is_steady
 
 LIMIT: Final = 1_000_000  # ops of an unrolled body
 _PATIENCE: Final = 8  # differing iterations after which a loop is unrolled completely
@@ -133,7 +133,7 @@ class Emitter:
         self.chunks: list[Chunk] = [Chunk()]
         self.loops: dict[int, Loop] = {}  # by the number of each of its two chunks
         self.barriers: dict[str, list[tuple[int, int, int]]] = {}  # name -> (chunk, arrival, release)
-        self._threads = [Thread(host) for host in hosts]
+        self._threads = [ThreadState(host) for host in hosts]
         self._runtime = runtime
         self._shared = shared
         self._writes_out = writes_out
@@ -141,7 +141,9 @@ class Emitter:
         self._frames: list[_Frame] = []
         self._turn = 0  # current iteration of the outermost loop with several iterations
         self._compiled: set[int] = set()
-        self._leaving: dict[int, tuple[Freed, ...]] = {}  # rank -> buffers replaced by an op whose last piece is not yet emitted
+        self._leaving: dict[
+            int, tuple[ReleasedBuffer, ...]
+        ] = {}  # rank -> buffers replaced by an op whose last piece is not yet emitted
 
     @property
     def free(self) -> Freeing:
@@ -160,7 +162,7 @@ class Emitter:
         """Record the buffers that still have names; call after the last statement."""
         for thread in self._threads:
             for value, bound in thread.bound.items():
-                self.chunks[-1].freed.append(Freed(value, bound, thread.users(value), None))
+                self.chunks[-1].freed.append(ReleasedBuffer(value, bound, thread.users(value), None))
 
     def run(self, body: Sequence[Statement]) -> None:
         """Emit statements that run once."""
@@ -252,22 +254,22 @@ class Emitter:
 
     # ---- statements
 
-    def _emit(self, statement: Issue | Fetch | Collective | Call | Wait | Barrier | Receive) -> None:
+    def _emit(self, statement: Issue | Fetch | CollectiveStatement | CallStatement | WaitStatement | Barrier | Receive) -> None:
         match statement:
             case Issue(ops=ops):
                 self._issue(ops)
-            case Collective():
+            case CollectiveStatement():
                 self._collective(statement)
             case Fetch(ops=ops):
                 for rank, (op, thread) in enumerate(zip(ops, self._threads, strict=True)):
                     self._fetch(rank, op, thread)
-            case Call(number=number, labels=labels) if self._runtime is not None:
+            case CallStatement(number=number, labels=labels) if self._runtime is not None:
                 for rank, (thread, (compiling, calling)) in enumerate(zip(self._threads, labels, strict=True)):
                     if number not in self._compiled and self._runtime.compile.time:
                         self._host(rank, thread, compiling, self._runtime.compile, ())
                     self._host(rank, thread, calling, self._runtime.call, ())
                 self._compiled.add(number)
-            case Wait():
+            case WaitStatement():
                 for rank, thread in enumerate(self._threads):
                     self._wait(rank, thread, self._awaited_by(rank, thread, statement), statement.labels[rank])
             case Receive():
@@ -296,7 +298,7 @@ class Emitter:
             if op.block:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
 
-    def _dispatch(self, ranked: Sequence[tuple[int, PlacedOp, Thread]]) -> None:
+    def _dispatch(self, ranked: Sequence[tuple[int, PlacedOp, ThreadState]]) -> None:
         """Emit the issue of ops, if it takes time, and their insertion into the queues."""
         if self._runtime is None:
             return
@@ -308,7 +310,7 @@ class Emitter:
         for _, op, thread in ranked:
             self._insert(op, thread)
 
-    def _collective(self, statement: Collective) -> None:
+    def _collective(self, statement: CollectiveStatement) -> None:
         """Emit a collective bucket by bucket: all ranks arrive, the steps run, all ranks leave."""
         ranked = list(zip(range(len(statement.ops)), statement.ops, self._threads, strict=True))
         for bucket in range(statement.buckets):
@@ -331,7 +333,7 @@ class Emitter:
             if op.block:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
 
-    def _arrive(self, rank: int, op: PlacedOp, thread: Thread, statement: Collective, bucket: int) -> Ref:
+    def _arrive(self, rank: int, op: PlacedOp, thread: ThreadState, statement: CollectiveStatement, bucket: int) -> Ref:
         """Emit the arrival of a rank for a bucket in its queue."""
         after = [thread.gate if self._runtime is None else thread.inserted]
         if bucket == 0:
@@ -344,7 +346,7 @@ class Emitter:
             self._leaving[rank] = self._rename(op, thread, ref if self._runtime is None else thread.inserted)
         return ref
 
-    def _insert(self, op: PlacedOp, thread: Thread) -> None:
+    def _insert(self, op: PlacedOp, thread: ThreadState) -> None:
         """Emit the join at which an op enters its queue, after the thread's latest op and all earlier insertions."""
         last, hosted = thread.inserted, thread.hosted
         if last is not None and (hosted is None or hosted < last):  # insertions without the thread
@@ -354,7 +356,7 @@ class Emitter:
             hosted = last
         thread.inserted = self._add((op.insert, -1, 1.0, 0, -1, -1), [hosted])
 
-    def _op(self, rank: int, op: PlacedOp, thread: Thread, piece: int = 0) -> Ref:
+    def _op(self, rank: int, op: PlacedOp, thread: ThreadState, piece: int = 0) -> Ref:
         after = [thread.gate if self._runtime is None else thread.inserted]
         if piece == 0:
             after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
@@ -372,29 +374,29 @@ class Emitter:
         self._note(rank, op, thread, ref)
         return ref
 
-    def _note(self, rank: int, op: PlacedOp, thread: Thread, ref: Ref) -> None:
+    def _note(self, rank: int, op: PlacedOp, thread: ThreadState, ref: Ref) -> None:
         """Let the names of the op refer to `ref` from now on."""
         thread.issued(op, ref)
         for frame in self._frames:
             for name in op.names:
                 frame.iterations[-1][rank, name] = ref
 
-    def _rename(self, op: PlacedOp, thread: Thread, taken: Ref | None) -> tuple[Freed, ...]:
+    def _rename(self, op: PlacedOp, thread: ThreadState, taken: Ref | None) -> tuple[ReleasedBuffer, ...]:
         """Bind the values that an op writes to new buffers; return the buffers that they replace."""
         replaced = [(value, thread.bound.pop(value, None)) for value in op.writes]
-        leaving = [Freed(value, bound, thread.users(value), taken) for value, bound in replaced if bound is not None]
+        leaving = [ReleasedBuffer(value, bound, thread.users(value), taken) for value, bound in replaced if bound is not None]
         for value, size in op.sizes:
             if taken is not None and value not in thread.bound:  # an update keeps its buffer
-                thread.bound[value] = Bound(taken, size, op.memory, op.name, value in op.inner)
+                thread.bound[value] = NamedBuffer(taken, size, op.memory, op.name, value in op.inner)
         return tuple(leaving)
 
-    def _free(self, op: PlacedOp, leaving: Iterable[Freed], ref: Ref) -> None:
+    def _free(self, op: PlacedOp, leaving: Iterable[ReleasedBuffer], ref: Ref) -> None:
         """Record replaced buffers; the op `ref` itself may use them."""
         for freed in leaving:
             reads = freed.value in op.reads or freed.value in op.updates
             self.chunks[-1].freed.append(replace(freed, users=(*freed.users, ref)) if reads else freed)
 
-    def _fetch(self, rank: int, op: PlacedOp, thread: Thread) -> None:
+    def _fetch(self, rank: int, op: PlacedOp, thread: ThreadState) -> None:
         if op.queue >= 0:
             if self._runtime is not None:
                 self._insert(op, thread)
@@ -411,18 +413,18 @@ class Emitter:
                 thread.writer[value] = last
                 thread.readers.pop(value, None)
 
-    def _host(self, rank: int, thread: Thread, label: int, spent: HostTime, after: Iterable[Ref]) -> None:
+    def _host(self, rank: int, thread: ThreadState, label: int, spent: HostTime, after: Iterable[Ref]) -> None:
         cost, time = spent.of(rank)
         thread.hosted = self._add((label, cost, 1.0, time, thread.host, -1), [*after, thread.inserted])
 
-    def _back(self, rank: int, thread: Thread, label: int, after: Iterable[Ref]) -> None:
+    def _back(self, rank: int, thread: ThreadState, label: int, after: Iterable[Ref]) -> None:
         """Emit the return of the thread after these ops."""
         if self._runtime is None:
             thread.gate = self._add((label, -1, 1.0, 0, -1, -1), [thread.gate, *after])
         else:
             self._host(rank, thread, label, self._runtime.back, after)
 
-    def _awaited_by(self, rank: int, thread: Thread, wait: Wait) -> list[Ref]:
+    def _awaited_by(self, rank: int, thread: ThreadState, wait: WaitStatement) -> list[Ref]:
         if not wait.names:
             return list(thread.last.values())
         refs: list[Ref | None] = []
@@ -445,7 +447,7 @@ class Emitter:
             raise SpecError.of(statement.place, message, "write the `send` before its `recv` in the program")
         return sends.pop(0)
 
-    def _wait(self, rank: int, thread: Thread, wanted: Sequence[Ref], label: int) -> None:
+    def _wait(self, rank: int, thread: ThreadState, wanted: Sequence[Ref], label: int) -> None:
         pending = thread.not_awaited((self._queue(ref), ref) for ref in wanted)
         if not pending:
             return

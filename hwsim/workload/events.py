@@ -44,7 +44,7 @@ from hwsim.units import Ratio, Seconds
 if TYPE_CHECKING:
     from hwsim.graph.disturbance import Disturbance
 
-MOST_INTERVALS: Final = 100_000  # pieces of work with jitter in one event
+MAX_INTERVALS: Final = 100_000  # pieces of work with jitter in one event
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class Event:
     def _of_jitter(self, lasting: float | None, every: float | None) -> Iterator[Problem]:
         if lasting is None or every is None:
             yield "jitter", "`jitter` requires `for` and `every`", "for: 10 s, every: 10 ms"
-        elif lasting / every > MOST_INTERVALS:
-            yield "every", f"more than {MOST_INTERVALS:,} intervals of jitter: `for` / `every`", "increase `every`"
+        elif lasting / every > MAX_INTERVALS:
+            yield "every", f"more than {MAX_INTERVALS:,} intervals of jitter: `for` / `every`", "increase `every`"
 
 
 class _Span(NamedTuple):
@@ -220,7 +220,7 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
     return [(capacity, capacity) for capacity in dict.fromkeys(capacities)]
 
 
-def unfelt(events: Sequence[Event], machine: Machine, drawn: Collection[str]) -> Iterator[Warning]:
+def events_without_effect(events: Sequence[Event], machine: Machine, drawn: Collection[str]) -> Iterator[Warning]:
     """Yield a warning for each event on capacities that no op uses.
 
     Args:
@@ -231,7 +231,7 @@ def unfelt(events: Sequence[Event], machine: Machine, drawn: Collection[str]) ->
             yield Warning("no-effect", f"the event on {disturbance.what} has no effect: no op of the run uses it", event.place)
 
 
-def late(events: Sequence[Event], end_s: float) -> Iterator[Warning]:
+def events_after_end(events: Sequence[Event], end_s: float) -> Iterator[Warning]:
     """Yield a warning for each event that starts after the end of the run."""
     for event in events:
         if event.at >= end_s:

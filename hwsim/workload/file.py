@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from hwsim.devices import Start
-from hwsim.doors import FAMILIES, door
+from hwsim.families_interface import FAMILIES, family_interface
 from hwsim.graph.opgraph import Freeing
-from hwsim.origins import Doubt, Origin, Unsure, doubt_of
+from hwsim.origins import Origin, UncertainNumber, UncertaintySource, number_uncertainty
 from hwsim.records import dataclass
 from hwsim.spec import KEPT, Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
 from hwsim.spec.numbers import Doubts
@@ -28,7 +28,14 @@ from hwsim.workload.groups import RankGroups
 
 FORMAT = "workload/1"
 # keys of the forms of a workload or a job, exactly one of which is given
-DOORS: Final = ("program", "programs", "pipeline", "train", "infer", *(key for key, family in FAMILIES.items() if family.says))
+WORKLOAD_FORMS: Final = (
+    "program",
+    "programs",
+    "pipeline",
+    "train",
+    "infer",
+    *(key for key, family in FAMILIES.items() if family.says),
+)
 
 
 class Rules(NamedTuple):
@@ -98,7 +105,7 @@ class Runtime:
     )
     notes: str = field("remarks for readers", default="", record="for readers")
 
-    def doubts(self, key: str, seconds: float, host: str) -> tuple[Doubt, ...]:
+    def doubts(self, key: str, seconds: float, host: str) -> tuple[UncertaintySource, ...]:
         """Return the sources of uncertainty of one time of the runtime.
 
         Args:
@@ -109,12 +116,12 @@ class Runtime:
         Returns:
             one source of uncertainty, or none if the file states the time without an uncertainty.
         """
-        if not isinstance(seconds, Unsure):
+        if not isinstance(seconds, UncertainNumber):
             return ()
         source, subject = seconds.origin, key
         if self.on and self.on != host and source.spread is None and source.kind != "stated":
             source, subject = Origin("elsewhere", f"on {self.on}"), "times of the runtime"
-        return (doubt_of(subject, source, seconds=seconds),)
+        return (number_uncertainty(subject, source, seconds=seconds),)
 
     @property
     def rules(self) -> Rules:
@@ -124,14 +131,14 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
+class RankProgram:
     """A program that runs once per device or node; the copies differ only in $self, $rank and $ranks."""
 
     each: tuple[str, ...] = field("devices or nodes that each run the program", one_or_many=True, example="gpu*")
     do: tuple[Tree, ...] = field("statements of the program", one_or_many=True)
 
 
-class Written:
+class FamilyForms:
     """A base of workloads and jobs that adds a field for every family without a field of its own."""
 
     __slots__ = ()
@@ -149,7 +156,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Job(Written):
+class Job(FamilyForms):
     """A job: one of several workloads on a machine; exactly one of program, programs, pipeline, train, infer and services."""
 
     start: Seconds = field("start time of the job", default=0.0, example="10 s")
@@ -187,7 +194,7 @@ class Job(Written):
         Args:
             gpus: names of all GPUs, the devices of a train or infer that names none.
         """
-        trees = (*(getattr(self, key) for key in DOORS[3:]), *(self.services or {}).values())
+        trees = (*(getattr(self, key) for key in WORKLOAD_FORMS[3:]), *(self.services or {}).values())
         models = [self.on_devices(tree) for tree in trees if tree]
         everywhere = [tree_of({"device": gpus}) for model in models if model.get("device") is None and self.services is None]
         programs = [tree for tree in (self.program, self.pipeline, *(self.programs or {}).values()) if tree]
@@ -195,7 +202,7 @@ class Job(Written):
 
 
 @dataclass(frozen=True, slots=True)
-class Workload(Written):
+class Workload(FamilyForms):
     """A workload file: exactly one of program, programs, pipeline, train, infer and jobs; `services` alone or next to one."""
 
     hwsim: str = field("format and version of the file: workload/1", default=FORMAT)
@@ -264,13 +271,13 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     workload = decode(resolve(tree, mistakes, kind="workload", kept=_kept(tree)), Workload, mistakes, ignore=("use",))
     if workload is None:
         return None
-    forms = {name: getattr(workload, name) for name in (*DOORS, "jobs")}
+    forms = {name: getattr(workload, name) for name in (*WORKLOAD_FORMS, "jobs")}
     needs_form = workload.services is None or any(form is not None for form in forms.values())
     if needs_form and not _has_one_of(forms, "a workload", tree.place, mistakes):
         return None
     workload = _at_their_keys(workload, tree)
     are_sound = [
-        _has_one_of({form: getattr(job, form) for form in (*DOORS, "services")}, f"job '{name}'", job.place, mistakes)
+        _has_one_of({form: getattr(job, form) for form in (*WORKLOAD_FORMS, "services")}, f"job '{name}'", job.place, mistakes)
         for name, job in (workload.jobs or {}).items()
     ]
     return _without_skipped(workload, mistakes) if all(are_sound) else None
@@ -290,7 +297,7 @@ def _kept(tree: Tree) -> frozenset[str]:
     """Parameters that only a rank, or a request of a service, defines: they stay in the tree."""
     jobs = tree.get("jobs")
     parts = [tree, *([] if jobs is None else [job for _, job in jobs.items()])]
-    return KEPT.union(*(door(key).kept(tree) for key in FAMILIES if any(part.get(key) is not None for part in parts)))
+    return KEPT.union(*(family_interface(key).kept(tree) for key in FAMILIES if any(part.get(key) is not None for part in parts)))
 
 
 def _at_their_keys(workload: Workload, tree: Tree) -> Workload:

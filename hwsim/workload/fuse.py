@@ -22,7 +22,7 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.workload.programs import Program
-from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
+from hwsim.workload.statements import CollectiveStatement, Fetch, Issue, PlacedOp, Repeat, Statement, WaitStatement, walk
 
 _NAMED = 3  # names in the label of a fused op
 
@@ -38,9 +38,9 @@ def _uses(body: Sequence[Statement], rank: int) -> Counter[str]:
     uses: Counter[str] = Counter()
     for statement in walk(body):
         match statement:
-            case Issue(ops=ops) | Fetch(ops=ops) | Collective(ops=ops):
+            case Issue(ops=ops) | Fetch(ops=ops) | CollectiveStatement(ops=ops):
                 uses.update(_used_values(ops[rank]))
-            case Wait(names=names):
+            case WaitStatement(names=names):
                 uses.update(names)
             case _:
                 pass

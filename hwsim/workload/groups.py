@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from hwsim.records import dataclass
 from hwsim.spec import field
-from hwsim.spec.mistakes import Hinted
+from hwsim.spec.mistakes import HintedError
 
 
-class CannotGroup(Hinted):
+class CannotGroup(HintedError):
     """An error for a number of members that cannot be divided into whole groups; `hint` contains the condition."""
 
 

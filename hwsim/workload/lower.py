@@ -11,21 +11,21 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from hwsim import ticks
-from hwsim.doors import door
+from hwsim.families_interface import family_interface
 from hwsim.graph.builder import GraphBuilder, capacities_of
-from hwsim.graph.opgraph import Alike, Change, OpGraph
+from hwsim.graph.opgraph import Change, OpGraph, RepresentedRanks
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
 from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, SpecError, Tree
-from hwsim.spec.shelf import MOST_BUILT, once
+from hwsim.spec.memo import MOST_BUILT, memoize_result
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime
-from hwsim.workload.file import DOORS, Job, Runtime, Workload
-from hwsim.workload.programs import MAIN, host_cost, named
-from hwsim.workload.reading import Group, read_group
-from hwsim.workload.statements import Barrier, Collective, Receive, Repeat, Statement, walk
-from hwsim.workload.stepping import in_full
+from hwsim.workload.file import WORKLOAD_FORMS, Job, Runtime, Workload
+from hwsim.workload.parser import ProgramGroup, read_group
+from hwsim.workload.programs import MAIN, host_cost, named_devices
+from hwsim.workload.send_steps import in_full
+from hwsim.workload.statements import Barrier, CollectiveStatement, Receive, Repeat, Statement, walk
 
 
 class NeverArrives(SpecError):
@@ -40,7 +40,7 @@ Folding = Literal["auto", "always", "never"]
 Writing = Literal["auto", "unseen", "always", "never"]
 
 
-class Ground(NamedTuple):
+class FamilyContext(NamedTuple):
     """A context in which a family adds the ops of a job ("": of the workload itself) to the graph; other fields as in `lower`."""
 
     job: str
@@ -59,7 +59,7 @@ def lower(
 
     Args:
         fold: whether identical ranks are represented by one (see `hwsim.graph.fold`). auto: if there are many ranks; unseen: also
-            for few ranks if it saves time, for callers that show all ranks nevertheless (`Alike.unseen`).
+            for few ranks if it saves time, for callers that show all ranks nevertheless (`RepresentedRanks.unseen`).
         disturbed: changes of capacities during the run.
 
     Raises:
@@ -70,18 +70,18 @@ def lower(
     parts = _parts(workload)
     if len(machine.capacities) > MOST_LISTED and fold == "unseen":
         fold = "auto"  # the listed capacities depend on the ops
-    groups: list[Group] = []
+    groups: list[ProgramGroup] = []
     runtimes: list[HostRuntime | None] = []
     for job, part in parts.items():
         new_groups, new_runtimes = _groups_of(job, part, workload, machine, builder, mistakes, fold, disturbed)
         groups += new_groups
         runtimes += new_runtimes
     mistakes.raise_if_any()
-    alike: Alike | None = None
+    alike: RepresentedRanks | None = None
     unfolded = ""
-    if fold != "never" and groups and (fold == "always" or pays(groups, builder)):
+    if fold != "never" and groups and (fold == "always" or is_fold_worthwhile(groups, builder)):
         from hwsim.graph.fold import CannotFold, NoEquals
-        from hwsim.workload.folding import folded
+        from hwsim.workload.program_fold import fold_programs
 
         try:
             if machine.by_requests():
@@ -93,7 +93,7 @@ def lower(
                 raise CannotFold("its programs exchange messages with `send` and `recv`")
             if name := unlike_power(machine.layout):
                 raise CannotFold(f"parts called {name} that differ only in their number draw different power")
-            quotient = folded(groups, runtimes, builder, machine.capacities, marks(disturbed))
+            quotient = fold_programs(groups, runtimes, builder, machine.capacities, marks(disturbed))
         except CannotFold as reason:
             unfolded = "" if fold != "always" and isinstance(reason, NoEquals) else str(reason)
         else:
@@ -102,13 +102,13 @@ def lower(
     if alike is None:
         builder.write_out()
         groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
-        issues = any(door(key).issues for part in parts.values() for key in part.doors)
+        issues = any(family_interface(key).issues for part in parts.values() for key in part.doors)
         is_large = len(machine.capacities) > MOST_LISTED and not issues
         listed = builder.drawn() if is_large else machine.capacities
         if is_large or builder.hidden != ():
             builder.offer(capacities_of({name: machine.capacities[name] for name in listed if name not in builder.hidden}))
         else:
-            builder.offer(once("capacities", (machine,), lambda: capacities_of(machine.capacities), most=MOST_BUILT))
+            builder.offer(memoize_result("capacities", (machine,), lambda: capacities_of(machine.capacities), most=MOST_BUILT))
     shared = _shared_barriers(groups)
     meetings = [add_blocks(builder, emitter) for emitter in _emit_aligned(groups, runtimes, shared)]
     for name in sorted(shared):
@@ -122,11 +122,11 @@ def lower(
 def _parts(workload: Workload) -> dict[str, Job]:
     """The jobs by name; a workload without jobs is the job ""."""
     if workload.jobs is None:
-        return {"": Job(0.0, workload.runtime, **{key: getattr(workload, key) for key in DOORS})}
+        return {"": Job(0.0, workload.runtime, **{key: getattr(workload, key) for key in WORKLOAD_FORMS})}
     return {name: workload.jobs[name] for name in sorted(workload.jobs)}
 
 
-def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
+def is_fold_worthwhile(groups: Sequence[ProgramGroup], builder: GraphBuilder) -> bool:
     """Whether there are enough ranks, or capacities of one op, to search for identical ranks."""
     if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
         return True
@@ -134,7 +134,7 @@ def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
         gathering
         for group in groups
         for statement in walk(group.body)
-        if isinstance(statement, Collective)
+        if isinstance(statement, CollectiveStatement)
         for gathering in statement.gatherings
     ]
     return any(meeting.sends is not None and len(meeting.sends.members) >= FEWEST for meeting in meetings)
@@ -146,7 +146,7 @@ def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
 
     for name, part in parts.items():
         subject = f"job '{name}'" if name else "it"
-        for reason in [reason for key in part.doors if (reason := door(key).unfolded)]:
+        for reason in [reason for key in part.doors if (reason := family_interface(key).unfolded)]:
             raise CannotFold(f"{subject} {reason}")
 
 
@@ -182,7 +182,7 @@ def _groups_of(
     mistakes: Mistakes,
     fold: Writing,
     disturbed: Sequence[Change],
-) -> tuple[list[Group], list[HostRuntime | None]]:
+) -> tuple[list[ProgramGroup], list[HostRuntime | None]]:
     """The programs of one job ("": of the workload itself), named after it; its families add their ops directly to the graph."""
     runtime = part.runtime or workload.runtime
     rules = None if runtime is None else runtime.rules
@@ -196,14 +196,14 @@ def _groups_of(
     except CannotPlace as error:
         mistakes.add(next(iter(trees.values())).place, error.message, error.hint)
     for key in part.doors:
-        door(key).write(part, Ground(job, workload, machine, builder, mistakes, fold, disturbed))
+        family_interface(key).write(part, FamilyContext(job, workload, machine, builder, mistakes, fold, disturbed))
     return groups, runtimes
 
 
 def named_elsewhere(job: str, workload: Workload, machine: Machine) -> Collection[str]:
     """Return the devices that other jobs name."""
     parts, gpus = [part for other, part in (workload.jobs or {}).items() if other != job], list(machine.devices_of("gpu"))
-    return named(machine, [tree for part in parts for tree in part.placed(gpus)])
+    return named_devices(machine, [tree for part in parts for tree in part.placed(gpus)])
 
 
 def _named(job: str, part: Job) -> Iterator[tuple[str, Tree]]:
@@ -233,7 +233,7 @@ def _within(job: str, body: Sequence[Statement]) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) -> HostRuntime | None:
+def _host_runtime(group: ProgramGroup, runtime: Runtime | None, builder: GraphBuilder) -> HostRuntime | None:
     if runtime is None:
         return None
 
@@ -254,22 +254,24 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
     )
 
 
-def _receives(group: Group) -> bool:
+def _receives(group: ProgramGroup) -> bool:
     return any(isinstance(statement, Receive) for statement in walk(group.body))
 
 
-def barriers_of(group: Group) -> dict[str, Barrier]:
+def barriers_of(group: ProgramGroup) -> dict[str, Barrier]:
     """Return the first barrier statement of each name."""
     return {barrier.name: barrier for barrier in reversed(list(walk(group.body))) if isinstance(barrier, Barrier)}
 
 
-def _shared_barriers(groups: Sequence[Group]) -> frozenset[str]:
+def _shared_barriers(groups: Sequence[ProgramGroup]) -> frozenset[str]:
     """Barriers that more than one group names."""
     names = [name for group in groups for name in barriers_of(group)]
     return frozenset(name for name in names if names.count(name) > 1)
 
 
-def _emit_aligned(groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str]) -> list[Emitter]:
+def _emit_aligned(
+    groups: Sequence[ProgramGroup], runtimes: Sequence[HostRuntime | None], shared: frozenset[str]
+) -> list[Emitter]:
     """Emitters whose shared barriers are in blocks that run equally often.
 
     Each program's loops are first divided independently; if the blocks do not match, loops with shared barriers are unrolled.
@@ -287,7 +289,7 @@ def _emit_aligned(groups: Sequence[Group], runtimes: Sequence[HostRuntime | None
 
 
 def _emit(
-    groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str], *, writes_out: bool = False
+    groups: Sequence[ProgramGroup], runtimes: Sequence[HostRuntime | None], shared: frozenset[str], *, writes_out: bool = False
 ) -> list[Emitter]:
     emitters = []
     for group, runtime in zip(groups, runtimes, strict=True):

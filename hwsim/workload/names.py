@@ -7,19 +7,19 @@ from dataclasses import field
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, did_you_mean
-from hwsim.workload.file import DOORS
+from hwsim.workload.file import WORKLOAD_FORMS
 
 Path = tuple[int, ...]  # the repeats around a statement, outermost first
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class StatementPosition:
     """A position of a statement: its number in the program, and the repeats around it."""
 
     number: int
     path: Path
 
-    def shares_repeat(self, other: Stand) -> bool:
+    def shares_repeat(self, other: StatementPosition) -> bool:
         """Whether one repeat contains both statements, so that each precedes the other in a later iteration."""
         return bool(self.path and other.path and self.path[0] == other.path[0])
 
@@ -35,17 +35,17 @@ class Mention:
 
     name: str
     place: Place
-    stand: Stand
+    stand: StatementPosition
     values: bool = False
     back: bool = False
 
 
 @dataclass(slots=True)
-class Names:
+class NameTable:
     """A table of the names of a program, collected during parsing; a mention may precede the definition."""
 
-    ops: dict[str, list[Stand]] = field(default_factory=dict)
-    values: dict[str, list[Stand]] = field(default_factory=dict)
+    ops: dict[str, list[StatementPosition]] = field(default_factory=dict)
+    values: dict[str, list[StatementPosition]] = field(default_factory=dict)
     mentions: list[Mention] = field(default_factory=list)
 
     def look_up(self, mistakes: Mistakes) -> None:
@@ -71,7 +71,7 @@ def place_of_op(tree: Tree, name: str) -> Place:
     for key, value in _entries(tree):
         if name and (value.text("name") or key) == name:
             return value.place
-    forms = [tree.key_place(form) for form in (*DOORS, "jobs") if tree.get(form)]
+    forms = [tree.key_place(form) for form in (*WORKLOAD_FORMS, "jobs") if tree.get(form)]
     return forms[0] if forms else tree.place
 
 

@@ -10,14 +10,14 @@ from typing import Final
 from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
-from hwsim.ops import Placed, Scope
-from hwsim.origins import Doubt
+from hwsim.ops import LoweredOp, Scope
+from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value
-from hwsim.spec.shelf import once
-from hwsim.workload.file import Each, Rules
+from hwsim.spec.memo import memoize_result
+from hwsim.workload.file import RankProgram, Rules
 
-Doubting = Callable[[str], tuple[Doubt, ...]]
+Doubting = Callable[[str], tuple[UncertaintySource, ...]]
 MOST_TIMES = 32  # memoized costs of host threads per study
 NAMING: Final = frozenset({"among", "device", "each", "from", "to"})  # keys of statements that name devices
 MAIN = "main"  # name of the only program of a file
@@ -45,7 +45,7 @@ class Program:
 
 
 def find_programs(
-    name: str, tree: Tree, ranks_of: Each | None, machine: Machine, mistakes: Mistakes, only: int | None = None
+    name: str, tree: Tree, ranks_of: RankProgram | None, machine: Machine, mistakes: Mistakes, only: int | None = None
 ) -> tuple[Program, ...]:
     """Return the program of a name, or one per device or node of `each`; with `only`, the program of this rank."""
     if ranks_of is None:
@@ -78,7 +78,7 @@ def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
     The host belongs to the first named device, in order of the text, that is in a sub-machine with CPUs, or else to the first
     named device. Devices in several sub-machines with CPUs leave the host open.
     """
-    devices = named(machine, trees)
+    devices = named_devices(machine, trees)
     of_node = {machine.node_of(device): device for device in reversed(devices)}
     first = {machine.home_of(device): device for device in of_node.values()}  # first named device of each sub-machine with CPUs
     all_cpus = set(machine.devices_of("cpu")) if len(first) > 1 else set[str]()
@@ -88,7 +88,7 @@ def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
     return Scope(machine, host=hosts[0] if hosts else machine.host_of(""), hosts=tuple(hosts) if len(hosts) > 1 else ())
 
 
-def named(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
+def named_devices(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
     """Return the devices and nodes that the statements name, in order of the text."""
     found: dict[str, None] = {}
     for tree in trees:
@@ -97,8 +97,8 @@ def named(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
             for name in names:
                 with suppress(UnknownName):
                     found.update(dict.fromkeys(machine.select(str(name.value))))
-            found |= named(machine, () if names else (inner,))
-        found |= named(machine, tree.elements() if tree.is_list else ())
+            found |= named_devices(machine, () if names else (inner,))
+        found |= named_devices(machine, tree.elements() if tree.is_list else ())
     return found
 
 
@@ -122,7 +122,7 @@ class Queues:
         """Return the queue of a program's thread; -1 if issuing takes no time."""
         return self._make(program.name, program.scope.host, "host", None) if self._threads else -1
 
-    def of(self, program: Program, placed: Placed) -> int:
+    def of(self, program: Program, placed: LoweredOp) -> int:
         """Return the queue of an op of the program."""
         return self._make(program.name, placed.device, placed.queue, self._depth)
 
@@ -146,7 +146,7 @@ def host_cost(program: Program, seconds: float, builder: GraphBuilder, doubts: D
     model = program.scope.machine.devices[host].model if host else None
     if not (isinstance(model, Cpu) and seconds > 0):
         return -1
-    cost = once("busy", (model,), lambda: model.busy(host, seconds), also=(host, seconds), most=MOST_TIMES)
+    cost = memoize_result("busy", (model,), lambda: model.busy(host, seconds), also=(host, seconds), most=MOST_TIMES)
     if doubts is not None and (unsure := doubts(program.scope.machine.devices[host].part)):
         cost = replace(cost, why=tuple(replace(term, doubts=unsure) for term in cost.why))
     return builder.cost(cost)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.doors import FAMILIES, door
+from hwsim.families_interface import FAMILIES, family_interface
 from hwsim.ops import OPS, FetchOp
 from hwsim.spec.schema import json_schema
-from hwsim.workload.file import FORMAT, Each, Workload
-from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.file import FORMAT, RankProgram, Workload
+from hwsim.workload.parser import STATEMENTS
 
 _STATEMENTS: Final = {"type": "array", "items": {"$ref": "#/$defs/Statement"}}
 _WORDS: Final[Mapping[str, Any]] = {  # short forms of statements: a name or a list of names
@@ -36,11 +36,11 @@ def workload_schema() -> dict[str, Any]:
         "properties": statement,
     }
     put_schema(out["properties"]["expect"], {"type": "object", "additionalProperties": {"type": "string"}})
-    program = {"anyOf": [_STATEMENTS, embedded(Each, definitions)]}
+    program = {"anyOf": [_STATEMENTS, embedded(RankProgram, definitions)]}
     put_schema(out["properties"]["program"], program)
     put_schema(out["properties"]["programs"], {"type": "object", "additionalProperties": program})
     for key in FAMILIES:
-        door(key).schema(out, definitions)
+        family_interface(key).schema(out, definitions)
     return out
 
 

@@ -79,7 +79,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallStatement:
     """A call of a compiled body, whose ops are the following statements; the first call compiles the body.
 
     Args:
@@ -91,7 +91,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitStatement:
     """A wait of each rank for the latest op or value of these names, or, without names, for all ops that it issued.
 
     Args:
@@ -134,7 +134,7 @@ class Receive:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CollectiveStep:
     """A step of a collective: one op; label and cost are indices into the tables of the graph.
 
     Args:
@@ -151,7 +151,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class MemberSend:
     """A send from one member to another in every step of a course.
 
     Args:
@@ -169,15 +169,15 @@ class Leg:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class StepSequence:
     """A number of equal successive steps."""
 
-    legs: tuple[Leg, ...]
+    legs: tuple[MemberSend, ...]
     times: int
 
 
 @dataclass(frozen=True, slots=True)
-class Sends:
+class RepeatedSends:
     """The repeated steps of a collective before they are unrolled.
 
     Args:
@@ -190,7 +190,7 @@ class Sends:
     kind: str
     program: str
     members: tuple[tuple[int, ...], ...]
-    courses: tuple[Course, ...]
+    courses: tuple[StepSequence, ...]
     pieces: int
 
     @property
@@ -204,12 +204,12 @@ class Sends:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering:
+class RankMeeting:
     """Ranks that meet in a collective, with its steps, or with sends that are not yet unrolled."""
 
     ranks: tuple[int, ...]
-    steps: tuple[Step, ...]
-    sends: Sends | None = None
+    steps: tuple[CollectiveStep, ...]
+    sends: RepeatedSends | None = None
 
     @property
     def size(self) -> int:
@@ -218,7 +218,7 @@ class Gathering:
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
+class CollectiveStatement:
     """A collective: each rank arrives in its queue, the steps of its gathering run, and a rank leaves when its steps have ended.
 
     Args:
@@ -231,7 +231,7 @@ class Collective:
 
     ops: tuple[PlacedOp, ...]
     arrivals: tuple[int, ...]
-    gatherings: tuple[Gathering, ...]
+    gatherings: tuple[RankMeeting, ...]
     overlaps: str = ""
     buckets: int = 1
     place: Place = NOWHERE
@@ -248,7 +248,7 @@ class Repeat:
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of all ops in the body."""
-        issues = (statement for statement in walk(self.body) if isinstance(statement, Issue | Fetch | Collective))
+        issues = (statement for statement in walk(self.body) if isinstance(statement, Issue | Fetch | CollectiveStatement))
         return frozenset(name for issue in issues for op in issue.ops for name in op.names)
 
     @cached_property
@@ -267,7 +267,7 @@ class Repeat:
         return frozenset(statement.name for statement in walk(self.body) if isinstance(statement, Barrier))
 
 
-Statement = Issue | Fetch | Collective | Call | Wait | Barrier | Receive | Repeat
+Statement = Issue | Fetch | CollectiveStatement | CallStatement | WaitStatement | Barrier | Receive | Repeat
 
 
 def walk(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -287,9 +287,9 @@ def size_of(body: Sequence[Statement]) -> int:
                 total += statement.times * statement.size
             case Issue(ops=ops) | Fetch(ops=ops):
                 total += sum(op.pieces for op in ops)
-            case Collective(ops=ops, gatherings=gatherings, buckets=buckets):
+            case CollectiveStatement(ops=ops, gatherings=gatherings, buckets=buckets):
                 total += buckets * (2 * len(ops) + sum(gathering.size for gathering in gatherings))  # integers
-            case Wait(labels=labels) | Barrier(labels=labels) | Receive(labels=labels) | Call(labels=labels):
+            case WaitStatement(labels=labels) | Barrier(labels=labels) | Receive(labels=labels) | CallStatement(labels=labels):
                 total += len(labels)
     return total
 
@@ -298,7 +298,7 @@ def _reach(body: Sequence[Statement], names: frozenset[str]) -> int:
     """The largest `back` of a wait whose op is in this repeat but in no inner repeat."""
     reach = 0
     for statement in body:
-        if isinstance(statement, Wait) and any(name in names for name in statement.names):
+        if isinstance(statement, WaitStatement) and any(name in names for name in statement.names):
             reach = max(reach, statement.back)
         elif isinstance(statement, Repeat):
             reach = max(reach, _reach(statement.body, names - statement.names))

@@ -10,8 +10,8 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.fold import TemplateOp
 from hwsim.records import dataclass
 from hwsim.workload.emit import HostRuntime, HostTime
-from hwsim.workload.reading import Group
-from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Sends, walk
+from hwsim.workload.parser import ProgramGroup
+from hwsim.workload.statements import CollectiveStatement, Fetch, Issue, PlacedOp, RepeatedSends, walk
 
 HOST: Final = ("dispatch", "layer", "issue", "back", "call", "compile")  # times of a runtime's threads
 
@@ -28,7 +28,7 @@ class ProgramTemplate:
     queues: dict[int, int] = field(default_factory=dict)  # queue -> its position among the queues of its rank
     used: list[int] = field(default_factory=list)  # number of queues of each rank
 
-    def enter(self, group: Group) -> None:
+    def enter(self, group: ProgramGroup) -> None:
         """Add the programs of a group as ranks."""
         base = len(self.colours)
         self.starts.append(base)
@@ -37,7 +37,7 @@ class ProgramTemplate:
             self.used.append(0)
             self._place(base + rank, group.hosts[rank])
 
-    def add(self, group: Group, runtime: HostRuntime | None, base: int) -> None:
+    def add(self, group: ProgramGroup, runtime: HostRuntime | None, base: int) -> None:
         """Add the ops that the programs of a group issue."""
         if runtime is not None:
             for name in HOST:
@@ -52,7 +52,7 @@ class ProgramTemplate:
             match statement:
                 case Issue(ops=ops) | Fetch(ops=ops):
                     self._issue(place, base, ops)
-                case Collective(ops=ops):
+                case CollectiveStatement(ops=ops):
                     self._issue(place, base, ops)
                     self._steps(place, base, statement)
                 case _:
@@ -80,7 +80,7 @@ class ProgramTemplate:
             line = ("queue", op.queue) if op.queue >= 0 else None
             self._add((at, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
 
-    def _sends(self, at: tuple[str, int], base: int, number: int, sends: Sends) -> None:
+    def _sends(self, at: tuple[str, int], base: int, number: int, sends: RepeatedSends) -> None:
         """Add one op per leg of a course. Members have their own colours, because one program may represent all of them."""
         first = self.at[at, number, "members"] = len(self.colours)
         for place, ranks in enumerate(sends.members):
@@ -101,7 +101,7 @@ class ProgramTemplate:
                         op = TemplateOp(look, self.builder.cost_at(cost), roles, line=line, after=after)
                         self._add((at, number, role, course, place), op)
 
-    def _steps(self, at: tuple[str, int], base: int, collective: Collective) -> None:
+    def _steps(self, at: tuple[str, int], base: int, collective: CollectiveStatement) -> None:
         for number, gathering in enumerate(collective.gatherings):
             meets = [base + rank for rank in gathering.ranks]
             if gathering.sends is not None:

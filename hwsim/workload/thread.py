@@ -20,7 +20,7 @@ _NEVER: Final[Ref] = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class NamedBuffer:
     """A buffer with a name.
 
     Args:
@@ -39,7 +39,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
+class ReleasedBuffer:
     """A buffer that loses its name.
 
     Args:
@@ -49,13 +49,13 @@ class Freed:
     """
 
     value: str
-    bound: Bound
+    bound: NamedBuffer
     users: tuple[Ref, ...]
     renamed: Ref | None
 
 
 @dataclass(slots=True)
-class Thread:
+class ThreadState:
     """The state of one program during emission."""
 
     host: int  # queue of the thread
@@ -66,7 +66,7 @@ class Thread:
     pieces: dict[str, tuple[Ref, ...]] = field(default_factory=dict)  # name -> pieces of its latest op in pieces
     awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
     sent: dict[str, list[Ref]] = field(default_factory=dict)  # device -> unreceived sends to it
-    bound: dict[str, Bound] = field(default_factory=dict)  # value -> its buffer, if its size is known
+    bound: dict[str, NamedBuffer] = field(default_factory=dict)  # value -> its buffer, if its size is known
     gate: Ref | None = None  # predecessor of all later ops
     inserted: Ref | None = None
     hosted: Ref | None = None  # latest op of the thread itself
@@ -144,7 +144,7 @@ class Chunk:
     rows: list[Row] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     after: list[tuple[Ref, ...]] = field(default_factory=list)
-    freed: list[Freed] = field(default_factory=list)
+    freed: list[ReleasedBuffer] = field(default_factory=list)
 
 
 def is_steady(one: Chunk, two: Chunk, before: Snapshot, now: Snapshot, here: int, first: int) -> bool:

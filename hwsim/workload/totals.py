@@ -76,7 +76,7 @@ def _ranks(cost: Cost, own: Collection[str]) -> int:
 def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Warning]:
     if not by_sort:
         return
-    from hwsim.devices.storage import Asked
+    from hwsim.devices.storage import StorageAccesses
 
     rates = machine.rates()
     pools: dict[Requests | tuple[str, str], list[tuple[Requests, _Total]]] = {}
@@ -96,7 +96,7 @@ def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Wa
         combined = 0.0
         for (part, total), own in zip(pool, used, strict=True):
             more = math.fsum(used) / own  # ops of other shapes use the same cache or credits
-            request = Asked(
+            request = StorageAccesses(
                 size=total.bytes / total.times,
                 times=total.times * more,
                 access="sequential" if part.pattern == "sequential" else "random",

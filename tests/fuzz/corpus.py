@@ -102,7 +102,7 @@ def journal() -> bytes:
     """The journal of the same sweep, one point more."""
     from tempfile import TemporaryDirectory
 
-    from hwsim.studies.sweeping import sweep
+    from hwsim.studies.sweeps import sweep
 
     with TemporaryDirectory() as folder:
         file = Path(folder, "s.journal.jsonl")

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 import hwsim
-from hwsim.explorer.doors import Desk
 from hwsim.explorer.questions import HAND, REST
+from hwsim.explorer.worker import WorkerState
 from hwsim.results.invariants import BrokenInvariant
 from tests.fuzz import corpus
 from tests.fuzz.case import Case, Made, text
@@ -99,8 +99,8 @@ def _spots(value: Any) -> list[tuple[Any, Any]]:
 
 
 @cache
-def _desk() -> Desk:
-    return Desk(())
+def _desk() -> WorkerState:
+    return WorkerState(())
 
 
 def ask(case: Case) -> Answer:

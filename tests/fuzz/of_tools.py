@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
+from hwsim.importers.chakra_nodes import ChakraNodeKind, ChakraTrace, attribute, node, pack
 from tests import traces
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
 from tests.fuzz.case import Made
@@ -54,13 +54,13 @@ def chakra_file() -> bytes:
     gpu = attribute("is_cpu_op", "bool", False)
     exchange = (gpu, attribute("comm_type", "int64", 0), attribute("comm_size", "int64", 4096))
     return pack(
-        Trace(
+        ChakraTrace(
             "0.0.4",
             (),
             (
-                node(1, "forward", Kind.COMP, duration=30, attributes=(gpu, attribute("num_ops", "int64", 10**9))),
-                node(2, "backward", Kind.COMP, data=(1,), duration=60, attributes=(gpu,)),
-                node(3, "gradients", Kind.COLLECTIVE, data=(1,), duration=50, attributes=exchange),
+                node(1, "forward", ChakraNodeKind.COMP, duration=30, attributes=(gpu, attribute("num_ops", "int64", 10**9))),
+                node(2, "backward", ChakraNodeKind.COMP, data=(1,), duration=60, attributes=(gpu,)),
+                node(3, "gradients", ChakraNodeKind.COLLECTIVE, data=(1,), duration=50, attributes=exchange),
             ),
         )
     )

@@ -25,7 +25,7 @@ from click.testing import CliRunner
 from hwsim.cli import main
 from hwsim.spec.library import library_root
 from hwsim.spec.limits import LIMITS, LOOKS, REQUESTS
-from hwsim.spec.shelf import Shelf, shared
+from hwsim.spec.memo import Shelf, shared
 from tests.fuzz import of_calls
 from tests.fuzz.case import Case
 

@@ -27,8 +27,8 @@ from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
 from hwsim.ops.op import Op
 from hwsim.spec import FieldPlan, plan
-from hwsim.workload.file import Each, Runtime, Workload
-from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.file import RankProgram, Runtime, Workload
+from hwsim.workload.parser import STATEMENTS
 
 ROOTS: Final[Mapping[str, Any]] = {
     "machine": MachineFile,
@@ -44,7 +44,7 @@ ROOTS: Final[Mapping[str, Any]] = {
     "framework": Framework,
     "workload": Workload,
     "runtime": Runtime,
-    "each": Each,
+    "each": RankProgram,
     "pipeline": PipelineKeys,
     "stage": StageKeys,
     "train": TrainKeys,

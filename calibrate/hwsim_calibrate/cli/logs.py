@@ -44,11 +44,11 @@ def command(tool: str) -> click.Command | None:
 
 def answered(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json: bool, **asked: Any) -> None:
     """Read, fit, write and print."""
-    from hwsim.cli.errors import in_words
+    from hwsim.cli.errors import error_text
     from hwsim_calibrate.cli import steps
 
     refuse_unwritable_outputs(output)
-    with in_words():
+    with error_text():
         results = fitted(tool, files, output, **asked)
     if as_json and len(results) > 1:
         raise click.UsageError(f"--json prints one part: --collective {' or '.join(results)}")

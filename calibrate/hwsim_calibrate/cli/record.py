@@ -49,7 +49,7 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     output = Path(f"{script.stem}.yaml") if output is None else output
     _refuse_fake_without(fake)
     from hwsim.cli.progress import progress
-    from hwsim.views.kit.writing import write
+    from hwsim.views.kit.file_output import write
     from hwsim_calibrate.recording import writing
 
     times = writing.measured_path(output)

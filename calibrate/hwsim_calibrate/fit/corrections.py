@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from hwsim.devices.kernels import Corrections, key_of
-from hwsim.devices.work import Call
+from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.fit.solve import Floats
 
 FEW: Final = 6  # sizes of a function between which is interpolated
@@ -22,7 +22,7 @@ SHRINKS: Final = (0.1, 0.3, 1.0, 3.0)
 USUAL: Final = Corrections(width=1.0, shrink=0.3)
 
 
-def correct(calls: Sequence[Call], ratios: Floats) -> Corrections:
+def correct(calls: Sequence[LibraryCall], ratios: Floats) -> Corrections:
     """The table of measured over calculated time."""
     width, shrink = choose(calls, ratios) if len(calls) > 2 else (USUAL.width, USUAL.shrink)
     points: dict[str, dict[tuple[float, ...], list[float]]] = {}
@@ -35,7 +35,7 @@ def correct(calls: Sequence[Call], ratios: Floats) -> Corrections:
     return Corrections(width=width, shrink=shrink, few=FEW, points=table)
 
 
-def choose(calls: Sequence[Call], ratios: Floats) -> tuple[float, float]:
+def choose(calls: Sequence[LibraryCall], ratios: Floats) -> tuple[float, float]:
     """(width, shrink) of least error on calls left out, for functions with many sizes."""
     groups: dict[str, list[int]] = {}
     for number, call in enumerate(calls):
@@ -55,7 +55,7 @@ def choose(calls: Sequence[Call], ratios: Floats) -> tuple[float, float]:
     return best
 
 
-def _distances(calls: Sequence[Call]) -> Floats:
+def _distances(calls: Sequence[LibraryCall]) -> Floats:
     """Squared, in factors of two; a call is infinitely far from itself."""
     places = np.log2(np.array([call.point for call in calls]))
     squared: Floats = ((places[:, None, :] - places[None, :, :]) ** 2).sum(2)

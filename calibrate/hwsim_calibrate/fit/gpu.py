@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from hwsim.devices.gpu_matmul import Alignment
-from hwsim.devices.gpu_memory import Sustained
+from hwsim.devices.gpu_memory import SustainedBandwidth
 from hwsim.formats import percent
 from hwsim_calibrate.fit.gpu_copies import copies_of
 from hwsim_calibrate.fit.gpu_memory import FittedMemory, fit_memory
@@ -142,7 +142,7 @@ def _products(
     rows: Sequence[Row], multiprocessors: int, bandwidth: float, sustained: Mapping[str, float], launch: float
 ) -> dict[str, Any]:
     """`flop` and `matmul` by number format; the fastest product where there are too few of them."""
-    moved = Sustained(**{"read": 1.0, "copy": 1.0, "write": 1.0} | dict(sustained))
+    moved = SustainedBandwidth(**{"read": 1.0, "copy": 1.0, "write": 1.0} | dict(sustained))
     formats: dict[str, list[Row]] = {}
     for row in rows:
         formats.setdefault(str(row.params.get("dtype")), []).append(row)

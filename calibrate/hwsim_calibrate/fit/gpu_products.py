@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.devices.gpu_matmul import PIECES, ROUNDING, SHORTEST, Alignment, Tiling, tiles_of
+from hwsim.devices.gpu_matmul import MIN_SPLIT_STEPS, PIECES, ROUNDING, Alignment, Tiling, tiles_of
 from hwsim.devices.work import Work
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 
@@ -70,7 +70,7 @@ class Products:
         self.side, self.chip, self.depth = math.sqrt(largest), chip, k / split
         self.tiles = np.ceil(m / rows_) * np.ceil(n / columns) * split
         self.operands = np.minimum(m, rows_) + np.minimum(n, columns)
-        self.moved = np.where(self.depth < np.where(split > 1, SHORTEST, 0), np.inf, 0.0)  # no library has such a kernel
+        self.moved = np.where(self.depth < np.where(split > 1, MIN_SPLIT_STEPS, 0), np.inf, 0.0)  # no library has such a kernel
         self.moved += np.where(split > 1, PIECES * m * n * (split + 1) / chip.bandwidth, 0.0)
         self.memory = np.array([[row.memory] for row in rows])
         widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row, shape in zip(rows, shapes, strict=True)]

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hwsim import api
-from hwsim.devices import Gpu, Product, Work
-from hwsim.devices.gpu_memory import Stream
+from hwsim.devices import Gpu, MatmulShape, Work
+from hwsim.devices.gpu_memory import ThreadStream
 from hwsim.devices.roofline import CannotCompute
-from hwsim.machine import Handling, Machine
+from hwsim.machine import Machine, TransferOptions
 from hwsim_calibrate.fit.heldout import HeldOut, Predicted, score
 from hwsim_calibrate.store import Row
 
@@ -22,7 +22,7 @@ HOST: Final = {
     "kind": "cpu", "name": "a host that never limits", "source": "guess", "ref": "so that the GPU and its link limit",
     "cores": 1, "flop": {"fp64": "1 TFLOP/s"}, "memory": {"bandwidth": "100 TB/s"},
 }  # fmt: skip
-_HANDLING: Final = {True: Handling(), False: Handling(pages="pageable", waited=True)}  # by whether it is pinned
+_HANDLING: Final = {True: TransferOptions(), False: TransferOptions(pages="pageable", waited=True)}  # by whether it is pinned
 
 
 def machine_of(part: Mapping[str, Any], link: Mapping[str, Any]) -> Machine:
@@ -64,7 +64,7 @@ def product_work(row: Row) -> Work | None:
     stored = row.params.get("transposed", "none") == "b"
     return Work(
         flop=work.flop, reads=work.reads, writes=work.writes, dtype=str(row.params.get("dtype")), mix="matmul",
-        product=Product(m, n, k, 1, stored),
+        product=MatmulShape(m, n, k, 1, stored),
     )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def seconds_of(machine: Machine, row: Row) -> float | None:
         case "graph":
             cost = gpu.compute("gpu", Work(kernels=int(work.calls), start="graph"))
         case op if op in MOVING:
-            cost = gpu.stream("gpu", Stream(reads=work.reads, writes=work.writes, working_set=traffic))
+            cost = gpu.stream("gpu", ThreadStream(reads=work.reads, writes=work.writes, working_set=traffic))
         case "matmul":
             product = product_work(row)
             cost = None if product is None else gpu.compute("gpu", product)

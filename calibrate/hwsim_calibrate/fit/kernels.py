@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.kernels import Corrections, Form, Function, Kernels, ProductTime, Tier
-from hwsim.devices.stand_in import stand_in, usual
-from hwsim.devices.work import Call
+from hwsim.devices.kernels import CacheTier, Corrections, Form, Function, MatmulTime, MeasuredFunctions
+from hwsim.devices.typical_functions import estimate_function, typical_time
+from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.calls import GENERAL, SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
 from hwsim_calibrate.fit.model import SHARPEST, Capacities, Model, Name, entry_of, work_of
@@ -39,7 +39,7 @@ NEVER: Final = 1e-13  # seconds a byte: less is nothing
 class Timed:
     """One measured call: seconds per round, less the time of an empty call."""
 
-    call: Call
+    call: LibraryCall
     seconds: tuple[float, ...]
     weight: float
     case: str
@@ -63,7 +63,7 @@ class Interval:
 class FittedKernels:
     """The table, and the interval of each number by its path."""
 
-    kernels: Kernels
+    kernels: MeasuredFunctions
     intervals: Mapping[Name, Interval]
     timed: tuple[Timed, ...]
 
@@ -75,7 +75,7 @@ def timed(measurements: Measurements, suites: Sequence[str] = SUITES) -> tuple[T
     return tuple(_timed(row, call, empty) for row in rows if (call := call_of(row)) is not None)
 
 
-def _timed(row: Row, call: Call, empty: float) -> Timed:
+def _timed(row: Row, call: LibraryCall, empty: float) -> Timed:
     weight = max(math.prod(DOUBTFUL.get(flag, 1.0) for flag in row.flags), LEAST)
     seconds = tuple(max(each - empty, 0.1 * each) for each in row.seconds)
     if call.into == "new" and row.faults and call.made >= LARGE:  # the allocator may have pages left, by chance
@@ -156,12 +156,12 @@ def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
     return (core, [row for row in rows if id(row) not in chosen]) if core else (list(rows), [])
 
 
-def _tells(call: Call) -> bool:
+def _tells(call: LibraryCall) -> bool:
     """Whether sizes of a call tell of caches and memory."""
     return call.product is None and call.function not in ALONE
 
 
-def with_rest(kernels: Kernels, rows: Sequence[Timed]) -> Kernels:
+def with_rest(kernels: MeasuredFunctions, rows: Sequence[Timed]) -> MeasuredFunctions:
     """The table with functions that were timed at few sizes: what a call and an element take, with memory as it was fitted."""
     entries: dict[str, list[Timed]] = {}
     for row in rows:
@@ -173,7 +173,7 @@ def with_rest(kernels: Kernels, rows: Sequence[Timed]) -> Kernels:
     return replace(kernels, functions=with_plain(functions), forms=_forms(functions))
 
 
-def _alone(kernels: Kernels, entry: str, earlier: Function, rows: Sequence[Timed]) -> Function:
+def _alone(kernels: MeasuredFunctions, entry: str, earlier: Function, rows: Sequence[Timed]) -> Function:
     """A function from its own rows; what is known of it already stays."""
     formats = sorted({row.call.dtype for row in rows if row.call.count > 0})
     looped = any(row.call.rows > 1 for row in rows) and earlier.row <= 0
@@ -207,7 +207,7 @@ def _alone(kernels: Kernels, entry: str, earlier: Function, rows: Sequence[Timed
     )
 
 
-def _expected(kernels: Kernels, rows: Sequence[Timed]) -> dict[str, float]:
+def _expected(kernels: MeasuredFunctions, rows: Sequence[Timed]) -> dict[str, float]:
     """Seconds of a call, and of an element by number format, as functions that were measured and take alike, or another CPU, say.
 
     One size does not say what of its time is the call and what its elements; a call's start differs less between functions.
@@ -216,7 +216,7 @@ def _expected(kernels: Kernels, rows: Sequence[Timed]) -> dict[str, float]:
     for row in rows:
         if row.call.count <= 0:
             continue
-        function, times = stand_in(kernels, row.call), usual(row.call.function, row.call.form, row.call.dtype)
+        function, times = estimate_function(kernels, row.call), typical_time(row.call.function, row.call.form, row.call.dtype)
         if function is not None:
             call, element = function.call, function.each[row.call.dtype]
         elif times is not None:
@@ -230,7 +230,7 @@ def _expected(kernels: Kernels, rows: Sequence[Timed]) -> dict[str, float]:
     return result
 
 
-def _amount(name: str, call: Call) -> float:
+def _amount(name: str, call: LibraryCall) -> float:
     """The number of a call's `call`, `row`, or elements of a number format."""
     if name == "call":
         return 1.0
@@ -283,7 +283,7 @@ def page_faults(fitted: FittedKernels, measurements: Measurements) -> FittedKern
 
 
 @cache
-def mixed_calls(side: int) -> tuple[Call, ...]:
+def mixed_calls(side: int) -> tuple[LibraryCall, ...]:
     """The calls of the case `mixed`."""
     from hwsim_calibrate.kernels import mixed_step
     from hwsim_calibrate.recording.patching import calls_of
@@ -319,10 +319,10 @@ def _interval(value: float, again: Sequence[float], points: int) -> Interval:
 # ---- numbers to a table ----
 
 
-def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> Kernels:
+def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> MeasuredFunctions:
     values = {name: float(np.exp(x[at])) for name, at in model.names.items()}
     functions = _functions(model, values)
-    return Kernels(
+    return MeasuredFunctions(
         library=library,
         into={into: values["into", into] for into in ("new", "out", "self")},
         overlap=min(values["overlap",], 1.0),
@@ -336,12 +336,12 @@ def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> K
     )
 
 
-def _tier(values: Mapping[Name, float], level: str) -> Tier:
+def _tier(values: Mapping[Name, float], level: str) -> CacheTier:
     rates = {role: values["levels", level, role] for role in ("read", "write", "update")}
     finite = {role: 1.0 / rate for role, rate in rates.items() if rate > NEVER}
     keys = {key: values["levels", level, key] for key in ("beyond", "lookup", "sharpness")}
     keys["sharpness"] = min(keys["sharpness"], SHARPEST)
-    return Tier(**keys, **finite)
+    return CacheTier(**keys, **finite)
 
 
 def _functions(model: Model, values: Mapping[Name, float]) -> dict[str, Function]:
@@ -393,7 +393,7 @@ def _forms(functions: Mapping[str, Function]) -> dict[str, Form]:
     }
 
 
-def _products(model: Model, values: Mapping[Name, float]) -> dict[str, ProductTime]:
+def _products(model: Model, values: Mapping[Name, float]) -> dict[str, MatmulTime]:
     sizes: dict[str, list[float]] = {}
     for call in model.calls:
         if call.product is not None:
@@ -401,10 +401,10 @@ def _products(model: Model, values: Mapping[Name, float]) -> dict[str, ProductTi
     products = {}
     for entry, counts in sorted(sizes.items()):
         numbers = {name[2]: value for name, value in values.items() if name[:2] == ("products", entry)}
-        products[entry] = ProductTime(**{**numbers, "flop": 1.0 / numbers["flop"]}, counts=(min(counts), max(counts)))
+        products[entry] = MatmulTime(**{**numbers, "flop": 1.0 / numbers["flop"]}, counts=(min(counts), max(counts)))
     return products
 
 
-def without_corrections(kernels: Kernels) -> Kernels:
+def without_corrections(kernels: MeasuredFunctions) -> MeasuredFunctions:
     """The formula alone."""
     return replace(kernels, corrections=Corrections())

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.devices.work import Call
+from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.calls import SORTED
 from hwsim_calibrate.fit.solve import Floats
 
@@ -47,7 +47,7 @@ class Capacities:
     spread: float = 0.4
 
 
-def entry_of(call: Call) -> str:
+def entry_of(call: LibraryCall) -> str:
     """The entry of a call in the table: each measured form has one."""
     return f"{call.function} {call.form}" if call.form else call.function
 
@@ -55,7 +55,7 @@ def entry_of(call: Call) -> str:
 class Model:
     """The numbers of these calls, and their times for given numbers."""
 
-    def __init__(self, calls: Sequence[Call], capacities: Capacities) -> None:
+    def __init__(self, calls: Sequence[LibraryCall], capacities: Capacities) -> None:
         self.calls = tuple(calls)
         self.levels = tuple(capacities.sizes)
         self.names: dict[Name, int] = {}
@@ -81,7 +81,7 @@ class Model:
             self._start.append(math.log(value))
             self._spread.append(spread)
 
-    def _name(self, calls: Sequence[Call], capacities: Capacities) -> None:
+    def _name(self, calls: Sequence[LibraryCall], capacities: Capacities) -> None:
         for call in calls:
             entry = entry_of(call)
             if call.product is not None:
@@ -120,7 +120,7 @@ class Model:
             columns[row, self.names["lookup",]] = call.lookups
         return columns
 
-    def _terms(self, call: Call) -> Iterable[tuple[Name, float]]:
+    def _terms(self, call: LibraryCall) -> Iterable[tuple[Name, float]]:
         if call.product is not None:
             (m, n, k, batch), at = (
                 (call.product.m, call.product.n, call.product.k, call.product.batch),
@@ -202,12 +202,12 @@ def _parts(levels: Sequence[str], where: Sequence[float], sharpness: Sequence[fl
     return {level: np.clip(part - further, 0.0, None) for level, part, further in zip(levels, beyond, after, strict=True)}
 
 
-def work_of(call: Call) -> float:
+def work_of(call: LibraryCall) -> float:
     """Elements; for sorting, elements times log2 of the row's length."""
     length = call.count / max(call.rows, 1.0)
     return call.count * (math.log2(max(length, 2.0)) if call.function in SORTED else 1.0)
 
 
-def new_pages(call: Call) -> float:
+def new_pages(call: LibraryCall) -> float:
     """Bytes that a call uses for the first time: as recorded, else by the size of its result."""
     return call.fresh if call.fresh is not None else call.written if call.made >= PAGES_FROM else 0.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any, Final
 
-from hwsim.devices.kernels import Kernels
+from hwsim.devices.kernels import MeasuredFunctions
 from hwsim.devices.work import elementwise_call
 from hwsim.units import BYTES
 from hwsim_calibrate.fit.gpu import reached
@@ -52,7 +52,7 @@ def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dic
     }
 
 
-def _peaks(kernels: Kernels, cores: int) -> dict[str, Any]:
+def _peaks(kernels: MeasuredFunctions, cores: int) -> dict[str, Any]:
     """FLOP/s by number format; every format is computed in fp64 or fp32, which therefore have at least a guess."""
     rates = {dtype: time.flop * cores for dtype, time in kernels.products.items() if dtype in BYTES}
     ref = "large products on one core, times cores"
@@ -83,7 +83,7 @@ def latencies(measurements: Measurements, levels: Mapping[str, float]) -> dict[s
     return delays | {"memory": median(beyond)} if beyond else {}
 
 
-def bandwidth(kernels: Kernels) -> float:
+def bandwidth(kernels: MeasuredFunctions) -> float:
     """Bytes per second of one core in an addition of large arrays, by the table; a guess without one."""
     call = elementwise_call("add", dtype="fp64", count=float(LARGE), inputs=2, into="out")
     if kernels.unknown(call):

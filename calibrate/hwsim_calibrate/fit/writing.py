@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from hwsim.devices.kernels import Corrections, Function, ProductTime, Tier
+from hwsim.devices.kernels import CacheTier, Corrections, Function, MatmulTime
 from hwsim.formats import format_quantity
 from hwsim_calibrate.fit.kernels import FittedKernels, Interval
 from hwsim_calibrate.fit.model import Name
@@ -62,7 +62,7 @@ def _plain(interval: Interval) -> dict[str, Any]:
     return {"value": _short(interval.value), "ci95": [_short(interval.low), _short(interval.high)], "points": interval.points}
 
 
-def _tier(tier: Tier, at: Mapping[Name, Interval], level: str) -> dict[str, Any]:
+def _tier(tier: CacheTier, at: Mapping[Name, Interval], level: str) -> dict[str, Any]:
     found: dict[str, Any] = {"beyond": number(at["levels", level, "beyond"], "B")}
     for role in ("read", "write", "update"):
         if tier.rate(role):
@@ -87,7 +87,7 @@ def _function(function: Function, at: Mapping[Name, Interval], entry: str) -> di
     return keys | {"counts": [_short(count) for count in function.counts]}
 
 
-def _product(time: ProductTime, at: Mapping[Name, Interval], dtype: str) -> dict[str, Any]:
+def _product(time: MatmulTime, at: Mapping[Name, Interval], dtype: str) -> dict[str, Any]:
     found: dict[str, Any] = {"flop": number(at["products", dtype, "flop"], "FLOP/s", inverse=True)}
     for key in ("call", "left", "right", "result", "edge", "depth"):
         found[key] = number(at["products", dtype, key], "s")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hwsim.formats import percent
-from hwsim.spec.kinds import Kinds
+from hwsim.spec.kinds import KindTable
 from hwsim_calibrate.fit.writing import quantity
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.log import Log, read_log
@@ -57,7 +57,7 @@ TOOLS: Final = {
 NAMED: Final = 3  # files in the source of a number
 MEDIAN: Final = 0.15  # of a row that the fit is off by, above which it is none; and at worst
 WORST: Final = 2.0
-_READERS: Final = Kinds[Callable[[Sequence[Log], Ask], Result]](
+_READERS: Final = KindTable[Callable[[Sequence[Log], Ask], Result]](
     {name: f"hwsim_calibrate.logs.{tool.module}{'' if ':' in tool.module else ':fit'}" for name, tool in TOOLS.items()}
 )
 

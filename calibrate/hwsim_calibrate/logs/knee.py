@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hwsim.demand import softened
+from hwsim.demand import knee_bytes
 from hwsim.formats import percent
 from hwsim.records import dataclass
 from hwsim_calibrate.fit.solve import PULL, SCALE, Floats, Problem, solve
@@ -40,7 +40,7 @@ class Knee:
 
     def seconds(self, size: float) -> float:
         """Time of a message of `size` bytes."""
-        return self.start + self.root * math.sqrt(size) + softened(size, self.knee) / self.rate
+        return self.start + self.root * math.sqrt(size) + knee_bytes(size, self.knee) / self.rate
 
     def number(self, name: str, unit: str) -> Number:
         """A number of the curve as a part's file has it."""

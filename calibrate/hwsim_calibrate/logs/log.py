@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.spec import Place, SpecError
-from hwsim.spec.mistakes import Source
+from hwsim.spec.mistakes import SourceText
 from hwsim.spec.packed import commanding
 
 LARGEST: Final = 512 << 20  # bytes of a file
@@ -46,7 +46,7 @@ class Log:
     def __init__(self, name: str, text: str) -> None:
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x85", " ").replace("\u2028", " ").replace("\u2029", " ")
         self.name = name
-        self._source = Source(name, text)
+        self._source = SourceText(name, text)
         lines = _UNSEEN.sub("", text).split("\n")
         decimals = [len(found[1]) if (found := _LAST.search(line.rstrip())) else 0 for line in lines]
         if _LAST.search(lines[-1]) and decimals[-1] < max(decimals):

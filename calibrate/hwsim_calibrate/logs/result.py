@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from hwsim.formats import percent
 from hwsim.records import dataclass
-from hwsim.views.kit.lines import WIDTH, titled
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.lines import WIDTH, labelled_lines
+from hwsim.views.kit.table import Column, align_columns
 from hwsim_calibrate.fit.writing import quantity, text
 
 REPEATS: Final = 0.03  # one standard deviation between runs of one benchmark on one machine, as `measured` of hwsim/errors.yaml
@@ -166,7 +166,7 @@ class Result:
             count = f"{len(errors)} row{'s' if len(errors) > 1 else ''}"
             yield f"{self.tool}: {count}, median error {middle}, worst {percent(errors[-1], '.1f')}"
             shown = self.rows[:SHOWN]
-            yield from aligned([
+            yield from align_columns([
                 Column("row", [row.what for row in shown], right=False),
                 Column("measured", [quantity(row.measured, row.unit) for row in shown]),
                 Column("fitted", [quantity(row.fitted, row.unit) for row in shown]),
@@ -175,9 +175,9 @@ class Result:
             if len(shown) < len(self.rows):
                 yield f"  and {len(self.rows) - len(shown)} more (--json)"
         if self.said.get("notes"):
-            yield from titled("notes", str(self.said["notes"]))
+            yield from labelled_lines("notes", str(self.said["notes"]))
         for sentence in self.left:
-            yield from titled("not in it", sentence)
+            yield from labelled_lines("not in it", sentence)
 
 
 def _plain(value: Any) -> Any:

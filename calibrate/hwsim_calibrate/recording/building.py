@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.work import Call, Into, elementwise_call, general_call, reduce_call
+from hwsim.devices.work import Into, LibraryCall, elementwise_call, general_call, reduce_call
 from hwsim_calibrate.recording.operands import Array, dtype_of, layout, layout_reduced, root, span
 from hwsim_calibrate.recording.ops import op_of
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
@@ -63,7 +63,7 @@ def flat_arrays(values: Sequence[Any]) -> list[Array]:
 
 def view(done: Performed) -> Described:
     """A view of the same memory: no data moves."""
-    call = Call(function=VIEWS.get(done.name, done.name))
+    call = LibraryCall(function=VIEWS.get(done.name, done.name))
     return Described(
         "elementwise", {"function": call.function, "count": 0, "inputs": 0, "flop_each": 0, "into": "out"}, call=call
     )
@@ -129,7 +129,7 @@ def converted(done: Performed, function: str, source: Array, result: Array) -> D
     return described(call, result.shape, since)
 
 
-def described(call: Call, shape: tuple[int, ...], since: tuple[float, ...]) -> Described:
+def described(call: LibraryCall, shape: tuple[int, ...], since: tuple[float, ...]) -> Described:
     """The op that lowers to this call again, with the result's shape instead of its element count."""
     kind, keys = op_of(call)
     if "count" in keys and kind != "access":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from hwsim.devices.work import Call
+from hwsim.devices.work import LibraryCall
 from hwsim.units import BYTES
 from hwsim_calibrate.calls import DRAWN, REDUCTIONS
 
@@ -14,16 +14,16 @@ PRODUCTS: Final = ("matmul", "matvec", "vecmat")
 LOOKUPS: Final = ("take", "takerows", "takecolumns", "index", "index_cast", "indices", "put", "putindices", "add_at")
 
 
-def workload_of(name: str, calls: Sequence[Call | float], *, device: str = "cpu") -> dict[str, Any]:
+def workload_of(name: str, calls: Sequence[LibraryCall | float], *, device: str = "cpu") -> dict[str, Any]:
     """A workload whose program is these calls, one after another; a number is seconds of a call without an op."""
     return {"hwsim": "workload/1", "name": name, "runtime": dict(RUNTIME), "program": [*ops_of(calls, device)]}
 
 
-def ops_of(calls: Iterable[Call | float], device: str = "cpu") -> Iterable[dict[str, Any]]:
+def ops_of(calls: Iterable[LibraryCall | float], device: str = "cpu") -> Iterable[dict[str, Any]]:
     """The op of each call."""
     before = ""
     for call in calls:
-        if not isinstance(call, Call):
+        if not isinstance(call, LibraryCall):
             yield {"busy": {"device": device, "time": f"{call:.9f} s"}}
             before = ""
             continue
@@ -34,7 +34,7 @@ def ops_of(calls: Iterable[Call | float], device: str = "cpu") -> Iterable[dict[
         before = call.function
 
 
-def ages_of(call: Call) -> dict[str, Any]:
+def ages_of(call: LibraryCall) -> dict[str, Any]:
     """The key `since` of a call's op: bytes used since the last use of each operand; none unless every operand has it."""
     ages = [operand.since for operand in call.operands]
     if call.function in LOOKUPS:  # an op names the table, the index, the result
@@ -43,7 +43,7 @@ def ages_of(call: Call) -> dict[str, Any]:
     return {"since": [f"{age:.0f} B" for age in ages if age is not None]} if ages and None not in ages else {}
 
 
-def op_of(call: Call) -> tuple[str, dict[str, Any]]:
+def op_of(call: LibraryCall) -> tuple[str, dict[str, Any]]:
     """(kind of op, its keys) that lower to this call again."""
     form = {"form": call.form} if call.form else {}
     if call.function in PRODUCTS:
@@ -74,14 +74,14 @@ def op_of(call: Call) -> tuple[str, dict[str, Any]]:
     return "elementwise", keys | {"inputs": inputs} | ({} if result == call.dtype else {"result": result})
 
 
-def is_general(call: Call) -> bool:
+def is_general(call: LibraryCall) -> bool:
     """Whether the bytes of a call are no multiple of its elements."""
     from hwsim_calibrate.calls import GENERAL
 
     return call.function in GENERAL
 
 
-def _product(call: Call) -> dict[str, Any]:
+def _product(call: LibraryCall) -> dict[str, Any]:
     if call.product is not None:
         m, n, k, batch = call.product.m, call.product.n, call.product.k, call.product.batch
     else:
@@ -92,7 +92,7 @@ def _product(call: Call) -> dict[str, Any]:
     return keys | ({"batch": batch} if batch > 1 else {})
 
 
-def _result(call: Call) -> str:
+def _result(call: LibraryCall) -> str:
     """The number format of the result, by the bytes of one element."""
     written = [operand.bytes for operand in call.operands if operand.role != "read"]
     width = round(written[-1] / call.count) if written and call.count > 0 else BYTES[call.dtype]

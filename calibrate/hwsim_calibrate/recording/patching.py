@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.work import Call
+from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.recording import describing
 from hwsim_calibrate.recording.arrays import TracedArray, perform, plain, wrap
 from hwsim_calibrate.recording.building import unknown
@@ -33,7 +33,7 @@ ORDERED: Final = {"ascontiguousarray": "c_contiguous", "asfortranarray": "f_cont
 WARM: Final = 2  # runs of a step before the ones that are recorded
 
 
-def calls_of(make: Callable[[], Callable[[], object]]) -> list[Call]:
+def calls_of(make: Callable[[], Callable[[], object]]) -> list[LibraryCall]:
     """The calls of one run of the step that `make` prepares, warm: `since` counts from the run before it."""
     return [done.op.call for done in steps_of(make, timed=False) if done.op.call is not None]
 

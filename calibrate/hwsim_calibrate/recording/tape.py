@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hwsim.devices.work import Call
+from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.clocks import Usage, usage_reader
 from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, identity, is_tensor, root, span
 
@@ -56,7 +56,7 @@ class Described:
     keys: Mapping[str, Any]
     since: tuple[float, ...] = ()
     reason: str = ""
-    call: Call | None = None
+    call: LibraryCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hwsim.importers.aten import FREE, meaning, plain
-from hwsim.importers.recording import Facts
+from hwsim.importers.recording import SliceFacts
 from hwsim_calibrate.recording.operands import is_tensor
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
 
@@ -33,10 +33,10 @@ def tensors(value: Any) -> list[Any]:
     return [tensor for inner in value for tensor in tensors(inner)] if isinstance(value, tuple | list) else []
 
 
-def facts_of(func: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Facts:
+def facts_of(func: Any, args: Sequence[Any], options: Mapping[str, Any]) -> SliceFacts:
     """Shapes, formats, strides and values of all inputs, in the order of the operator's schema."""
     values = [value for _, value in _arguments(func, args, options)]
-    return Facts(
+    return SliceFacts(
         shapes=tuple(_shape(each) for each in values),
         dtypes=tuple(_dtype(each) for each in values),
         strides=tuple(tuple(each.stride()) if is_tensor(each) else () for each in values),
@@ -72,7 +72,7 @@ def described(func: Any) -> Callable[[Performed], Described]:
     return describe
 
 
-def statement_of(name: str, facts: Facts) -> tuple[str, dict[str, Any]]:
+def statement_of(name: str, facts: SliceFacts) -> tuple[str, dict[str, Any]]:
     """(kind of op, its keys) of an operator.
 
     Raises:

@@ -1,4 +1,4 @@
-// Requests that walk through the steps of services, on columns: what `hwsim.families.services.actors.play` says, to the femtosecond.
+// Requests that walk through the steps of services, on columns: what `hwsim.families.services.actors.simulation` says, to the femtosecond.
 //
 // A strand is a request, or a branch of one. Everything that may grow is looked at before each strand goes on: where there is
 // too little room left, or an arrival is not known yet, `play` returns and says so, and is called again with more.

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.spec.kinds import Kinds
+from hwsim.spec.kinds import KindTable
 
-KINDS: Final = Kinds[type[Algorithm]](
+KINDS: Final = KindTable[type[Algorithm]](
     {
         "binomial-tree": f"{__name__}.binomial_tree:BinomialTree",
-        "direct": f"{__name__}.direct:Direct",
+        "direct": f"{__name__}.direct:DirectExchange",
         "double-tree": f"{__name__}.double_tree:DoubleTree",
         "halving-doubling": f"{__name__}.halving_doubling:HalvingDoubling",
         "hierarchical": f"{__name__}.hierarchical:Hierarchical",
         "in-network": f"{__name__}.in_network:InNetwork",
-        "own": f"{__name__}.own:OwnKernel",
+        "own": f"{__name__}.custom_allreduce:OwnKernel",
         "pairwise": f"{__name__}.pairwise:Pairwise",
         "parameter-server": f"{__name__}.parameter_server:ParameterServer",
         "recursive-doubling": f"{__name__}.recursive_doubling:RecursiveDoubling",
-        "ring": f"{__name__}.ring:Ring",
-        "torus": f"{__name__}.torus:Torus",
-        "written": f"{__name__}.written:Written",
+        "ring": f"{__name__}.ring:RingAlgorithm",
+        "torus": f"{__name__}.torus:TorusAlgorithm",
+        "written": f"{__name__}.user_plan:UserPlan",
     }
 )
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from hwsim.communication.plan import Group, Operation, Plan
+from hwsim.communication.plan import CollectivePlan, Operation, RankGroup
 from hwsim.communication.rounds import Round, rounds_of
 from hwsim.spec.mistakes import Problem
 
@@ -33,24 +33,24 @@ class Algorithm(ABC):
         yield from ()
 
     @abstractmethod
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the sends, chunk by chunk; `execute.prove` verifies them."""
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         """Return the plan as equal steps and shares of the bytes."""
         return rounds_of(self.plan(operation, group))
 
-    def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
+    def weighted(self, operation: Operation, group: RankGroup, weights: Sequence[float]) -> tuple[Round, ...]:
         """Return the rounds with these relative parts of the ranks."""
         return rounds_of(self.plan(operation, group), weights)
 
-    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:  # noqa: ARG002
+    def repeated_steps(self, operation: Operation, group: RankGroup) -> tuple[Round, ...] | None:  # noqa: ARG002
         """Return the rounds if each consists of equal steps of the plan, without filling a pipeline; else None.
 
         In such a plan, every send waits for the previous steps of both ends, so chunks need not be tracked.
         """
         return None
 
-    def in_flight(self, group: Group) -> int:  # noqa: ARG002
+    def in_flight(self, group: RankGroup) -> int:  # noqa: ARG002
         """Return the pieces that are pipelined through the rounds; 1 if the rounds are consecutive."""
         return 1

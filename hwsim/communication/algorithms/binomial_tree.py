@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.plan import CollectivePlan, Operation, PlanSend, RankGroup
 from hwsim.records import dataclass
 
 
@@ -25,24 +25,24 @@ class BinomialTree(Algorithm):
     kind: ClassVar[str] = "binomial-tree"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "broadcast", "reduce", "gather", "scatter", "barrier")
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan: up, down, or up and then down."""
         n = group.ranks
         parts = operation in ("gather", "scatter")
         levels = [1 << level for level in range((n - 1).bit_length())]
-        sends: list[Send] = []
+        sends: list[PlanSend] = []
         up = operation in ("all-reduce", "reduce", "gather", "barrier")
         if up:
             for step, distance in enumerate(levels):
                 for parent in range(0, n - distance, 2 * distance):
                     child = parent + distance
                     span = (child, min(distance, n - child)) if parts else (0, 1)
-                    sends.append(Send(step, child, parent, *span, not parts))
+                    sends.append(PlanSend(step, child, parent, *span, not parts))
         if operation in ("all-reduce", "broadcast", "scatter", "barrier"):
             begin = len(levels) if up else 0
             for step, distance in enumerate(reversed(levels)):
                 for parent in range(0, n - distance, 2 * distance):
                     child = parent + distance
                     span = (child, min(distance, n - child)) if parts else (0, 1)
-                    sends.append(Send(begin + step, parent, child, *span))
-        return Plan(operation, n, n if parts else 1, tuple(sends))
+                    sends.append(PlanSend(begin + step, parent, child, *span))
+        return CollectivePlan(operation, n, n if parts else 1, tuple(sends))

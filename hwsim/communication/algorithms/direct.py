@@ -19,14 +19,14 @@ from typing import ClassVar
 import numpy as np
 
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.communication.pairs import Pairs
-from hwsim.communication.plan import Group, Operation, Plan, Send, sizes_of
+from hwsim.communication.pairs import SendPairs
+from hwsim.communication.plan import CollectivePlan, Operation, PlanSend, RankGroup, sizes_of
 from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Direct(Algorithm):
+class DirectExchange(Algorithm):
     """A direct exchange of each rank with all other ranks in one step."""
 
     kind: ClassVar[str] = "direct"
@@ -34,47 +34,47 @@ class Direct(Algorithm):
         "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "gather", "scatter", "barrier", "send",
     )  # fmt: skip
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan: one step, or two for an all-reduce."""
         n = group.ranks
         chunks = n * n if operation == "all-to-all" else 1 if operation == "barrier" else n
-        return Plan(operation, n, chunks, tuple(_sends(operation, n)))
+        return CollectivePlan(operation, n, chunks, tuple(_sends(operation, n)))
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         if operation == "all-to-all":
             return _all_to_all(group.ranks, name=operation)
         return rounds_of(self.plan(operation, group), name=operation)
 
-    def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
+    def weighted(self, operation: Operation, group: RankGroup, weights: Sequence[float]) -> tuple[Round, ...]:
         if operation == "all-to-all":
             return _all_to_all(group.ranks, weights, "send")
         return rounds_of(self.plan(operation, group), weights)
 
 
-def _sends(operation: Operation, n: int) -> Iterator[Send]:
+def _sends(operation: Operation, n: int) -> Iterator[PlanSend]:
     others = [(rank, other) for rank in range(n) for other in range(n) if rank != other]
     match operation:
         case "all-reduce":
-            yield from (Send(0, rank, other, other, 1, True) for rank, other in others)
-            yield from (Send(1, rank, other, rank) for rank, other in others)
+            yield from (PlanSend(0, rank, other, other, 1, True) for rank, other in others)
+            yield from (PlanSend(1, rank, other, rank) for rank, other in others)
         case "reduce-scatter":
-            yield from (Send(0, rank, other, other, 1, True) for rank, other in others)
+            yield from (PlanSend(0, rank, other, other, 1, True) for rank, other in others)
         case "all-gather":
-            yield from (Send(0, rank, other, rank) for rank, other in others)
+            yield from (PlanSend(0, rank, other, rank) for rank, other in others)
         case "all-to-all":
-            yield from (Send(0, rank, other, rank * n + other) for rank, other in others)
+            yield from (PlanSend(0, rank, other, rank * n + other) for rank, other in others)
         case "broadcast":
-            yield from (Send(0, 0, other, 0, n) for other in range(1, n))
+            yield from (PlanSend(0, 0, other, 0, n) for other in range(1, n))
         case "reduce":
-            yield from (Send(0, other, 0, 0, n, True) for other in range(1, n))
+            yield from (PlanSend(0, other, 0, 0, n, True) for other in range(1, n))
         case "gather":
-            yield from (Send(0, other, 0, other) for other in range(1, n))
+            yield from (PlanSend(0, other, 0, other) for other in range(1, n))
         case "scatter":
-            yield from (Send(0, 0, other, other) for other in range(1, n))
+            yield from (PlanSend(0, 0, other, other) for other in range(1, n))
         case "barrier":
-            yield from (Send(0, rank, other, 0, 1, True) for rank, other in others)
+            yield from (PlanSend(0, rank, other, 0, 1, True) for rank, other in others)
         case "send":
-            yield from (Send(0, 0, n - 1, 0, n) for _ in range(min(1, n - 1)))
+            yield from (PlanSend(0, 0, n - 1, 0, n) for _ in range(min(1, n - 1)))
 
 
 def _all_to_all(ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
@@ -82,4 +82,4 @@ def _all_to_all(ranks: int, weights: Sequence[float] = (), name: str = "") -> tu
     shares = sizes_of("all-to-all", ranks, ranks * ranks, 1.0, weights)
     chunk = np.arange(ranks * ranks)
     chunk = chunk[chunk // ranks != chunk % ranks] if ranks else chunk
-    return (Round(name, Pairs(chunk // ranks, chunk % ranks, shares[chunk])),) if len(chunk) else ()
+    return (Round(name, SendPairs(chunk // ranks, chunk % ranks, shares[chunk])),) if len(chunk) else ()

@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.pairs import Pair
-from hwsim.communication.plan import Group, Operation, Plan, Send, refuse_more
+from hwsim.communication.plan import CollectivePlan, Operation, PlanSend, RankGroup, refuse_too_many_sends
 from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -36,13 +36,13 @@ class DoubleTree(Algorithm):
 
     pieces: int = field("pipeline pieces that the half of each tree is cut into", default=8, minimum=1)
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. Piece i of tree t is chunk 2 i + t; each level is one piece ahead of the next."""
-        refuse_more((4 if operation == "all-reduce" else 2) * (group.ranks - 1) * self.pieces)
+        refuse_too_many_sends((4 if operation == "all-reduce" else 2) * (group.ranks - 1) * self.pieces)
         sends = sorted(self._sends(operation, group.ranks))
-        return Plan(operation, group.ranks, 2 * self.pieces, tuple(sends))
+        return CollectivePlan(operation, group.ranks, 2 * self.pieces, tuple(sends))
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         """Return the rounds up, then down: full steps, surrounded by shorter steps that fill and empty the trees."""
         n = group.ranks
         if n == 1:
@@ -61,7 +61,7 @@ class DoubleTree(Algorithm):
             rounds.append(Round("broadcast", down, self.pieces, fill=fill))
         return tuple(rounds)
 
-    def _sends(self, operation: Operation, n: int) -> Iterator[Send]:
+    def _sends(self, operation: Operation, n: int) -> Iterator[PlanSend]:
         begin = 0
         levels = depth(operation, n)
         for tree in (0, 1) if n > 1 else ():
@@ -70,12 +70,12 @@ class DoubleTree(Algorithm):
             if operation != "broadcast":
                 for child, (parent, level) in up.items():
                     for piece in range(self.pieces):
-                        yield Send(levels - level + piece, child, parent, 2 * piece + tree, 1, True)
+                        yield PlanSend(levels - level + piece, child, parent, 2 * piece + tree, 1, True)
                 begin = levels + self.pieces - 1
             if operation != "reduce":
                 for child, (parent, level) in up.items():
                     for piece in range(self.pieces):
-                        yield Send(begin + level - 1 + piece, parent, child, 2 * piece + tree)
+                        yield PlanSend(begin + level - 1 + piece, parent, child, 2 * piece + tree)
 
 
 def _stretch(stage: Round, fewer_pieces: int, pieces: int) -> Round:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwsim.communication.plan import Operation, Send
+from hwsim.communication.plan import Operation, PlanSend
 from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedRanks:
     """n ranks as `size` = 2^k pairs or single ranks, in order.
 
-    >>> Folded.of(6)
-    Folded(ranks=6, size=4, extra=2)
+    >>> FoldedRanks.of(6)
+    FoldedRanks(ranks=6, size=4, extra=2)
     """
 
     ranks: int
@@ -25,7 +25,7 @@ class Folded:
     extra: int
 
     @classmethod
-    def of(cls, ranks: int) -> Folded:
+    def of(cls, ranks: int) -> FoldedRanks:
         size = 1 << (ranks.bit_length() - 1)
         return cls(ranks, size, ranks - size)
 
@@ -48,7 +48,7 @@ class Folded:
         return begin, self.first(place + places) - begin
 
 
-def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool = False) -> Iterator[Send]:
+def exchanges(operation: Operation, folded: FoldedRanks, parts: FoldedRanks, *, adds: bool = False) -> Iterator[PlanSend]:
     """Yield the sends between partners at distances 2^k: fold to 2^k ranks, halve (reduce), double (gather), unfold.
 
     Args:
@@ -60,7 +60,7 @@ def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool
     if folded.extra:
         for place in range(folded.extra):
             span = (2 * place, 1) if gather else (0, chunks)
-            yield Send(0, 2 * place, 2 * place + 1, *span, not gather)
+            yield PlanSend(0, 2 * place, 2 * place + 1, *span, not gather)
         step = 1
     halving = () if gather or adds else tuple((1 << level, True) for level in reversed(range(folded.levels)))
     doubling = () if operation == "reduce-scatter" else tuple((1 << level, False) for level in range(folded.levels))
@@ -69,16 +69,16 @@ def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool
             partner = place ^ distance
             block = (partner if halves else place) // distance * distance
             span = (0, 1) if adds else parts.span(block, distance)
-            yield Send(step, folded.leader(place), folded.leader(partner), *span, halves or adds)
+            yield PlanSend(step, folded.leader(place), folded.leader(partner), *span, halves or adds)
         step += 1
     for place in range(folded.extra):
         rank = 2 * place
         match operation:
             case "reduce-scatter":
-                yield Send(step, rank + 1, rank, rank, 1)
+                yield PlanSend(step, rank + 1, rank, rank, 1)
             case "all-reduce":
-                yield Send(step, rank + 1, rank, 0, chunks)
+                yield PlanSend(step, rank + 1, rank, 0, chunks)
             case _:  # the parts before and after the rank's own
                 if rank:
-                    yield Send(step, rank + 1, rank, 0, rank)
-                yield Send(step, rank + 1, rank, rank + 1, folded.ranks - rank - 1)
+                    yield PlanSend(step, rank + 1, rank, 0, rank)
+                yield PlanSend(step, rank + 1, rank, rank + 1, folded.ranks - rank - 1)

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.communication.algorithms.folding import Folded, exchanges
-from hwsim.communication.plan import Group, Operation, Plan
+from hwsim.communication.algorithms.folding import FoldedRanks, exchanges
+from hwsim.communication.plan import CollectivePlan, Operation, RankGroup
 from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 
@@ -29,21 +29,21 @@ class HalvingDoubling(Algorithm):
     kind: ClassVar[str] = "halving-doubling"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather")
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. Chunks are the ranks' parts; for an all-reduce, one per each of the 2^k exchanging ranks."""
-        folded = Folded.of(group.ranks)
+        folded = FoldedRanks.of(group.ranks)
         even = operation == "all-reduce"
-        sends = list(exchanges(operation, folded, Folded(folded.size, folded.size, 0) if even else folded))
-        return Plan(operation, group.ranks, folded.size if even else group.ranks, tuple(sends))
+        sends = list(exchanges(operation, folded, FoldedRanks(folded.size, folded.size, 0) if even else folded))
+        return CollectivePlan(operation, group.ranks, folded.size if even else group.ranks, tuple(sends))
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        folded = Folded.of(group.ranks)
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
+        folded = FoldedRanks.of(group.ranks)
         return rounds_of(self.plan(operation, group)) if folded.extra else _rounds(operation, folded)
 
     repeated_steps = rounds
 
 
-def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:
+def _rounds(operation: Operation, folded: FoldedRanks) -> tuple[Round, ...]:
     """Return the rounds of 2^k ranks without creating sends: all sends of a step have the same size."""
     n = folded.size
     levels = [(level, True) for level in reversed(range(folded.levels))] if operation != "all-gather" else []

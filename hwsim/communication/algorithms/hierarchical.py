@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.algorithms.two_levels import Levels
-from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send, refuse_more
+from hwsim.communication.plan import CannotCollect, CollectivePlan, Operation, PlanSend, RankGroup, refuse_too_many_sends
 from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -34,15 +34,15 @@ class Hierarchical(Algorithm):
 
     pieces: int = field("pieces that are pipelined through the stages; 1: one stage after another", default=1, minimum=1)
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. Chunk (i x g + j) x pieces + p is piece p of rank j of node i."""
         if len(set(group.sizes)) > 1:
             return _uneven_plan(operation, group)
         levels = Levels.of(group)
         stages = [(name, steps) for name, steps in levels.stages(operation) if steps]
         slot = max((steps for _, steps in stages), default=0)  # steps reserved for a piece in each stage
-        refuse_more(self.pieces * group.ranks * sum(steps for _, steps in stages))  # integers
-        sends: list[Send] = []
+        refuse_too_many_sends(self.pieces * group.ranks * sum(steps for _, steps in stages))  # integers
+        sends: list[PlanSend] = []
         for piece in range(self.pieces):
             begin = piece * slot
             for name, steps in stages:
@@ -50,22 +50,22 @@ class Hierarchical(Algorithm):
                     send._replace(step=begin + send.step, chunk=send.chunk * self.pieces + piece) for send in levels.sends(name)
                 ]
                 begin += slot if self.pieces > 1 else steps
-        return Plan(operation, group.ranks, group.ranks * self.pieces, tuple(sorted(sends)))
+        return CollectivePlan(operation, group.ranks, group.ranks * self.pieces, tuple(sorted(sends)))
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         """Return one round per stage; with `pieces` they overlap (`in_flight`)."""
         if len(set(group.sizes)) > 1:
             return rounds_of(_uneven_plan(operation, group))
         return tuple(Levels.of(group).rounds(operation, pieces=self.pieces))
 
-    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+    def repeated_steps(self, operation: Operation, group: RankGroup) -> tuple[Round, ...] | None:
         return self.rounds(operation, group) if self.pieces == 1 and len(set(group.sizes)) <= 1 else None
 
-    def in_flight(self, group: Group) -> int:
+    def in_flight(self, group: RankGroup) -> int:
         return self.pieces if len(set(group.sizes)) == 1 else 1
 
 
-def _uneven_plan(operation: Operation, group: Group) -> Plan:
+def _uneven_plan(operation: Operation, group: RankGroup) -> CollectivePlan:
     """Return a plan for nodes of unequal size.
 
     Rank j of every node has shard j, for j below the size of the smallest node; the node's ranks send to it and receive from it.
@@ -74,15 +74,15 @@ def _uneven_plan(operation: Operation, group: Group) -> Plan:
         raise CannotCollect(f"hierarchical {operation} does not support nodes of unequal size", "use `ring`")
     k, g = len(group.sizes), min(group.sizes)
     nodes = [range(start, start + size) for start, size in zip(group.starts, group.sizes, strict=True)]
-    sends: list[Send] = []
+    sends: list[PlanSend] = []
     for node in nodes:
         for rank in node:
             for j in range(g):
                 if node[j] != rank:
-                    sends += [Send(0, rank, node[j], j * k, k, True), Send(2 * k - 1, node[j], rank, j * k, k)]
+                    sends += [PlanSend(0, rank, node[j], j * k, k, True), PlanSend(2 * k - 1, node[j], rank, j * k, k)]
     for step in range(2 * (k - 1)):
         reduce = step < k - 1
         for i, node in enumerate(nodes):
             part = (i - step - 1) % k if reduce else (i - (step - k + 1)) % k
-            sends += [Send(1 + step, node[j], nodes[(i + 1) % k][j], j * k + part, 1, reduce) for j in range(g)]
-    return Plan(operation, group.ranks, g * k, tuple(sorted(sends)))
+            sends += [PlanSend(1 + step, node[j], nodes[(i + 1) % k][j], j * k + part, 1, reduce) for j in range(g)]
+    return CollectivePlan(operation, group.ranks, g * k, tuple(sorted(sends)))

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
-from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.plan import CollectivePlan, Operation, PlanSend, RankGroup
 from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -33,13 +33,13 @@ class InNetwork(Algorithm):
 
     by: Literal["nvls", "sharp"] = field("nvls: GPUs load and store through the switch; sharp: switches push", default="nvls")
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. Participant n is the switch."""
         n = group.ranks
         chunks = 1 if operation in ("barrier", "broadcast") else n
-        return Plan(operation, n, chunks, tuple(self._sends(operation, n)), helpers=1)
+        return CollectivePlan(operation, n, chunks, tuple(self._sends(operation, n)), helpers=1)
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         """Return one round: bytes to and from the switch use different directions of the links and flow at the same time."""
         if group.ranks == 1:
             return ()
@@ -50,22 +50,22 @@ class InNetwork(Algorithm):
         pairs = tuple((source, target, share) for (source, target), share in sorted(loads.items()))
         return (Round(f"{operation} in the switch", pairs, 1, hops=len(steps) - 1),)
 
-    def _sends(self, operation: Operation, n: int) -> Iterator[Send]:
+    def _sends(self, operation: Operation, n: int) -> Iterator[PlanSend]:
         switch, ranks = n, range(n if n > 1 else 0)
         match operation:
             case "all-reduce" | "reduce-scatter" | "barrier":
                 span = 1 if operation == "barrier" else n
-                yield from (Send(0, rank, switch, 0, span, True) for rank in ranks)
+                yield from (PlanSend(0, rank, switch, 0, span, True) for rank in ranks)
                 if operation == "barrier" or (operation == "all-reduce" and self.by == "sharp"):
-                    yield from (Send(1, switch, rank, 0, span) for rank in ranks)
+                    yield from (PlanSend(1, switch, rank, 0, span) for rank in ranks)
                     return
-                yield from (Send(1, switch, rank, rank) for rank in ranks)
+                yield from (PlanSend(1, switch, rank, rank) for rank in ranks)
                 if operation == "all-reduce":
-                    yield from (Send(2, rank, switch, rank) for rank in ranks)
-                    yield from (Send(3, switch, rank, 0, n) for rank in ranks)
+                    yield from (PlanSend(2, rank, switch, rank) for rank in ranks)
+                    yield from (PlanSend(3, switch, rank, 0, n) for rank in ranks)
             case "all-gather":
-                yield from (Send(0, rank, switch, rank) for rank in ranks)
-                yield from (Send(1, switch, rank, 0, n) for rank in ranks)
+                yield from (PlanSend(0, rank, switch, rank) for rank in ranks)
+                yield from (PlanSend(1, switch, rank, 0, n) for rank in ranks)
             case _:
-                yield from (Send(0, 0, switch, 0) for _ in ranks[:1])
-                yield from (Send(1, switch, rank, 0) for rank in ranks[1:])
+                yield from (PlanSend(0, 0, switch, 0) for _ in ranks[:1])
+                yield from (PlanSend(1, switch, rank, 0) for rank in ranks[1:])

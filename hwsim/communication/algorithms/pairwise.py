@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.communication.pairs import Pairs
-from hwsim.communication.plan import Group, Operation, Plan, Send, sizes_of
+from hwsim.communication.pairs import SendPairs
+from hwsim.communication.plan import CollectivePlan, Operation, PlanSend, RankGroup, sizes_of
 from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 
@@ -29,7 +29,7 @@ class Pairwise(Algorithm):
     kind: ClassVar[str] = "pairwise"
     operations: ClassVar[tuple[Operation, ...]] = ("all-to-all", "reduce-scatter", "all-gather")
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. In step s, each rank sends to the rank s + 1 further."""
         n = group.ranks
         sends = []
@@ -37,13 +37,13 @@ class Pairwise(Algorithm):
             for rank in range(n):
                 partner = (rank + step + 1) % n
                 chunk = {"all-to-all": rank * n + partner, "reduce-scatter": partner}.get(operation, rank)
-                sends.append(Send(step, rank, partner, chunk, 1, operation == "reduce-scatter"))
-        return Plan(operation, n, n * n if operation == "all-to-all" else n, tuple(sends))
+                sends.append(PlanSend(step, rank, partner, chunk, 1, operation == "reduce-scatter"))
+        return CollectivePlan(operation, n, n * n if operation == "all-to-all" else n, tuple(sends))
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         return _rounds(operation, group.ranks, name=operation)
 
-    def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
+    def weighted(self, operation: Operation, group: RankGroup, weights: Sequence[float]) -> tuple[Round, ...]:
         return _rounds(operation, group.ranks, weights, "reduce" if operation == "reduce-scatter" else "send")
 
 
@@ -56,5 +56,5 @@ def _rounds(operation: Operation, ranks: int, weights: Sequence[float] = (), nam
     for step in range(ranks - 1):
         target = (source + step + 1) % ranks
         chunk = source * ranks + target if is_all_to_all else target if operation == "reduce-scatter" else source
-        rounds.append(Round(name, Pairs(source, target, shares[chunk]), 1, operation == "reduce-scatter"))
+        rounds.append(Round(name, SendPairs(source, target, shares[chunk]), 1, operation == "reduce-scatter"))
     return tuple(rounds)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
-from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.plan import CannotCollect, CollectivePlan, Operation, PlanSend, RankGroup
 from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -38,7 +38,7 @@ class ParameterServer(Algorithm):
     )
     at: tuple[str, ...] = field("devices of the servers with `on: beside` (default: `cpu`)", default=(), one_or_many=True)
 
-    def count(self, group: Group) -> int:
+    def count(self, group: RankGroup) -> int:
         """Return the number of servers.
 
         Raises:
@@ -49,16 +49,16 @@ class ParameterServer(Algorithm):
             raise CannotCollect(f"{servers} servers exceed {group.ranks} workers", "`on: beside` uses separate devices")
         return servers
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan: step 0 pushes, step 1 pulls; server j has chunk j."""
         n, servers = group.ranks, self.count(group)
         first = 0 if self.on == "workers" else n
         routes = [(worker, first + chunk, chunk) for worker in range(n) for chunk in range(servers) if worker != first + chunk]
-        push = [Send(0, worker, server, chunk, 1, True) for worker, server, chunk in routes]
-        pull = [Send(1, server, worker, chunk) for worker, server, chunk in routes]
-        return Plan(operation, n, servers, (*push, *pull), helpers=0 if self.on == "workers" else servers)
+        push = [PlanSend(0, worker, server, chunk, 1, True) for worker, server, chunk in routes]
+        pull = [PlanSend(1, server, worker, chunk) for worker, server, chunk in routes]
+        return CollectivePlan(operation, n, servers, (*push, *pull), helpers=0 if self.on == "workers" else servers)
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         """Return push, then pull: the two directions of the same links."""
         rounds = rounds_of(self.plan(operation, group))
         return tuple(replace(stage, name=name) for name, stage in zip(("push", "pull"), rounds, strict=False))

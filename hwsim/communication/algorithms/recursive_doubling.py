@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.communication.algorithms.folding import Folded, exchanges
-from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.algorithms.folding import FoldedRanks, exchanges
+from hwsim.communication.plan import CollectivePlan, Operation, PlanSend, RankGroup
 from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 
@@ -30,16 +30,16 @@ class RecursiveDoubling(Algorithm):
     kind: ClassVar[str] = "recursive-doubling"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "all-gather", "barrier")
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan: fold, exchange with the partner at each distance, unfold."""
         n = group.ranks
         if operation == "barrier":
             steps = range((n - 1).bit_length())
-            sends = [Send(step, rank, (rank + (1 << step)) % n, 0, 1, True) for step in steps for rank in range(n)]
-            return Plan(operation, n, 1, tuple(sends))
+            sends = [PlanSend(step, rank, (rank + (1 << step)) % n, 0, 1, True) for step in steps for rank in range(n)]
+            return CollectivePlan(operation, n, 1, tuple(sends))
         gather = operation == "all-gather"
-        folded = Folded.of(n)
-        return Plan(operation, n, n if gather else 1, tuple(exchanges(operation, folded, folded, adds=not gather)))
+        folded = FoldedRanks.of(n)
+        return CollectivePlan(operation, n, n if gather else 1, tuple(exchanges(operation, folded, folded, adds=not gather)))
 
-    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+    def repeated_steps(self, operation: Operation, group: RankGroup) -> tuple[Round, ...] | None:
         return None if operation == "barrier" else self.rounds(operation, group)

@@ -21,8 +21,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
-from hwsim.communication.pairs import Pairs
-from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.pairs import SendPairs
+from hwsim.communication.plan import CannotCollect, CollectivePlan, Operation, PlanSend, RankGroup
 from hwsim.communication.rounds import Round
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
@@ -32,7 +32,7 @@ CHAINED: Final[tuple[Operation, ...]] = ("broadcast", "reduce")  # operations al
 
 
 @dataclass(frozen=True, slots=True)
-class Ring(Algorithm):
+class RingAlgorithm(Algorithm):
     """One ring in rank order, or the rings in `orders`."""
 
     kind: ClassVar[str] = "ring"
@@ -47,7 +47,7 @@ class Ring(Algorithm):
     found: bool = field("use the rings that the NVLink topology of the devices allows", default=False)
     channels: int = field("parallel rings over the same links, each with an equal share of the bytes", default=1, minimum=1)
 
-    def rings(self, group: Group) -> tuple[tuple[tuple[int, ...], float], ...]:
+    def rings(self, group: RankGroup) -> tuple[tuple[tuple[int, ...], float], ...]:
         """Return (order, share of the bytes) of every directed ring.
 
         Raises:
@@ -64,14 +64,14 @@ class Ring(Algorithm):
             rings = [(directed, share / 2) for order, share in rings for directed in (order, order[::-1])]
         return tuple((order, share / self.channels) for order, share in rings for _ in range(self.channels))
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. Chunk r x rings + q is the share of rank r's part that ring q carries."""
         n, rings = group.ranks, self.rings(group)
         sends = [send for q, (order, _) in enumerate(rings) for send in _ring_sends(operation, order, q, len(rings))]
         shares = tuple(share / n for _ in range(n) for _, share in rings)
-        return Plan(operation, n, n * len(rings), tuple(sorted(sends)), shares=shares)
+        return CollectivePlan(operation, n, n * len(rings), tuple(sorted(sends)), shares=shares)
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         """Return one or two rounds for any number of ranks."""
         n = group.ranks
         if n == 1:
@@ -82,16 +82,16 @@ class Ring(Algorithm):
         halves = ("reduce-scatter", "all-gather") if operation == "all-reduce" else (operation,)
         return tuple(Round(half, pairs, n - 1, reduce=half == "reduce-scatter") for half in halves)
 
-    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+    def repeated_steps(self, operation: Operation, group: RankGroup) -> tuple[Round, ...] | None:
         return None if operation in CHAINED else self.rounds(operation, group)
 
-    def _pairs(self, operation: Operation, group: Group) -> Pairs:
+    def _pairs(self, operation: Operation, group: RankGroup) -> SendPairs:
         n, rings = group.ranks, self.rings(group)
         hops = (_hops(operation, order) for order, _ in rings)
         codes = np.concatenate([sources * n + targets for sources, targets in hops])
         ends, indices = np.unique(codes, return_inverse=True)
         shares = np.repeat([share / n for _, share in rings], len(codes) // len(rings))
-        return Pairs(ends // n, ends % n, np.asarray(np.bincount(indices.ravel(), weights=shares), np.float64))
+        return SendPairs(ends // n, ends % n, np.asarray(np.bincount(indices.ravel(), weights=shares), np.float64))
 
 
 def _hops(operation: Operation, order: tuple[int, ...]) -> tuple[Ints, Ints]:
@@ -103,7 +103,7 @@ def _hops(operation: Operation, order: tuple[int, ...]) -> tuple[Ints, Ints]:
     return (chain[:-1], chain[1:]) if operation == "broadcast" else (chain[1:], chain[:-1])
 
 
-def _ring_sends(operation: Operation, order: tuple[int, ...], q: int, rings: int) -> Iterator[Send]:
+def _ring_sends(operation: Operation, order: tuple[int, ...], q: int, rings: int) -> Iterator[PlanSend]:
     """Yield the sends of one ring."""
     n = len(order)
     hops = list(zip(*(column.tolist() for column in _hops(operation, order)), strict=True))
@@ -111,15 +111,15 @@ def _ring_sends(operation: Operation, order: tuple[int, ...], q: int, rings: int
         for i, (source, target) in enumerate(hops):
             first = i if operation == "broadcast" else n - 2 - i
             for piece in range(n):
-                yield Send(first + piece, source, target, piece * rings + q, 1, operation == "reduce")
+                yield PlanSend(first + piece, source, target, piece * rings + q, 1, operation == "reduce")
         return
     begin = 0
     if operation != "all-gather":
         for step in range(n - 1):
             for i, (source, target) in enumerate(hops):
-                yield Send(step, source, target, order[(i - step - 1) % n] * rings + q, 1, True)
+                yield PlanSend(step, source, target, order[(i - step - 1) % n] * rings + q, 1, True)
         begin = n - 1
     if operation != "reduce-scatter":
         for step in range(n - 1):
             for i, (source, target) in enumerate(hops):
-                yield Send(begin + step, source, target, order[(i - step) % n] * rings + q)
+                yield PlanSend(begin + step, source, target, order[(i - step) % n] * rings + q)

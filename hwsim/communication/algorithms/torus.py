@@ -15,14 +15,14 @@ from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.algorithms.two_levels import Levels
-from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.plan import CannotCollect, CollectivePlan, Operation, PlanSend, RankGroup
 from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True)
-class Torus(Algorithm):
+class TorusAlgorithm(Algorithm):
     """A 2-D torus of ranks, numbered row by row."""
 
     kind: ClassVar[str] = "torus"
@@ -32,7 +32,7 @@ class Torus(Algorithm):
     rows: int | None = field("rows of the grid (default: the most nearly square grid)", default=None, minimum=1)
     both: bool = field("send half of the bytes along the columns first", default=False)
 
-    def grid(self, group: Group) -> tuple[int, int]:
+    def grid(self, group: RankGroup) -> tuple[int, int]:
         """Return (rows, columns).
 
         Raises:
@@ -46,18 +46,18 @@ class Torus(Algorithm):
             raise CannotCollect(f"`both` requires a square torus, got {rows} x {n // rows} ranks")
         return rows, n // rows
 
-    def plan(self, operation: Operation, group: Group) -> Plan:
+    def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan: rows first; with `both`, the second half of the chunks takes columns first."""
         n = group.ranks
-        sends: list[Send] = []
+        sends: list[PlanSend] = []
         for number, levels in enumerate(self._orders(group)):
             begin = 0
             for stage, steps in levels.stages(operation):
                 sends += [send._replace(step=begin + send.step, chunk=number * n + send.chunk) for send in levels.sends(stage)]
                 begin += steps
-        return Plan(operation, n, n * len(self._orders(group)), tuple(sorted(sends)))
+        return CollectivePlan(operation, n, n * len(self._orders(group)), tuple(sorted(sends)))
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+    def rounds(self, operation: Operation, group: RankGroup) -> tuple[Round, ...]:
         """Return one round per stage; stages of the two orders are merged, because both have the same number of steps."""
         orders = self._orders(group)
         stages = [levels.rounds(operation, 1 / len(orders)) for levels in orders]
@@ -68,7 +68,7 @@ class Torus(Algorithm):
             for first, second in zip(*stages, strict=True)
         )
 
-    def _orders(self, group: Group) -> tuple[Levels, ...]:
+    def _orders(self, group: RankGroup) -> tuple[Levels, ...]:
         rows, columns = self.grid(group)
         across = Levels(tuple(tuple(range(row * columns, (row + 1) * columns)) for row in range(rows)))
         if not self.both:

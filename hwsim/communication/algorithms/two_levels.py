@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hwsim.communication.pairs import Pairs
-from hwsim.communication.plan import CannotCollect, Group, Operation, Send
+from hwsim.communication.pairs import SendPairs
+from hwsim.communication.plan import CannotCollect, Operation, PlanSend, RankGroup
 from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 
@@ -26,7 +26,7 @@ class Levels:
     ranks: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, group: Group) -> Levels:
+    def of(cls, group: RankGroup) -> Levels:
         """Return the nodes of a group, which must have equal sizes."""
         sizes = group.sizes
         if len(set(sizes)) > 1:
@@ -52,7 +52,7 @@ class Levels:
             stages = (*stages, ("all-gather across", across), ("all-gather within", inside))
         return stages
 
-    def sends(self, stage: str) -> Iterator[Send]:
+    def sends(self, stage: str) -> Iterator[PlanSend]:
         """Yield the sends of one stage, with steps counted from 0."""
         g, k = self.size, self.nodes
         reduce = stage.startswith("reduce")
@@ -68,11 +68,11 @@ class Levels:
                         target = self.ranks[(i + 1) % k][j]
                         chunks = (part * g + j,)
                     for chunk in chunks:
-                        yield Send(step, self.ranks[i][j], target, chunk, 1, reduce)
+                        yield PlanSend(step, self.ranks[i][j], target, chunk, 1, reduce)
 
     def rounds(self, operation: Operation, share: float = 1.0, pieces: int = 1) -> list[Round]:
         """Return the stages that have steps as rounds; both stages within nodes share their pairs, as do both across nodes."""
-        pairs: dict[bool, Pairs] = {}
+        pairs: dict[bool, SendPairs] = {}
         rounds = []
         for stage, steps in self.stages(operation):
             within = stage.endswith("within")
@@ -83,11 +83,11 @@ class Levels:
             rounds.append(Round(stage, pairs[within], steps * pieces, reduce=stage.startswith("reduce")))
         return rounds
 
-    def _pairs(self, share: float, pieces: int, *, within: bool) -> Pairs:
+    def _pairs(self, share: float, pieces: int, *, within: bool) -> SendPairs:
         """Return sender, receiver and share of the bytes in a step."""
         g, k = self.size, self.nodes
         part = share / (g if within else g * k) / pieces
         ranks = np.array(self.ranks, np.int64)
         sources, targets = ranks.ravel(), np.roll(ranks, -1, axis=1 if within else 0).ravel()
         order = np.lexsort((targets, sources))
-        return Pairs(sources[order], targets[order], np.full(len(order), part))
+        return SendPairs(sources[order], targets[order], np.full(len(order), part))

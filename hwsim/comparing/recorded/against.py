@@ -13,31 +13,31 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.comparing.recorded.played import OpTime, Played
-from hwsim.comparing.recorded.where import Where
+from hwsim.comparing.recorded.compared_run import ComparedRun, OpTime
+from hwsim.comparing.recorded.time_categories import TimeCategory
 from hwsim.formats import format_quantity, percent
-from hwsim.machine.placed import within
+from hwsim.machine.contents import within
 from hwsim.records import dataclass
-from hwsim.spec import Warning, different
+from hwsim.spec import Warning, distinct_warnings
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.shown import Drawn
-from hwsim.views.lanes.draw import Bars, Lane, Lanes
+from hwsim.views.kit.answer_forms import FigureAnswer
+from hwsim.views.lanes.draw import FigureLane, LaneBars, Lanes
 
 STATED: Final = 0.8  # share of the critical path with stated times, from which on a run has no interval
 NOTHING: Final = OpTime("", "", 0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CategoryTimes:
     """The time of a category in both runs, per step (fs)."""
 
-    where: Where
+    where: TimeCategory
     first: float
     second: float
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ComparedOps:
     """The ops of one name or one kind of work in both runs, per GPU and step; None if a run has none."""
 
     name: str
@@ -63,11 +63,11 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class AgainstTrace(Drawn):
+class AgainstTrace(FigureAnswer):
     """A comparison of a recorded run with a simulated or recorded one."""
 
-    first: Played
-    second: Played
+    first: ComparedRun
+    second: ComparedRun
     TABLE: ClassVar = "ops"
 
     @property
@@ -94,30 +94,32 @@ class AgainstTrace(Drawn):
     @property
     def warnings(self) -> tuple[Warning, ...]:
         """Warnings of both runs."""
-        return different(self.first.warnings, self.second.warnings)
+        return distinct_warnings(self.first.warnings, self.second.warnings)
 
     @cached_property
-    def causes(self) -> tuple[Row, ...]:
+    def causes(self) -> tuple[CategoryTimes, ...]:
         """Time by category on the critical paths; each column adds up to the step time."""
         return self._rows(self.first.path, self.second.path)
 
     @cached_property
-    def of_gpu(self) -> tuple[Row, ...]:
+    def of_gpu(self) -> tuple[CategoryTimes, ...]:
         """Time of a GPU by category, averaged over all GPUs."""
         return self._rows(self.first.mean, self.second.mean) if self.first.devices and self.second.devices else ()
 
-    def _rows(self, first: Any, second: Any) -> tuple[Row, ...]:
-        rows = [Row(where, first[where] / self.first.steps, second[where] / self.second.steps) for where in Where]
+    def _rows(self, first: Any, second: Any) -> tuple[CategoryTimes, ...]:
+        rows = [
+            CategoryTimes(where, first[where] / self.first.steps, second[where] / self.second.steps) for where in TimeCategory
+        ]
         return tuple(row for row in rows if row.first or row.second)
 
     @cached_property
-    def families(self) -> tuple[Pair, ...]:
+    def families(self) -> tuple[ComparedOps, ...]:
         """Kinds of work, largest difference first."""
         both = [_summed(_shared(side), lambda op: op.family) for side in (self.first, self.second)]
         return _paired(both[0], both[1])
 
     @cached_property
-    def ops(self) -> tuple[Pair, ...]:
+    def ops(self) -> tuple[ComparedOps, ...]:
         """Ops that both runs have, largest difference first, then other ops by time."""
         pairs = _paired(*(_summed(_shared(side), lambda op: op.name) for side in (self.first, self.second)))
         return (*(pair for pair in pairs if pair.error is not None), *(pair for pair in pairs if pair.error is None))
@@ -144,7 +146,7 @@ class AgainstTrace(Drawn):
         return self.text()
 
 
-def _shared(side: Played) -> list[OpTime]:
+def _shared(side: ComparedRun) -> list[OpTime]:
     """Return the ops of a run, per GPU and step."""
     many = side.gpus * side.steps
     return [OpTime(op.name, op.family, op.times / many, op.total_s / many, op.waited_s / many) for op in side.ops.values()]
@@ -161,12 +163,12 @@ def _summed(ops: list[OpTime], key: Any) -> dict[str, OpTime]:
     return sums
 
 
-def _paired(first: dict[str, OpTime], second: dict[str, OpTime]) -> tuple[Pair, ...]:
-    pairs = [Pair(name, first.get(name), second.get(name)) for name in dict.fromkeys([*first, *second])]
+def _paired(first: dict[str, OpTime], second: dict[str, OpTime]) -> tuple[ComparedOps, ...]:
+    pairs = [ComparedOps(name, first.get(name), second.get(name)) for name in dict.fromkeys([*first, *second])]
     return tuple(sorted(pairs, key=lambda pair: (-round(abs(pair.apart_s) * FEMTO), -pair.longest_s, pair.name)))
 
 
-def against(first: Played, second: Played) -> AgainstTrace:
+def against(first: ComparedRun, second: ComparedRun) -> AgainstTrace:
     """Compare a recording with a run or another recording; a run uses the kinds of work of the recording."""
     if second.how == "simulated":
         second = replace(second, known_families=first.known_families)
@@ -174,7 +176,7 @@ def against(first: Played, second: Played) -> AgainstTrace:
 
 
 SHOWN: Final = 4  # number of GPUs shown of each run
-PLACES: Final = (Where.KERNELS, Where.TRANSFER, Where.WAITING, Where.HOST)
+PLACES: Final = (TimeCategory.KERNELS, TimeCategory.TRANSFER, TimeCategory.WAITING, TimeCategory.HOST)
 
 
 def figure(both: AgainstTrace) -> Lanes:
@@ -187,37 +189,37 @@ def figure(both: AgainstTrace) -> Lanes:
     title = f"{times} ({percent(both.error, '+.1f')})"
     below = f"{both.first.title}\n{both.second.title}{hidden}"
     end = max(both.first.makespan_s, both.second.makespan_s)
-    return Lanes(title, end, tuple(where.words for where in PLACES), tuple(rows), below, PLACES.index(Where.WAITING))
+    return Lanes(title, end, tuple(where.words for where in PLACES), tuple(rows), below, PLACES.index(TimeCategory.WAITING))
 
 
-def _rows(word: str, side: Played) -> list[Lane]:
+def _rows(word: str, side: ComparedRun) -> list[FigureLane]:
     """Return the lanes of one run: host, kernels and transfers of each GPU."""
-    spans, rows = side.spans, list[Lane]()
+    spans, rows = side.spans, list[FigureLane]()
     is_between = np.array([kind == "python" for _, kind in side.names], np.bool_)[spans.name]
     hosts = [number for number, name in enumerate(side.device_names) if name not in {device.name for device in side.devices}]
     for device in side.devices[:SHOWN]:
         number = side.device_names.index(device.name)
         of_gpu = spans.device == number
         mine = [host for host in hosts if within(side.device_names[host])[0] == within(device.name)[0]]
-        of_host = np.isin(spans.device, mine) & (spans.place == Where.HOST) & ~is_between
+        of_host = np.isin(spans.device, mine) & (spans.place == TimeCategory.HOST) & ~is_between
         parts = [
-            ("host", of_host, (Where.HOST,)),
-            ("kernels", of_gpu & (spans.place == Where.KERNELS), (Where.KERNELS,)),
-            ("transfer", of_gpu & (spans.place == Where.TRANSFER), (Where.TRANSFER, Where.WAITING)),
+            ("host", of_host, (TimeCategory.HOST,)),
+            ("kernels", of_gpu & (spans.place == TimeCategory.KERNELS), (TimeCategory.KERNELS,)),
+            ("transfer", of_gpu & (spans.place == TimeCategory.TRANSFER), (TimeCategory.TRANSFER, TimeCategory.WAITING)),
         ]
         for name, chosen, places in parts:
             if chosen.any():
-                rows.append(Lane(word, f"{device.name} {name}", tuple(_bars(side, chosen, where) for where in places)))
-    busy = side.mean[Where.KERNELS] / side.makespan_fs if side.makespan_fs else 0.0
+                rows.append(FigureLane(word, f"{device.name} {name}", tuple(_bars(side, chosen, where) for where in places)))
+    busy = side.mean[TimeCategory.KERNELS] / side.makespan_fs if side.makespan_fs else 0.0
     return [row._replace(block=f"{word}: kernels {percent(busy, '.0f')}") for row in rows]
 
 
-def _bars(side: Played, chosen: NDArray[np.bool_], where: Where) -> Bars:
+def _bars(side: ComparedRun, chosen: NDArray[np.bool_], where: TimeCategory) -> LaneBars:
     """Return the bars of one category: the ops, or their waiting."""
     spans = side.spans
     begin, waited, end = spans.begin[chosen], spans.waited[chosen], spans.end[chosen]
-    low, high = (begin, begin + waited) if where == Where.WAITING else (begin + waited, end)
+    low, high = (begin, begin + waited) if where == TimeCategory.WAITING else (begin + waited, end)
     is_there = high > low
     order = np.argsort(low[is_there], kind="stable")
     from_s, to_s = (times[is_there][order].astype(np.float64) / FEMTO for times in (low, high))
-    return Bars(PLACES.index(where), from_s, to_s)
+    return LaneBars(PLACES.index(where), from_s, to_s)

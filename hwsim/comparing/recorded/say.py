@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.comparing.say import signed_time
 from hwsim.formats import format_quantity, format_share, percent
 from hwsim.ticks import FEMTO
-from hwsim.views.interval.say import EXACT, TITLE, range_text, within
-from hwsim.views.kit import warned
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import LABEL, titled, wrapped
-from hwsim.views.kit.table import Column, aligned, middle_out
+from hwsim.views.interval.say import EXACT, TITLE, range_text, relative_range
+from hwsim.views.kit import warning_lines
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, cut_middle
 
 if TYPE_CHECKING:
-    from hwsim.comparing.recorded.against import AgainstTrace, Pair, Row
-    from hwsim.comparing.recorded.played import OpTime, Played
+    from hwsim.comparing.recorded.against import AgainstTrace, CategoryTimes, ComparedOps
+    from hwsim.comparing.recorded.compared_run import ComparedRun, OpTime
 
 OPS: Final = 10
 GPUS: Final = 16  # limit of rows in the table of GPUs
@@ -30,29 +30,29 @@ MANY: Final = 9.95  # number of ops from which on it is rounded to a whole numbe
 
 def text(both: AgainstTrace, *, every: bool = False) -> str:
     """Return the comparison as text; every: all rows."""
-    return "\n".join(_lines(both, every=every)) + "\n" + warned.text(both.warnings)
+    return "\n".join(_lines(both, every=every)) + "\n" + warning_lines.text(both.warnings)
 
 
 def _lines(both: AgainstTrace, *, every: bool) -> Iterator[str]:
     sides = tuple(zip(both.words, (both.first, both.second), strict=True))
     is_run = both.second.how == "simulated"
-    yield from wrapped("simulated against recorded" if is_run else "two recordings", 0)
+    yield from wrap_lines("simulated against recorded" if is_run else "two recordings", 0)
     yield ""
     of_step = " per step" if max(side.steps for _, side in sides) > 1 else ""
     times = ", ".join(f"{word} {format_quantity(side.step_s, 's')}" for word, side in sides)
-    yield from titled("error" if is_run else "change", f"{percent(both.error, '+.1f')}: {times}{of_step}", LABEL)
+    yield from labelled_lines("error" if is_run else "change", f"{percent(both.error, '+.1f')}: {times}{of_step}", LABEL)
     sure = both.second.interval
     if is_run and sure is not None and sure.half > 0 and both.is_stated:
-        yield from titled(TITLE, f"not applicable: {format_share(sure.stated)} of the critical path is an input", LABEL)
+        yield from labelled_lines(TITLE, f"not applicable: {format_share(sure.stated)} of the critical path is an input", LABEL)
     elif is_run and sure is not None and sure.half > EXACT:
         at_step = replace(sure, value=both.second.step_s)
         inputs = f"; {format_share(sure.stated)} of the critical path is an input" if sure.stated >= SOME else ""
         where = f"; the recorded time is {'inside' if both.is_inside else 'outside'}"
-        yield from titled(TITLE, f"{range_text(at_step)} ({within(at_step)}){where}{inputs}", LABEL)
+        yield from labelled_lines(TITLE, f"{range_text(at_step)} ({relative_range(at_step)}){where}{inputs}", LABEL)
     for word, side in sides:
-        yield from titled(word, side.title, LABEL)
+        yield from labelled_lines(word, side.title, LABEL)
     if of_step:
-        yield from titled("steps", ", ".join(f"{word} {side.steps:,}" for word, side in sides), LABEL)
+        yield from labelled_lines("steps", ", ".join(f"{word} {side.steps:,}" for word, side in sides), LABEL)
     yield from _table(both, "critical path", both.causes)
     if both.of_gpu:
         counts = " and ".join(map(str, dict.fromkeys(side.gpus for _, side in sides)))
@@ -70,17 +70,17 @@ def _lines(both: AgainstTrace, *, every: bool) -> Iterator[str]:
     notes = list(dict.fromkeys([*both.first.notes, *both.second.notes]))
     yield from [""] if notes else []
     for note in notes[: None if every else NOTES]:
-        yield from titled("ignored", note, LABEL)
+        yield from labelled_lines("ignored", note, LABEL)
     if len(notes) > NOTES and not every:
-        yield from titled("", f"{len(notes) - NOTES} more (-v)", LABEL)
+        yield from labelled_lines("", f"{len(notes) - NOTES} more (-v)", LABEL)
 
 
-def _table(both: AgainstTrace, title: str, rows: Sequence[Row]) -> Iterator[str]:
+def _table(both: AgainstTrace, title: str, rows: Sequence[CategoryTimes]) -> Iterator[str]:
     firsts, seconds = [row.first for row in rows], [row.second for row in rows]
     firsts.append(both.first.makespan_fs / both.first.steps)
     seconds.append(both.second.makespan_fs / both.second.steps)
     yield ""
-    yield from aligned([
+    yield from align_columns([
         Column(title, [*(row.where.words for row in rows), "total"], right=False),
         Column(both.words[0], [_time(first) for first in firsts]),
         Column(both.words[1], [_time(second) for second in seconds]),
@@ -103,7 +103,7 @@ def _gpus(both: AgainstTrace, *, every: bool) -> Iterator[str]:
                 rows.append((side.devices[index].name, word, side.devices[index].spent, side.steps))
     shown = rows if every else rows[:GPUS]
     yield ""
-    yield from aligned([
+    yield from align_columns([
         Column("GPU", [name for name, *_ in shown], right=False),
         Column("", [word for _, word, *_ in shown], right=False),
         *(Column(where.words, [_time(spent[where] / steps) for _, _, spent, steps in shown]) for where in places),
@@ -112,25 +112,25 @@ def _gpus(both: AgainstTrace, *, every: bool) -> Iterator[str]:
         yield f"  {len(rows) - len(shown)} more rows (-v)"
 
 
-def _work(both: AgainstTrace, title: str, pairs: Sequence[Pair]) -> Iterator[str]:
+def _work(both: AgainstTrace, title: str, pairs: Sequence[ComparedOps]) -> Iterator[str]:
     yield ""
-    yield from aligned([
-        Column(title, [middle_out(pair.name, NAME) for pair in pairs], right=False),
+    yield from align_columns([
+        Column(title, [cut_middle(pair.name, NAME) for pair in pairs], right=False),
         Column("count", [_counts(pair) for pair in pairs]),
         *(Column(word, [_seconds(op) for op in ops]) for word, ops in _columns(both, pairs)),
         Column("change" if both.second.how == "recorded" else "error", [_part(pair) for pair in pairs]),
     ])  # fmt: skip
 
 
-def _columns(both: AgainstTrace, pairs: Sequence[Pair]) -> list[tuple[str, list[OpTime | None]]]:
+def _columns(both: AgainstTrace, pairs: Sequence[ComparedOps]) -> list[tuple[str, list[OpTime | None]]]:
     return [(both.words[0], [pair.first for pair in pairs]), (both.words[1], [pair.second for pair in pairs])]
 
 
-def _part(pair: Pair) -> str:
+def _part(pair: ComparedOps) -> str:
     return "-" if pair.error is None else percent(pair.error, "+.1f")
 
 
-def _counts(pair: Pair) -> str:
+def _counts(pair: ComparedOps) -> str:
     """Return the executions of an op per GPU and step; both numbers if they differ."""
     first, second = _count(pair.first), _count(pair.second)
     return first if first == second else f"{first}, {second}"
@@ -156,10 +156,10 @@ def _unmatched(both: AgainstTrace, *, every: bool) -> Iterator[str]:
             continue
         ops.sort(key=lambda op: -op.total_s)
         shown = ops if every else ops[:3]
-        names = "; ".join(f"{middle_out(op.name, NAME)} {format_quantity(op.total_s, 's')}" for op in shown)
+        names = "; ".join(f"{cut_middle(op.name, NAME)} {format_quantity(op.total_s, 's')}" for op in shown)
         more = f" and {len(ops) - len(shown)} more (-v)" if len(ops) > len(shown) else ""
         part = percent(math.fsum(op.total_s for op in ops) / total, ".0f")
-        yield from titled(f"only {word}", f"{len(ops):,} op names, {part} of the op time: {names}{more}", LABEL)
+        yield from labelled_lines(f"only {word}", f"{len(ops):,} op names, {part} of the op time: {names}{more}", LABEL)
 
 
 def as_dict(both: AgainstTrace) -> dict[str, Any]:
@@ -174,15 +174,15 @@ def as_dict(both: AgainstTrace) -> dict[str, Any]:
         "gpu": [_row(row) for row in both.of_gpu],
         "work": [_pair(pair) for pair in both.families],
         "ops": [_pair(pair) for pair in both.ops],
-        "warnings": warned.as_dicts(both.warnings),
+        "warnings": warning_lines.as_dicts(both.warnings),
     }
 
 
-def _side(side: Played) -> dict[str, Any]:
+def _side(side: ComparedRun) -> dict[str, Any]:
     sure = side.interval
     return {
-        **picked(side, "how", "title", "makespan_s", "makespan_fs", "steps", "step_s", "gpus"),
-        "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
+        **select_attributes(side, "how", "title", "makespan_s", "makespan_fs", "steps", "step_s", "gpus"),
+        "interval": None if sure is None else select_attributes(sure, "level", "case", low_s="low", high_s="high"),
         "devices": [
             {"name": device.name, "places_fs": {where.words: time for where, time in device.spent.items()}}
             for device in side.devices
@@ -192,11 +192,11 @@ def _side(side: Played) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: CategoryTimes) -> dict[str, Any]:
     return {"place": row.where.words, "first_s": row.first / FEMTO, "second_s": row.second / FEMTO}
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def _pair(pair: ComparedOps) -> dict[str, Any]:
     return {
         "name": pair.name,
         "first": _op(pair.first),
@@ -206,4 +206,4 @@ def _pair(pair: Pair) -> dict[str, Any]:
 
 
 def _op(op: OpTime | None) -> dict[str, Any] | None:
-    return None if op is None else picked(op, "family", "times", "total_s", "waited_s")
+    return None if op is None else select_attributes(op, "family", "times", "total_s", "waited_s")

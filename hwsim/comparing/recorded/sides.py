@@ -10,13 +10,13 @@ import numpy as np
 
 from hwsim.api import Run, simulate
 from hwsim.comparing.recorded import families
-from hwsim.comparing.recorded.played import Played, of_timeline
+from hwsim.comparing.recorded.compared_run import ComparedRun, of_timeline
 from hwsim.formats import format_quantity
 from hwsim.graph.files import load_graph
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import meaning
 from hwsim.importers.recording import Recording
-from hwsim.importers.replay import Replay, explain
+from hwsim.importers.replay import RecordingReplay, explain
 from hwsim.importers.steps import count, steps
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
@@ -26,7 +26,7 @@ CPU: Final = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 GFLOP/s"}, "memory"
 NOWHERE: Final = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU}}  # the op graph has all times
 
 
-def of_recording(recording: Recording) -> Played:
+def of_recording(recording: Recording) -> ComparedRun:
     """Replay a recording exactly.
 
     Raises:
@@ -50,7 +50,7 @@ def of_recording(recording: Recording) -> Played:
     )
 
 
-def of_run(run: Run, many: int = 1, title: str = "") -> Played:
+def of_run(run: Run, many: int = 1, title: str = "") -> ComparedRun:
     """Return the side of a simulated run.
 
     Args:
@@ -71,7 +71,7 @@ def saved(path: Path) -> tuple[int, OpGraph]:
     return steps_in(path), load_graph(path)
 
 
-def turns_of(run: Run, first: Played) -> int:
+def turns_of(run: Run, first: ComparedRun) -> int:
     """Return the number of steps of a run: those of its training, else loop iterations if the recording has steps."""
     if len(trainings := run.simulated.flat.graph.trainings) == 1:
         return max(1, trainings[0].steps)
@@ -105,7 +105,7 @@ def _apart(recording: Recording, makespan: int) -> Iterator[str]:
             yield f"time outside the step marks: a marked step takes {by_marks}, the whole run {by_run} per step"
 
 
-def _families(replay: Replay) -> dict[str, str]:
+def _families(replay: RecordingReplay) -> dict[str, str]:
     """Return the kind of work of each kernel name, from the operators that launched it; the one with most time."""
     spent: dict[tuple[str, str], int] = {}
     for explained in replay.ranks:

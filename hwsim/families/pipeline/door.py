@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Door, Told
 from hwsim.families.pipeline.workload import PipelineKeys, StageKeys, add_pipeline, operations, with_defaults
-from hwsim.families.pipeline.workload.reading import STAGE
+from hwsim.families.pipeline.workload.parser import STAGE
+from hwsim.families_interface import FamilyInterface, FamilyResult
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, Tree, Warning, decode
-from hwsim.workload.checking import check_op
 from hwsim.workload.file import Job, Workload
-from hwsim.workload.lower import Ground
+from hwsim.workload.lower import FamilyContext
 from hwsim.workload.programs import MAIN
 from hwsim.workload.schema import embedded, put_schema
-from hwsim.workload.unheeded import no_effect
+from hwsim.workload.statement_checks import check_op
+from hwsim.workload.unused_keys import no_effect
 
 if TYPE_CHECKING:
-    from hwsim.families.pipeline.starving import PipelineUse
+    from hwsim.families.pipeline.starvation import PipelineUse
 
 
 @dataclass(frozen=True)
-class Ran(Told):
+class PipelineOutcome(FamilyResult):
     """The results of the pipelines of a run."""
 
     timeline: Timeline
@@ -34,12 +34,12 @@ class Ran(Told):
     @cached_property
     def found(self) -> tuple[PipelineUse, ...]:
         """Use of each pipeline, with the phases of its epochs."""
-        from hwsim.families.pipeline.starving import pipelines
+        from hwsim.families.pipeline.starvation import pipelines
 
         return pipelines(self.timeline)
 
 
-class Pipelines(Door):
+class PipelineFamily(FamilyInterface):
     """The family of `pipeline:`."""
 
     exact = False
@@ -78,7 +78,7 @@ class Pipelines(Door):
         keys = decode(tree, PipelineKeys, Mistakes())
         return ((), []) if keys is None else (keys.each, [op for stage in keys.stages for op in operations(stage)])
 
-    def write(self, part: Job, ground: Ground) -> None:
+    def write(self, part: Job, ground: FamilyContext) -> None:
         """Write the ops, once for each device of the job."""
         assert part.pipeline is not None
         tree, name = part.on_devices(part.pipeline, "each"), ground.job or MAIN
@@ -87,9 +87,9 @@ class Pipelines(Door):
         except CannotPlace as error:
             ground.mistakes.add(part.pipeline.place, error.message, error.hint)
 
-    def read(self, timeline: Timeline, workload: Tree | None) -> Told:  # noqa: ARG002
+    def read(self, timeline: Timeline, workload: Tree | None) -> FamilyResult:  # noqa: ARG002
         """Return the results, which are computed on demand."""
-        return Ran(timeline)
+        return PipelineOutcome(timeline)
 
 
 def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
@@ -143,4 +143,4 @@ def _idle_keys(workload: Workload, machine: Machine) -> Iterator[Warning]:
             yield no_effect(saved, given, why, "an ssd, hdd or filesystem uses them")
 
 
-DOOR: Door = Pipelines()
+DOOR: FamilyInterface = PipelineFamily()

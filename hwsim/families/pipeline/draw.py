@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hwsim.families.pipeline.starving import Buffered, buffers
+from hwsim.families.pipeline.starvation import BufferLevel, buffers
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.result import Result
 from hwsim.views.kit.figure import INK
@@ -22,7 +22,7 @@ ROWS: Final = 12  # maximum number of panels
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     """Yield the figure with a panel for each buffer (see `panels`)."""
 
-    def draw(axes: Axes, buffer: Buffered) -> None:
+    def draw(axes: Axes, buffer: BufferLevel) -> None:
         level = step(axes, result, buffer.time, buffer.level, 1.0, 0.7)
         axes.axhline(buffer.room, color=INK, linestyle="--", linewidth=1.2)
         axes.set_ylim(0, max(buffer.room, level.max(initial=1.0)) * 1.1)
@@ -35,7 +35,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     return panels(result, suffix, rows, draw, most=ROWS, heights=(0.8, 2.2), names=names)
 
 
-def _finding(result: Result, rows: tuple[Buffered, ...]) -> str:
+def _finding(result: Result, rows: tuple[BufferLevel, ...]) -> str:
     if not rows:
         return "batches ready between stages"
     last, end = rows[-1], result.timeline.makespan_fs

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Fact, Facts
+from hwsim.families_interface import FamilyReport, SummaryLine
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 
 if TYPE_CHECKING:
-    from hwsim.families.pipeline.starving import PipelineUse
+    from hwsim.families.pipeline.starvation import PipelineUse
 
 
 def found(result: Result) -> Sequence[PipelineUse]:
@@ -20,16 +20,16 @@ def found(result: Result) -> Sequence[PipelineUse]:
     return every
 
 
-class OfPipelines(Facts):
+class PipelineFacts(FamilyReport):
     """The facts of `pipeline:`."""
 
     undrawn = "the workload has no `pipeline:`"
 
-    def rows(self, result: Result) -> Iterator[Fact]:
+    def rows(self, result: Result) -> Iterator[SummaryLine]:
         """Yield the rate of each pipeline, and the waits of its last stage."""
         from hwsim.families.pipeline import summary
 
-        yield from (Fact(*row) for row in summary.rows(found(result)))
+        yield from (SummaryLine(*row) for row in summary.rows(found(result)))
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:  # noqa: ARG002
         """Return the entries of all pipelines."""
@@ -56,7 +56,7 @@ class OfPipelines(Facts):
 
     def numbers(self, result: Result) -> dict[str, float]:
         """Return the time of an epoch (s)."""
-        from hwsim.families.pipeline.starving import epoch_s
+        from hwsim.families.pipeline.starvation import epoch_s
 
         lines = found(result)
         return {"epoch": epoch_s(lines)} if lines and all(line.settled.rate for line in lines) else {}
@@ -68,4 +68,4 @@ class OfPipelines(Facts):
             yield "epoch", float(len(lines[0].epochs)), 1.0, 1.0
 
 
-FACTS: Facts = OfPipelines()
+FACTS: FamilyReport = PipelineFacts()

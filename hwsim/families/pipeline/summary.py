@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from hwsim.families.pipeline.starving import CHECKPOINTS, Phase, PipelineUse
+from hwsim.families.pipeline.starvation import CHECKPOINTS, BatchRange, PipelineUse
 from hwsim.formats import family, format_quantity, format_share
-from hwsim.views.kit.document import picked
+from hwsim.views.kit.document import select_attributes
 
 LEAST: Final = 0.0005  # smallest share of the time that is shown
 ALIKE: Final = 1e-3  # relative difference of rates below which epochs are shown as one
@@ -33,7 +33,7 @@ def _alike() -> Any:
     """Return a key function that is equal for neighbours with nearly the same rate."""
     last = [-1.0]
 
-    def key(phases: list[Phase]) -> float:
+    def key(phases: list[BatchRange]) -> float:
         rate = math.fsum(phase.rate for phase in phases)
         if abs(rate - last[0]) > ALIKE * rate:
             last[0] = rate
@@ -42,12 +42,12 @@ def _alike() -> Any:
     return key
 
 
-def _title(group: list[list[Phase]]) -> str:
+def _title(group: list[list[BatchRange]]) -> str:
     first, last = group[0][0].epoch, group[-1][0].epoch
     return f"epoch {first}" if first == last else f"epochs {first}-{last}"
 
 
-def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
+def _text(programs: Sequence[PipelineUse], phases: Sequence[BatchRange]) -> str:
     rate = math.fsum(phase.rate for phase in phases)
     samples = math.fsum(phase.rate * program.batch for phase, program in zip(phases, programs, strict=True))
     fast = f"{_number(samples)} samples/s ({_number(rate)} batches/s)" if samples else f"{_number(rate)} batches/s"
@@ -69,7 +69,7 @@ def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
     return f"{text}, waiting {format_share(idle)}: {', '.join(shown)}"
 
 
-def _next(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> Iterator[tuple[str, str]]:
+def _next(programs: Sequence[PipelineUse], phases: Sequence[BatchRange]) -> Iterator[tuple[str, str]]:
     """Yield the bottleneck, and the rate without it."""
     phase = phases[0]
     first, then = phase.slowest
@@ -100,7 +100,7 @@ def as_dicts(uses: Sequence[PipelineUse]) -> list[dict[str, Any]]:
     """Return the entries of the JSON document: whole run and steady part of each epoch, for at most `PROGRAMS` programs."""
     return [
         {
-            **picked(use, "program", "device", "batch"),
+            **select_attributes(use, "program", "device", "batch"),
             **_phase(use.whole, use.batch),
             "epochs": [{"epoch": phase.epoch, **_phase(phase, use.batch)} for phase in use.epochs],
         }
@@ -108,18 +108,18 @@ def as_dicts(uses: Sequence[PipelineUse]) -> list[dict[str, Any]]:
     ]
 
 
-def _phase(phase: Phase, batch: int) -> dict[str, Any]:
+def _phase(phase: BatchRange, batch: int) -> dict[str, Any]:
     return {
-        **picked(phase, "batches", "start_s", "end_s", "busy", "idle_fs", batches_per_s="rate"),
+        **select_attributes(phase, "batches", "start_s", "end_s", "busy", "idle_fs", batches_per_s="rate"),
         "samples_per_s": phase.rate * batch if batch else None,
         "sets_the_pace": phase.slowest[0].name,
         "waits": [
-            {"for": wait.name, **picked(wait, "device", "time_fs"), "share": wait.time_fs / (phase.time_fs or 1)}
+            {"for": wait.name, **select_attributes(wait, "device", "time_fs"), "share": wait.time_fs / (phase.time_fs or 1)}
             for wait in phase.waits
         ],
         "stages": [
             {
-                **picked(stage, "name", "device", "at_once", "under_way", "busy_s"),
+                **select_attributes(stage, "name", "device", "at_once", "under_way", "busy_s"),
                 "batches_per_s": None if stage.rate == float("inf") else stage.rate,
             }
             for stage in phase.stages

@@ -33,7 +33,7 @@ from hwsim.devices.cores import Coherence
 from hwsim.devices.cpu import Cpu
 from hwsim.devices.cpu_access import memory_latency
 from hwsim.families.requests.dram import dram_play
-from hwsim.families.requests.requests import CannotPlay, Play, Served, requests_of
+from hwsim.families.requests.requests import NoRequestSimulation, RequestColumns, RequestDevice, requests_of
 from hwsim.graph.opgraph import Ints
 from hwsim.units import BytesPerSecond, Seconds
 
@@ -45,12 +45,12 @@ STREAMS: Final = 32  # maximum pages tracked by a core's prefetcher
 _PURGE: Final = 1 << 14  # entries of `_arrives` above which entries in the past are deleted
 
 
-def cpu_play(cpu: Cpu, name: str = "the cpu") -> Play:
+def cpu_play(cpu: Cpu, name: str = "the cpu") -> RequestDevice:
     """Return the simulation of a CPU: its caches, or its memory if it has no `caches:`."""
     return caches_play(cpu, name) if cpu.caches else dram_play(cpu.memory.dram, cpu.memory.size, name)
 
 
-def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
+def caches_play(cpu: Cpu, name: str = "the cpu") -> RequestDevice:
     """Return the simulation of a CPU's caches.
 
     Each core has its own contiguous part of sequential or strided accesses. An op that reads a working set repeatedly finds the
@@ -60,7 +60,7 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
         CannotPlay: The CPU has no caches.
     """
     if cpu.caches is None:
-        raise CannotPlay(f"{name} has no `caches`", "caches: {levels: {L1: {size: 32 KiB, cycles: 4}}}")
+        raise NoRequestSimulation(f"{name} has no `caches`", "caches: {levels: {L1: {size: 32 KiB, cycles: 4}}}")
     clock = cpu.clock_of("scalar", 1) or 1e9
     loads = cpu.core.loads if cpu.core else 2.0
     simulation = CacheSimulation(
@@ -73,7 +73,7 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
         gap=1.0 / (loads * clock),
     )
 
-    def requests(wanted: Requests, span: float, time: float) -> Served:
+    def requests(wanted: Requests, span: float, time: float) -> RequestColumns:
         served = requests_of(wanted, span, time)
         if wanted.pattern in ("sequential", "strided"):
             served.core = [index * wanted.cores // len(served) for index in range(len(served))]
@@ -81,7 +81,7 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
             simulation.warm(int(wanted.span), wanted.cores, alike=wanted.pattern in ("random", "dependent"))
         return served
 
-    return Play(simulation, cpu.memory.size or 1 << 40, requests)
+    return RequestDevice(simulation, cpu.memory.size or 1 << 40, requests)
 
 
 class _Actor:
@@ -89,7 +89,7 @@ class _Actor:
 
     __slots__ = ("core", "flying", "gate", "next", "rows", "served", "window")
 
-    def __init__(self, served: Served, core: int, rows: list[int], window: float) -> None:
+    def __init__(self, served: RequestColumns, core: int, rows: list[int], window: float) -> None:
         self.served, self.core, self.rows, self.window = served, core, rows, window
         self.flying: deque[Seconds] = deque()  # completion times of outstanding accesses
         self.next, self.gate = 0, 0.0
@@ -167,7 +167,7 @@ class CacheSimulation:
     def units(self, address: Ints) -> tuple[Ints, str]:
         return np.zeros_like(address), "cache"
 
-    def offer(self, served: Served) -> None:
+    def offer(self, served: RequestColumns) -> None:
         rows: dict[int, list[int]] = {}
         for row, core in enumerate(served.core):
             rows.setdefault(core % self._cores, []).append(row)

@@ -20,8 +20,15 @@ import numpy as np
 from hwsim.demand import Requests
 from hwsim.devices import Gpu, Memory
 from hwsim.devices.dram import Dram
-from hwsim.families.requests.dram_channel import Access, Channel
-from hwsim.families.requests.requests import MOST_REQUESTS, CannotPlay, Play, Served, Stream, requests_of
+from hwsim.families.requests.dram_channel import Channel, DramAccess
+from hwsim.families.requests.requests import (
+    MOST_REQUESTS,
+    IssueStream,
+    NoRequestSimulation,
+    RequestColumns,
+    RequestDevice,
+    requests_of,
+)
 from hwsim.graph.opgraph import Ints
 
 _NEVER: Final = math.inf
@@ -49,10 +56,10 @@ class DramSimulation:
         return {name: float(sum(getattr(channel, name) for channel in self._channels)) for name in names}  # integers
 
     def units(self, address: Ints) -> tuple[Ints, str]:
-        channel, bank, _ = places(self._dram, address // max(1, int(self._dram.access)))
+        channel, bank, _ = map_lines(self._dram, address // max(1, int(self._dram.access)))
         return channel * self._dram.banks * self._dram.pseudo_channels + bank, "bank"
 
-    def offer(self, served: Served) -> None:
+    def offer(self, served: RequestColumns) -> None:
         if len(served):
             self._at(served.at[0], _Issuer(served, self._dram), 0)
 
@@ -95,7 +102,7 @@ class DramSimulation:
             for access in range(issuer.first[request], issuer.first[request + 1]):
                 number = issuer.channel[access]
                 place = issuer.bank[access], issuer.row[access], issuer.write[access]
-                self._channels[number].arrive(Access(self._age, *place, (issuer, access)))
+                self._channels[number].arrive(DramAccess(self._age, *place, (issuer, access)))
                 self._age += 1
                 touched.add(number)
         for number in touched:
@@ -106,12 +113,12 @@ class DramSimulation:
             self._at(later, issuer, 0)
 
 
-class _Issuer(Stream):
+class _Issuer(IssueStream):
     """The requests of an op, split into accesses. `armed`: an event for the next request is scheduled."""
 
     __slots__ = ("armed", "bank", "channel", "first", "left", "request", "row", "tail", "write")
 
-    def __init__(self, served: Served, dram: Dram) -> None:
+    def __init__(self, served: RequestColumns, dram: Dram) -> None:
         super().__init__(served)
         size = max(1, int(dram.access))
         address, length = np.array(served.address, np.int64), np.array(served.size, np.int64)
@@ -120,10 +127,10 @@ class _Issuer(Stream):
         total = int(counts.sum())
         if total > 16 * MOST_REQUESTS:
             hint = "fewer bytes, or `fidelity: formula`, which has no limit"
-            raise CannotPlay(f"{total:,} accesses of {size} bytes exceed the limit for request-level simulation", hint)
+            raise NoRequestSimulation(f"{total:,} accesses of {size} bytes exceed the limit for request-level simulation", hint)
         first = np.concatenate([[0], np.cumsum(counts)])
         line = np.repeat(lines - first[:-1], counts) + np.arange(total)
-        self.channel, self.bank, self.row = (column.tolist() for column in places(dram, line))
+        self.channel, self.bank, self.row = (column.tolist() for column in map_lines(dram, line))
         self.request = np.repeat(np.arange(len(counts)), counts).tolist()
         self.write = np.repeat(np.array(served.write, np.bool_), counts).tolist()
         self.first, self.left = first.tolist(), counts.tolist()
@@ -143,7 +150,7 @@ class _Issuer(Stream):
             served.left -= 1
 
 
-def places(dram: Dram, line: Ints) -> tuple[Ints, Ints, Ints]:
+def map_lines(dram: Dram, line: Ints) -> tuple[Ints, Ints, Ints]:
     """Return channel, bank in the channel and row of accesses; `line`: address / access size."""
     line, channel = np.divmod(line, dram.channels)
     line, lane = np.divmod(line, dram.pseudo_channels)
@@ -154,10 +161,10 @@ def places(dram: Dram, line: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def address(dram: Dram, channel: int, bank: int, row: int, column: int = 0) -> int:
-    """Return the address of an access (bytes), the inverse of `places`.
+    """Return the address of an access (bytes), the inverse of `map_lines`.
 
     >>> from hwsim.devices.dram import D2L
-    >>> places(D2L, np.array([address(D2L, 0, 3, 7) // 64]))
+    >>> map_lines(D2L, np.array([address(D2L, 0, 3, 7) // 64]))
     (array([0]), array([3]), array([7]))
     """
     inside, rest = divmod(bank, dram.pseudo_channels * dram.bank_groups)
@@ -194,27 +201,27 @@ def addresses(
     return chosen
 
 
-def gpu_play(gpu: Gpu, name: str) -> Play:
+def gpu_play(gpu: Gpu, name: str) -> RequestDevice:
     """Return the simulation of a GPU's memory."""
     return dram_play(gpu.memory.dram, gpu.memory.size, name)
 
 
-def memory_play(memory: Memory, name: str) -> Play:
+def memory_play(memory: Memory, name: str) -> RequestDevice:
     """Return the simulation of a memory device."""
     return dram_play(memory.dram, memory.size, name)
 
 
-def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -> Play:
+def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -> RequestDevice:
     """Return the simulation of a DRAM.
 
     Raises:
         CannotPlay: The device has no DRAM timings.
     """
     if dram is None:
-        raise CannotPlay(f"{name} has no DRAM timings", "add `use: ddr4-3200` to its `memory`")
+        raise NoRequestSimulation(f"{name} has no DRAM timings", "add `use: ddr4-3200` to its `memory`")
     timing = dram
 
-    def requests(wanted: Requests, span: float, time: float) -> Served:
+    def requests(wanted: Requests, span: float, time: float) -> RequestColumns:
         if wanted.pattern == "sequential" and 0 < wanted.size < timing.access:  # neighbours share an access
             wanted = replace(wanted, count=math.ceil(wanted.count * wanted.size / timing.access), size=timing.access)
         served = requests_of(wanted, span, time)
@@ -222,4 +229,4 @@ def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -
             served.address = addresses(timing, len(served), banks=wanted.banks, row_hit=wanted.row_hit, seed=wanted.seed)
         return served
 
-    return Play(DramSimulation(dram), size or _SPAN * dram.channels, requests, dram.loaded_latency)
+    return RequestDevice(DramSimulation(dram), size or _SPAN * dram.channels, requests, dram.loaded_latency)

@@ -27,7 +27,7 @@ _ACTIVATE, _COLUMN = 0, 1
 _Best = tuple[float, int, int, int]  # time, age, command, bank
 
 
-class Access(NamedTuple):
+class DramAccess(NamedTuple):
     """An access to a channel.
 
     Args:
@@ -54,7 +54,7 @@ class Channel:
         self._ccd_s, self._ccd_l = max(dram.tCCD_S, dram.tBL), max(dram.tCCD_L, dram.tBL)
         self._group = [bank % (lanes * dram.bank_groups) for bank in range(banks)]  # numbered over the lanes
         self._groups_of = [range(lane, lanes * dram.bank_groups, lanes) for lane in range(lanes)]
-        self._line: deque[Access] = deque()  # arrived, not in a queue yet
+        self._line: deque[DramAccess] = deque()  # arrived, not in a queue yet
         self._room = [dram.queue, dram.queue]  # free queue entries for (reads, writes)
         self._writing = 0  # 1 while writes are drained
         self._batch = dram.write_batch * lanes  # writes of a batch, over all pseudo-channels
@@ -64,7 +64,7 @@ class Channel:
         self._fresh = [False] * banks  # the row was just opened, so its first access is not a hit
         self._act_ok, self._col_ok, self._pre_ok = ([_LONG_AGO] * banks for _ in range(3))
         self._stamp = [0] * banks  # version of the latest plan; older heap entries are void
-        self._pending: list[list[dict[int, deque[tuple[float, Access]]]]] = [[{} for _ in range(banks)] for _ in range(2)]
+        self._pending: list[list[dict[int, deque[tuple[float, DramAccess]]]]] = [[{} for _ in range(banks)] for _ in range(2)]
         # per lane, per group
         self._acts = [deque([_LONG_AGO] * 4, 4) for _ in range(lanes)]
         self._col = [_LONG_AGO] * lanes
@@ -83,7 +83,7 @@ class Channel:
         """Return the time of the next command (s); infinity without one."""
         return min([best[0] for best in self._best if best is not None], default=_NEVER)
 
-    def arrive(self, access: Access) -> None:
+    def arrive(self, access: DramAccess) -> None:
         """Add an access, which `admit` moves into a queue."""
         self._line.append(access)
 

@@ -116,7 +116,7 @@ class PlaneMap:
         return moved
 
 
-def used(
+def worn_planes(
     blocks: int, pages: int, over_provisioning: Ratio, reserve: Ratio, *, overwritten: float = 2.0, seed: int = 1
 ) -> Callable[[], PlaneMap]:
     """Return a function that makes planes in steady state: written sequentially, then `overwritten` times at random.

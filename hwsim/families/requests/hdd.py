@@ -30,7 +30,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hwsim.devices.hdd import Hdd
-from hwsim.families.requests.requests import CannotPlay, Play, Served, Stream, requests_of
+from hwsim.families.requests.requests import IssueStream, NoRequestSimulation, RequestColumns, RequestDevice, requests_of
 from hwsim.graph.opgraph import Ints
 
 Policy = Literal["fcfs", "clook", "sptf"]
@@ -41,18 +41,18 @@ _IDLE: Final = 2  # event: the arm is idle; it chooses after all other events at
 
 
 # A queued request: (stream; None for a cached write, index, address, bytes, is a write, cylinder, angle).
-_Waiting = tuple[Stream | None, int, int, int, bool, float, float]
+_Waiting = tuple[IssueStream | None, int, int, int, bool, float, float]
 
 
-def hdd_play(hdd: Hdd, name: str = "the hdd") -> Play:
+def hdd_play(hdd: Hdd, name: str = "the hdd") -> RequestDevice:
     """Return the simulation of a drive, with the policy `fcfs` if its `gain` is 0, otherwise `sptf`.
 
     Raises:
         CannotPlay: The drive has no size, so addresses have no place.
     """
     if hdd.holds is None:
-        raise CannotPlay(f"{name} has no size", "add `size: 4 TB`")
-    return Play(HddSimulation(hdd, policy="sptf" if hdd.gain > 0 else "fcfs"), hdd.holds, requests_of)
+        raise NoRequestSimulation(f"{name} has no size", "add `size: 4 TB`")
+    return RequestDevice(HddSimulation(hdd, policy="sptf" if hdd.gain > 0 else "fcfs"), hdd.holds, requests_of)
 
 
 class HddSimulation:
@@ -63,19 +63,19 @@ class HddSimulation:
         self._size, self._turn, self._seek = hdd.holds or math.inf, hdd.turn, hdd.seek.curve()
         self._outer, self._inner = hdd.rate(0.0), hdd.rate(1.0)
         self._waiting: list[_Waiting] = []
-        self._blocked: deque[tuple[Stream, int]] = deque()  # writes that wait for space in the cache
+        self._blocked: deque[tuple[IssueStream, int]] = deque()  # writes that wait for space in the cache
         self._dirty = 0.0  # bytes in the cache
         self._cylinder, self._next_address, self._ended, self._busy = 0.0, -1, 0.0, False
-        self._heap: list[tuple[float, int, int, Stream | None]] = []
+        self._heap: list[tuple[float, int, int, IssueStream | None]] = []
         self._order = count().__next__
         self.counters: dict[str, float] = {"requests": 0, "seeks": 0, "seek_s": 0.0, "rotation_s": 0.0, "transfer_s": 0.0}
 
     def units(self, address: Ints) -> tuple[Ints, str]:
         return np.zeros_like(address), "arm"
 
-    def offer(self, served: Served) -> None:
+    def offer(self, served: RequestColumns) -> None:
         if len(served):
-            heappush(self._heap, (served.at[0], _ISSUE, self._order(), Stream(served)))
+            heappush(self._heap, (served.at[0], _ISSUE, self._order(), IssueStream(served)))
 
     def due(self) -> float:
         return self._heap[0][0] if self._heap else math.inf
@@ -108,7 +108,7 @@ class HddSimulation:
             cylinder, turns = part, address / outer
         return cylinder * self._hdd.seek.cylinders, turns / self._turn % 1.0
 
-    def _issue(self, time: float, stream: Stream) -> None:
+    def _issue(self, time: float, stream: IssueStream) -> None:
         """Issue the requests of a stream that have arrived, up to its depth."""
         served = stream.served
         for request in stream.issue(time):
@@ -121,7 +121,7 @@ class HddSimulation:
         if (later := stream.upcoming) is not None:
             heappush(self._heap, (later, _ISSUE, self._order(), stream))
 
-    def _cache(self, time: float, stream: Stream, request: int) -> None:
+    def _cache(self, time: float, stream: IssueStream, request: int) -> None:
         """Complete a write in the cache, and queue it for the platter."""
         hdd, served = self._hdd, stream.served
         served.start[request] = time
@@ -129,12 +129,12 @@ class HddSimulation:
         self._dirty += served.size[request]
         self._wait(None, stream, request)
 
-    def _wait(self, owner: Stream | None, stream: Stream, request: int) -> None:
+    def _wait(self, owner: IssueStream | None, stream: IssueStream, request: int) -> None:
         served = stream.served
         address = served.address[request]
         self._waiting.append((owner, request, address, served.size[request], served.write[request], *self.place(address)))
 
-    def _answer(self, finish: float, stream: Stream, request: int) -> None:
+    def _answer(self, finish: float, stream: IssueStream, request: int) -> None:
         if stream.finish(request, finish):
             heappush(self._heap, (finish, _FINISH, self._order(), stream))
 

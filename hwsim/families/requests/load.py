@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Requests
-from hwsim.families.requests.requests import Play, Served, poisson, serve, statistics
+from hwsim.families.requests.requests import RequestColumns, RequestDevice, poisson, serve, statistics
 from hwsim.results.requests import LatencyCurve, LoadPoint
 from hwsim.units import PerSecond
 
@@ -16,7 +16,7 @@ LOADS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 REQUESTS: Final = 4000  # requests of each point
 
 
-def latency_curve(name: str, make: Callable[[], Play], wanted: Requests, *, seed: int = 1) -> LatencyCurve:
+def latency_curve(name: str, make: Callable[[], RequestDevice], wanted: Requests, *, seed: int = 1) -> LatencyCurve:
     """Return latencies of requests with Poisson arrivals, at shares of the device's maximum rate.
 
     Args:
@@ -51,7 +51,7 @@ def latency_curve(name: str, make: Callable[[], Play], wanted: Requests, *, seed
     return LatencyCurve(name, tuple(points))
 
 
-def steady_rate(served: Served) -> PerSecond:
+def steady_rate(served: RequestColumns) -> PerSecond:
     """Return the throughput (requests/s) between the first tenth of completions and the issue of the last request.
 
     This excludes the start, when all requests of the queue depth arrive at once, and the end, when the queue drains.

@@ -25,18 +25,18 @@ import numpy as np
 from hwsim.demand import Requests
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
-from hwsim.results.requests import TIMED, RequestStatistics, Spread, Times
-from hwsim.spec.mistakes import Hinted
+from hwsim.results.requests import TIMED, RequestStatistics, RequestTimes, TimeStatistics
+from hwsim.spec.mistakes import HintedError
 
 MOST_REQUESTS: Final = 1_000_000  # maximum requests of a device
 
 
-class CannotPlay(Hinted):
+class NoRequestSimulation(HintedError):
     """Raised if a device or an op has no request-level simulation; `hint` tells the remedy."""
 
 
 @dataclass(slots=True, eq=False)
-class Served:
+class RequestColumns:
     """The requests of an op in order of issue, and their times, as columns of equal length.
 
     Args:
@@ -76,12 +76,12 @@ class Served:
         return max(self.finish, default=0.0)
 
 
-class Stream:
+class IssueStream:
     """The issue of an op's requests: the index of the next request, and the number of outstanding ones (`flying`)."""
 
     __slots__ = ("flying", "next", "served")
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: RequestColumns) -> None:
         self.served = served
         self.next = self.flying = 0
 
@@ -114,13 +114,13 @@ class RequestSimulation(Protocol):
     @property
     def counters(self) -> dict[str, float]: ...
     def units(self, address: Ints) -> tuple[Ints, str]: ...
-    def offer(self, served: Served) -> None: ...
+    def offer(self, served: RequestColumns) -> None: ...
     def due(self) -> float: ...
     def advance(self, until: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class RequestDevice:
     """A device with its request-level simulation.
 
     Args:
@@ -132,7 +132,7 @@ class Play:
 
     simulation: RequestSimulation
     span: float
-    requests: Callable[[Requests, float, float], Served]
+    requests: Callable[[Requests, float, float], RequestColumns]
     loaded_latency: Callable[[float], float] | None = None
 
 
@@ -144,14 +144,14 @@ def columns(
     write: Sequence[bool] | bool = False,
     core: Sequence[int] | int = 0,
     depth: int | None = None,
-) -> Served:
+) -> RequestColumns:
     """Return requests of one size to these addresses; a scalar is repeated for all.
 
     >>> len(columns([0, 64, 128], 64, depth=2))
     3
     """
     count = len(address)
-    return Served(
+    return RequestColumns(
         at=[at] * count if isinstance(at, int | float) else list(at),
         address=list(address),
         size=[size] * count,
@@ -161,7 +161,7 @@ def columns(
     )
 
 
-def requests_of(wanted: Requests, span: float, time: float = 0.0) -> Served:
+def requests_of(wanted: Requests, span: float, time: float = 0.0) -> RequestColumns:
     """Return the single requests of an op.
 
     Args:
@@ -175,7 +175,7 @@ def requests_of(wanted: Requests, span: float, time: float = 0.0) -> Served:
     count = math.ceil(wanted.count)
     if count > MOST_REQUESTS:
         hint = "fewer requests, or `fidelity: formula`, which has no limit"
-        raise CannotPlay(
+        raise NoRequestSimulation(
             f"{count:,} requests to {wanted.device} exceed the limit of {MOST_REQUESTS:,} for request-level simulation", hint
         )
     size = max(1, round(wanted.size))
@@ -189,7 +189,7 @@ def requests_of(wanted: Requests, span: float, time: float = 0.0) -> Served:
     write = (
         generator.random(count) < wanted.write_share if 0 < wanted.write_share < 1 else np.full(count, wanted.write_share >= 1)
     )
-    return Served(
+    return RequestColumns(
         at=[time] * count,
         address=address.tolist(),
         size=[size] * count,
@@ -205,7 +205,7 @@ def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
     return times
 
 
-def serve(simulation: RequestSimulation, *offers: Served) -> Served:
+def serve(simulation: RequestSimulation, *offers: RequestColumns) -> RequestColumns:
     """Simulate all offers to the end; return the last one."""
     for offer in offers:
         simulation.offer(offer)
@@ -215,7 +215,7 @@ def serve(simulation: RequestSimulation, *offers: Served) -> Served:
 
 def statistics(
     name: str,
-    served: Sequence[Served],
+    served: Sequence[RequestColumns],
     counters: dict[str, float],
     closed_form_s: float | None = None,
     units: Callable[[Ints], tuple[Ints, str]] | None = None,
@@ -223,7 +223,7 @@ def statistics(
     """Return the statistics of completed requests; `units` as in `RequestSimulation`."""
     issued, finish = (np.array([value for rows in served for value in getattr(rows, column)]) for column in ("issued", "finish"))
     size = float(sum(sum(rows.size) for rows in served))  # integers
-    latency = Spread.of(finish - issued)
+    latency = TimeStatistics.of(finish - issued)
     span = float(finish.max() - issued.min()) if len(finish) else 0.0
     return RequestStatistics(
         device=name,
@@ -242,7 +242,7 @@ def statistics(
     )
 
 
-def _times(served: Sequence[Served], units: Callable[[Ints], tuple[Ints, str]]) -> Times:
+def _times(served: Sequence[RequestColumns], units: Callable[[Ints], tuple[Ints, str]]) -> RequestTimes:
     """Return the times of the first requests of all ops, in order of issue."""
     columns = [
         np.array([value for op_requests in served for value in getattr(op_requests, name)[:TIMED]])
@@ -251,4 +251,4 @@ def _times(served: Sequence[Served], units: Callable[[Ints], tuple[Ints, str]]) 
     first = np.argsort(columns[0], kind="stable")[:TIMED]
     issued, start, finish, address = (column[first] for column in columns)
     unit, called = units(address.astype(np.int64))
-    return Times(issued, start, finish, unit, called)
+    return RequestTimes(issued, start, finish, unit, called)

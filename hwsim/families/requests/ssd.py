@@ -28,8 +28,8 @@ from typing import Final, Protocol
 
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
-from hwsim.families.requests.flash_map import PlaneMap, used
-from hwsim.families.requests.requests import CannotPlay, Play, Served, Stream, requests_of
+from hwsim.families.requests.flash_map import PlaneMap, worn_planes
+from hwsim.families.requests.requests import IssueStream, NoRequestSimulation, RequestColumns, RequestDevice, requests_of
 from hwsim.graph.opgraph import Ints
 from hwsim.units import BytesPerSecond, Seconds
 
@@ -46,7 +46,7 @@ _READ: Final = 0
 _WRITE: Final = 1
 
 
-class Placed(Protocol):
+class PageOrder(Protocol):
     """The part of a page map that reads need."""
 
     def offset(self, page: int) -> int:
@@ -54,22 +54,22 @@ class Placed(Protocol):
         ...
 
 
-class _Stream(Stream):
+class _Stream(IssueStream):
     """Requests split into pages; `pages`: open pages of each request."""
 
     __slots__ = ("pages",)
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: RequestColumns) -> None:
         super().__init__(served)
         self.pages = [0] * len(served)
 
 
 # A page: (stream, request, job, bytes, die, plane, index in its block, garbage collection before it in s).
 _Page = tuple[_Stream, int, int, int, int, int, int, float]
-_NOBODY: Final = _Stream(Served(at=[], address=[], size=[], write=[], core=[]))
+_NOBODY: Final = _Stream(RequestColumns(at=[], address=[], size=[], write=[], core=[]))
 
 
-def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
+def ssd_play(ssd: Ssd, name: str = "the ssd") -> RequestDevice:
     """Return the simulation of an SSD with `flash:`; with `state: steady`, the drive starts fully written.
 
     Raises:
@@ -78,13 +78,13 @@ def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
     flash = ssd.flash
     if flash is None:
         hint = "add `flash`, or use a part that has it: {use: mqsim-default}"
-        raise CannotPlay(f"{name} has no `flash`, which a request-level simulation needs", hint)
+        raise NoRequestSimulation(f"{name} has no `flash`, which a request-level simulation needs", hint)
     blocks, spare = flash.blocks or BLOCKS, ssd.over_provisioning
     worn = ssd.state == "steady" and spare is not None
-    planes = used(blocks, flash.pages_per_block, spare or 0.0, ssd.reserve) if worn else None
+    planes = worn_planes(blocks, flash.pages_per_block, spare or 0.0, ssd.reserve) if worn else None
     simulation = SsdSimulation(flash, link=ssd.interface or math.inf, overhead=ssd.controller, planes=planes)
     pages = flash.all_chips * flash.dies * flash.planes * blocks * flash.pages_per_block
-    return Play(simulation, ssd.size or pages * flash.page, requests_of)
+    return RequestDevice(simulation, ssd.size or pages * flash.page, requests_of)
 
 
 class SsdSimulation:
@@ -94,7 +94,7 @@ class SsdSimulation:
         flash: geometry and timings.
         link: bandwidth between host and drive, in each direction (bytes/s).
         overhead: controller time of each request (s).
-        planes: function that makes the page map of a plane (see `used`); None: a sequentially written drive that never
+        planes: function that makes the page map of a plane (see `worn_planes`); None: a sequentially written drive that never
             collects garbage.
         placed: function that makes the page order of a plane, for a drive that is only read; None: sequential order.
     """
@@ -106,13 +106,13 @@ class SsdSimulation:
         link: BytesPerSecond = math.inf,
         overhead: Seconds = 0.0,
         planes: Callable[[], PlaneMap] | None = None,
-        placed: Callable[[], Placed] | None = None,
+        placed: Callable[[], PageOrder] | None = None,
     ) -> None:
         self._flash, self._link, self._overhead = flash, link, overhead
         self._new_map, self._maps = planes, dict[int, PlaneMap]()
         # By plane: (pending collection time, share of it before each write to the freed block) in s.
         self._owed: dict[int, list[float]] = {}
-        self._new_place, self._places = placed, dict[int, Placed]()
+        self._new_place, self._places = placed, dict[int, PageOrder]()
         # Copies of properties for speed.
         self._page, self._chips, self._channels = int(flash.page), flash.all_chips, flash.channels
         self._planes, self._dies, self._places_in_block = flash.planes, flash.dies, flash.pages_per_block
@@ -149,7 +149,7 @@ class SsdSimulation:
     def units(self, address: Ints) -> tuple[Ints, str]:
         return address // self._page % self._chips, "chip"
 
-    def offer(self, served: Served) -> None:
+    def offer(self, served: RequestColumns) -> None:
         if len(served):
             heappush(self._heap, (served.at[0], self._order(), _ISSUE, 0, _Stream(served)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hwsim.doors import Beside, Door, Planned, of_each
+from hwsim.families_interface import FamilyInterface, FamilyPlan, OtherActivity, quantities_by_job
 from hwsim.machine import Machine
 from hwsim.ops import OPS, ExchangeOp, FetchOp
 from hwsim.results.batches import STATISTICS
@@ -14,7 +14,7 @@ from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension
 from hwsim.workload.file import Workload
 
 
-class Answers(Door):
+class ServicesFamily(FamilyInterface):
     """The family of `services:`."""
 
     quantities: Mapping[str, Dimension] = {  # see `hwsim.families.services.results`
@@ -36,7 +36,7 @@ class Answers(Door):
 
     def kept(self, tree: Tree) -> frozenset[str]:
         """Return names of values that are kept per request with `as`."""
-        from hwsim.families.services.workload.drawn import kept_of
+        from hwsim.families.services.workload.random_values import kept_of
 
         return kept_of(tree)
 
@@ -51,9 +51,9 @@ class Answers(Door):
         from hwsim.families.services.workload.plan import choices_of
 
         names = (entry for name, ways in choices_of(workload).items() for entry in (name, *(f"{name}.{way}" for way in ways)))
-        return of_each(names, self.quantities)
+        return quantities_by_job(names, self.quantities)
 
-    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Planned | None:
+    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: OtherActivity) -> FamilyPlan | None:
         """Return all services as one program, or None if mistakes were noted."""
         from hwsim.families.services.workload.plan import plan
 
@@ -93,4 +93,4 @@ def _service(definitions: dict[str, Any]) -> dict[str, Any]:
     return service
 
 
-DOOR: Door = Answers()
+DOOR: FamilyInterface = ServicesFamily()

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hwsim.families.services.results.answers import Answers, Rung
+from hwsim.families.services.results.responses import ServiceResponses, ThroughputLimit
 from hwsim.results.result import Result
-from hwsim.views.kit.figure import COLOURS, about, decades, figure_bytes, open_axes, time_scale, titled
+from hwsim.views.kit.figure import COLOURS, decades, figure_bytes, open_axes, run_caption, time_scale, write_title
 
 RUNGS = 8
 
@@ -32,24 +32,24 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
             above.set_title(_answered(answers))
             _there(figure.add_subplot(grid[2 * number + 1], sharex=above), answers)
         _ladder(figure.add_subplot(grid[len(heights) - 1]), rungs)
-        titled(figure, _finding(rungs), about(result.workload, result.machine, result.settings))
+        write_title(figure, _finding(rungs), run_caption(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
 
 
-def _finding(rungs: Sequence[Rung]) -> str:
+def _finding(rungs: Sequence[ThroughputLimit]) -> str:
     if not rungs:
         return "services over time"
     lowest = min(rungs, key=lambda rung: rung.limit_per_s)
     return f"{lowest.called} sets the throughput limit: {_count(lowest.limit_per_s)} requests/s"
 
 
-def _answered(answers: Answers) -> str:
+def _answered(answers: ServiceResponses) -> str:
     if answers.good >= answers.served and not answers.refused and not answers.failed:
         return answers.name
     return f"{answers.name}: goodput {_count(answers.goodput)} requests/s"
 
 
-def _times(axes: Any, answers: Answers) -> None:
+def _times(axes: Any, answers: ServiceResponses) -> None:
     times = [(part.p50_s, part.p99_s) if part.answers_per_s > 0 else (math.nan, math.nan) for part in answers.course]
     longest = max((p99 for _, p99 in times if not math.isnan(p99)), default=None)
     if longest is None:
@@ -64,7 +64,7 @@ def _times(axes: Any, answers: Answers) -> None:
     _legend(axes)
 
 
-def _there(axes: Any, answers: Answers) -> None:
+def _there(axes: Any, answers: ServiceResponses) -> None:
     ends = [stretch.until_s for stretch in answers.course]
     axes.plot(ends, [stretch.there for stretch in answers.course], color=COLOURS[2], label="in flight")
     if answers.workers is not None:
@@ -83,7 +83,7 @@ def _legend(axes: Any) -> None:
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2, handlelength=1.2, columnspacing=0.8)
 
 
-def _ladder(axes: Any, rungs: Iterable[Rung]) -> None:
+def _ladder(axes: Any, rungs: Iterable[ThroughputLimit]) -> None:
     """Draw the maximum rate of each resource, the lowest on top."""
     listed = sorted(rungs, key=lambda rung: rung.limit_per_s)
     axes.barh(

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hwsim.families.services.results.answers import Answers, Services, Statement, Wait
+from hwsim.families.services.results.responses import ServiceResponses, Services, ServiceWait, Statement
 from hwsim.families.services.summary import cause_of
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.cause import binding
-from hwsim.views.kit.lines import wrapped
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.lines import wrap_lines
+from hwsim.views.kit.table import Column, align_columns
 
 
 def lines(services: Services) -> Iterator[str]:
@@ -25,7 +25,7 @@ def lines(services: Services) -> Iterator[str]:
             yield from _statement(statement)
 
 
-def _waits(answers: Answers) -> Iterator[str]:
+def _waits(answers: ServiceResponses) -> Iterator[str]:
     """Yield a sentence on the slowest requests, and a table of the latency of all and of the slowest by cause."""
     mean, above = ({wait.what: wait.seconds for wait in waits} for waits in (answers.waits, answers.waits_above))
     rows = sorted({*mean, *above}, key=lambda what: (-above.get(what, 0.0), what))
@@ -33,8 +33,8 @@ def _waits(answers: Answers) -> Iterator[str]:
     names = [cause_of(row) for row in rows]
     most = f", {format_share(above.get(rows[0], 0.0) / longest)} of it {names[0]}" if longest else ""
     text = f"{answers.name}: a request takes {_time(total)} on average; above p99 it takes {_time(longest)}{most}."
-    yield from wrapped(text, 0)
-    yield from aligned([
+    yield from wrap_lines(text, 0)
+    yield from align_columns([
         Column("", names, right=False),
         Column("average", [_time(mean.get(what, 0.0)) for what in rows]),
         Column("above p99", [_time(above.get(what, 0.0)) for what in rows]),
@@ -51,7 +51,7 @@ def _statement(statement: Statement) -> Iterator[str]:
     elif line is not None:
         numbers = ", ".join(f"{name} = {value}" for name, value, _ in line.inputs if name != line.formula)
         text += f"; {line.label} = {line.formula}" + (f" with {numbers}" if numbers else "") if numbers else ""
-    yield from wrapped(text, 2)
+    yield from wrap_lines(text, 2)
 
 
 def _time(seconds: float) -> str:
@@ -89,5 +89,5 @@ def as_dict(services: Services) -> dict[str, Any]:
     }
 
 
-def _seconds(waits: tuple[Wait, ...]) -> dict[str, float]:
+def _seconds(waits: tuple[ServiceWait, ...]) -> dict[str, float]:
     return {wait.what: wait.seconds for wait in waits}

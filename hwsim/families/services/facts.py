@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Fact, Facts, Place, Shown
+from hwsim.families_interface import FamilyReport, Place, Shown, SummaryLine
 from hwsim.results.result import Result
 
 if TYPE_CHECKING:
-    from hwsim.families.services.results.answers import Services
-    from hwsim.studies.states import State
+    from hwsim.families.services.results.responses import Services
+    from hwsim.studies.states import ServiceSteadiness
 
 
 def found(result: Result) -> Services:
@@ -20,19 +20,19 @@ def found(result: Result) -> Services:
     return services
 
 
-class OfServices(Facts):
+class ServicesFacts(FamilyReport):
     """The facts of `services:`."""
 
     undrawn = "the workload has no `services:`; for `infer`, use --plot serving FILE"
 
-    def headline(self, result: Result) -> Iterator[Fact]:
+    def headline(self, result: Result) -> Iterator[SummaryLine]:
         """Yield the capacity, if the run has nothing but requests."""
         from hwsim.families.services import summary
 
         if result.only_requests:
             yield from summary.headline(found(result))
 
-    def rows(self, result: Result) -> Iterator[Fact]:
+    def rows(self, result: Result) -> Iterator[SummaryLine]:
         """Yield the rows of all services, and the percentiles at both ends of the interval."""
         from hwsim.families.services import summary
 
@@ -87,7 +87,7 @@ class OfServices(Facts):
         if rows and all(row.keeps_up for row in rows):
             yield COME, fsum(row.served for row in rows), fsum(row.per_s for row in rows)
 
-    def states(self, result: Result) -> Iterator[State]:
+    def states(self, result: Result) -> Iterator[ServiceSteadiness]:
         """Return the state of each service and of its branches."""
         from hwsim.families.services.state import state_of
 
@@ -110,4 +110,4 @@ class OfServices(Facts):
         return shown[what](found(result))
 
 
-FACTS: Facts = OfServices()
+FACTS: FamilyReport = ServicesFacts()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from hwsim.families.services.results.answers import Services
+from hwsim.families.services.results.responses import Services
 from hwsim.families.services.summary import cause_of
 from hwsim.formats import format_quantity, format_share
 from hwsim.views.explain.derivation import lines, seconds

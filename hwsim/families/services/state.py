@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from hwsim.families.services.results.answers import Answers, Services
+from hwsim.families.services.results.responses import ServiceResponses, Services
 from hwsim.families.services.summary import CAUSES
 from hwsim.formats import format_count, percent
 from hwsim.results.batches import PERCENTILES
-from hwsim.studies.states import State
+from hwsim.studies.states import ServiceSteadiness
 from hwsim.views.summary.capacities import resource_of
 
 MOST: Final = 100_000  # maximum number of requests that a study simulates to resolve a percentile
 
 
-def state_of(services: Services, answers: Answers) -> State:
+def state_of(services: Services, answers: ServiceResponses) -> ServiceSteadiness:
     """Return the sampling errors of the latencies, whether the queue grows, and the main cause of the tail latency."""
     settled = answers.latency
     knowns = {}
@@ -46,4 +46,6 @@ def state_of(services: Services, answers: Answers) -> State:
         "" if answers.closed or not answers.outside or not answers.steady else counted
     )  # more requests would dilute an event
     needed = None if settled is None else settled.needed
-    return State(answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST, excess=excess)
+    return ServiceSteadiness(
+        answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST, excess=excess
+    )

@@ -7,16 +7,24 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from hwsim.doors import Fact
-from hwsim.families.services.results.answers import GIVEN_UP, RETRYING, Answers, Held, Rung, Services, Wait
-from hwsim.families.services.results.unsure import work_interval
-from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, many, percent
-from hwsim.results.batches import PERCENTILES, Known
+from hwsim.families.services.results.responses import (
+    GIVEN_UP,
+    RETRYING,
+    LruCacheResult,
+    ServiceResponses,
+    Services,
+    ServiceWait,
+    ThroughputLimit,
+)
+from hwsim.families.services.results.uncertainty import work_interval
+from hwsim.families_interface import SummaryLine
+from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, percent, pluralized
+from hwsim.results.batches import PERCENTILES, ConfidenceRange
 from hwsim.results.result import Result
 from hwsim.views.interval.say import TITLE
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import LABEL, titled
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.lines import LABEL, labelled_lines
+from hwsim.views.kit.table import Column, align_columns
 from hwsim.views.summary.capacities import resource_of
 
 RUNGS: Final = 8  # maximum number of rows in the table of limits
@@ -31,67 +39,67 @@ PLAIN: Final = (
 )  # fmt: skip
 
 
-def headline(services: Services) -> Iterator[Fact]:
+def headline(services: Services) -> Iterator[SummaryLine]:
     """Yield the capacity: the maximum request rate, its bottleneck, and the load as a share of it."""
     if services.ladder and not services.never:
         first = services.ladder[0]
         load = "" if first.utilisation is None else f"; the load is {format_share(first.utilisation)} of it"
-        yield Fact("capacity", f"{counted(first.limit_per_s)} {first.service} requests/s, bound by {called(first)}{load}")
+        yield SummaryLine("capacity", f"{counted(first.limit_per_s)} {first.service} requests/s, bound by {called(first)}{load}")
 
 
 def simulated(services: Services) -> str:
     """Return the number of simulated requests of all services and the simulated time, in words."""
     count = sum(entry.came for entry in services.answers)  # integers
-    return f"{many(count, 'request')} in {_time(services.end_s)}"
+    return f"{pluralized(count, 'request')} in {_time(services.end_s)}"
 
 
-def lines(services: Services) -> Iterator[Fact]:
+def lines(services: Services) -> Iterator[SummaryLine]:
     """Yield the facts of the summary: counts by outcome, caches, requests simulated, deadlocks."""
     for entry in services.answers:
         for number, text in enumerate(_of(entry)):
-            yield Fact(entry.name if number == 0 else "", text)
+            yield SummaryLine(entry.name if number == 0 else "", text)
     for held in services.caches:
-        yield Fact("cache", _held(held))
-    yield Fact("simulated", simulated(services))
+        yield SummaryLine("cache", _held(held))
+    yield SummaryLine("simulated", simulated(services))
     if services.stuck:
         text = f"requests wait for each other forever: {services.stuck}; add a `timeout` to `ask`, or workers"
-        yield Fact("DEADLOCK", text)
+        yield SummaryLine("DEADLOCK", text)
     for name in services.never:
-        yield Fact("DEADLOCK", f"a request of {name} never ends: services call each other in a circle")
+        yield SummaryLine("DEADLOCK", f"a request of {name} never ends: services call each other in a circle")
 
 
-def _held(held: Held) -> str:
+def _held(held: LruCacheResult) -> str:
     popular = "uniform popularity" if not held.zipf else f"Zipf popularity (exponent {held.zipf:g})"
     filled = f", after {_rate(held.full)} lookups from empty" if held.full >= 1 else ""
     return f"{held.service} hits {format_share(held.hit)}: {held.entries:,} of {held.of:,} items, {popular}{filled}"
 
 
-def unsure(result: Result) -> Iterator[Fact]:
+def unsure(result: Result) -> Iterator[SummaryLine]:
     """Yield the uncertainty of the service time due to machine parameters."""
     sure = work_interval(result)
     if sure.half >= EXACT:
         low, high = (format_change(end) for end in (math.expm1(-sure.half), math.expm1(sure.half)))
         text = f"service time {low.removesuffix(' %')}/{high} (machine parameters); queueing: add --interval"
-        yield Fact(TITLE, text)
+        yield SummaryLine(TITLE, text)
 
 
-def between(fast: Services, slow: Services) -> Iterator[Fact]:
+def between(fast: Services, slow: Services) -> Iterator[SummaryLine]:
     """Yield the percentiles with the shortest and the longest service time of its interval."""
     for first, second in zip(fast.answers, slow.answers, strict=True):
         if first.latency is None:
-            yield Fact(TITLE, f"{first.name}: no steady state at either end")
+            yield SummaryLine(TITLE, f"{first.name}: no steady state at either end")
         elif second.latency is None:
             low = ", ".join(f"{name} from {_time(first.latency.at(share).value)}" for name, share in PERCENTILES.items())
-            yield Fact(TITLE, f"{first.name}: {low}; overloaded at the slow end")
+            yield SummaryLine(TITLE, f"{first.name}: {low}; overloaded at the slow end")
         else:
             ends = [
                 f"{name} {_time(first.latency.at(share).value)}–{_time(second.latency.at(share).value)}"
                 for name, share in PERCENTILES.items()
             ]
-            yield Fact(TITLE, f"{first.name}: {', '.join(ends)} (machine parameters)")
+            yield SummaryLine(TITLE, f"{first.name}: {', '.join(ends)} (machine parameters)")
 
 
-def _of(entry: Answers) -> Iterator[str]:
+def _of(entry: ServiceResponses) -> Iterator[str]:
     """Yield sentences on lost requests, goodput, overload and warm-up of a service."""
     lost = [
         (entry.refused, "rejected"), (entry.failed, "failed"), (entry.wasted, "completed after their caller gave up"),
@@ -139,13 +147,13 @@ def latencies(services: Services) -> Iterator[str]:
             more = f"; {settled.needed:,} requests are enough" if enough else ""
             notes.append(f"  * {entry.name}: the run is too short for this number{more}")
     yield ""
-    yield from aligned([Column(name.strip(), column, right=name != "latency") for name, column in cells.items()])
+    yield from align_columns([Column(name.strip(), column, right=name != "latency") for name, column in cells.items()])
     if any(entry.latency is not None and entry.steady for entry in entries):
         yield "  ± is the 95 % confidence interval of sampling"
     yield from notes
 
 
-def _half(known: Known) -> str:
+def _half(known: ConfidenceRange) -> str:
     """Return the half width of a confidence interval, or "wide" if it exceeds half of the value."""
     if not math.isfinite(known.half) or known.half > WIDE:
         return "wide"
@@ -158,10 +166,10 @@ def slowest(services: Services) -> Iterator[str]:
     if entries:
         yield ""
     for number, entry in enumerate(entries):
-        yield from titled("" if number else "slowest 1 %", f"{entry.name} {_waits(entry.waits_above)}", LABEL)
+        yield from labelled_lines("" if number else "slowest 1 %", f"{entry.name} {_waits(entry.waits_above)}", LABEL)
 
 
-def _waits(waits: tuple[Wait, ...]) -> str:
+def _waits(waits: tuple[ServiceWait, ...]) -> str:
     total = math.fsum(wait.seconds for wait in waits)
     shown = [wait for wait in waits if wait.seconds >= LEAST * total]
     parts = [f"{_time(wait.seconds)} {cause_of(wait.what)}" for wait in shown]
@@ -169,7 +177,7 @@ def _waits(waits: tuple[Wait, ...]) -> str:
 
 
 def cause_of(what: str) -> str:
-    """Return the label of a `Wait`: the resource waited for, or another part of the latency.
+    """Return the label of a `ServiceWait`: the resource waited for, or another part of the latency.
 
     >>> cause_of("work"), cause_of("disk.media"), cause_of(RETRYING)
     ('service', 'waiting for disk', 'retry backoff')
@@ -177,7 +185,7 @@ def cause_of(what: str) -> str:
     return CAUSES.get(what) or f"waiting for {resource_of(what)}"
 
 
-def called(rung: Rung) -> str:
+def called(rung: ThroughputLimit) -> str:
     """Return the name of a limit in tables."""
     return {"workers": f"{rung.name} workers", "lock": f"lock {rung.name}"}.get(rung.kind, resource_of(rung.name))
 
@@ -190,7 +198,7 @@ def table(services: Services) -> Iterator[str]:
     near = [rung for rung in services.ladder if rung.limit_per_s <= most]
     rows = [rung for number, rung in enumerate(near) if not _repeats(near, number)][:RUNGS]
     yield ""
-    yield from aligned([
+    yield from align_columns([
         Column("resource", [called(rung) for rung in rows], right=False),
         Column("service demand", [_time(rung.per_request_s) for rung in rows]),
         Column("max rate", [f"{_rate(rung.limit_per_s)}/s" for rung in rows]),
@@ -202,7 +210,7 @@ def table(services: Services) -> Iterator[str]:
         yield f"  {len(services.ladder) - len(rows)} more allow higher rates"
 
 
-def _repeats(rungs: list[Rung], number: int) -> bool:
+def _repeats(rungs: list[ThroughputLimit], number: int) -> bool:
     """Whether the previous capacity has the same service demand, as two links of one route do."""
     rung = rungs[number]
     before = rungs[number - 1] if number else None
@@ -238,10 +246,10 @@ def as_dict(services: Services, half: float) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Answers) -> dict[str, Any]:
+def _entry(entry: ServiceResponses) -> dict[str, Any]:
     settled = entry.latency
     return {
-        **picked(entry, *PLAIN),
+        **select_attributes(entry, *PLAIN),
         "answers_per_s": entry.per_s,
         "goodput_per_s": entry.goodput,
         "latency": None
@@ -263,6 +271,6 @@ def _entry(entry: Answers) -> dict[str, Any]:
     }
 
 
-def _ends(known: Known) -> dict[str, float | None]:
+def _ends(known: ConfidenceRange) -> dict[str, float | None]:
     """Return a value and its interval; None for an end that the run is too short to determine."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(known).items()}

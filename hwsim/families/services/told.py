@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hwsim.doors import Server, Told
-from hwsim.families.services.results.answers import Services, expected_of
+from hwsim.families.services.results.responses import Services, expected_of
+from hwsim.families_interface import FamilyResult, Server
 from hwsim.results.checks import ROUNDING
 from hwsim.results.result import Result
-from hwsim.results.unsteady import overloaded
+from hwsim.results.steady_state import overloaded
 from hwsim.spec import Warning
 
 
 @dataclass(frozen=True)
-class Answered(Told):
+class ServicesOutcome(FamilyResult):
     """The services of a run."""
 
     found: Services
@@ -43,7 +43,7 @@ class Answered(Told):
 
     def half(self, result: Result) -> float:
         """Return the relative half width of the interval of the service time."""
-        from hwsim.families.services.results.unsure import work_interval
+        from hwsim.families.services.results.uncertainty import work_interval
 
         return work_interval(result).half
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hwsim.doors import Beside, Door, of_each
-from hwsim.families.serving.running import Models
+from hwsim.families.serving.service_run import PlannedModels
+from hwsim.families_interface import FamilyInterface, OtherActivity, quantities_by_job
 from hwsim.machine import Machine
 from hwsim.results.batches import STATISTICS
 from hwsim.spec import Mistakes
@@ -14,7 +14,7 @@ from hwsim.units import COUNT, RATE, TIME, Dimension
 from hwsim.workload.file import Workload
 
 
-class Infer(Door):
+class Infer(FamilyInterface):
     """The interface of `infer:` workloads to the rest of hwsim."""
 
     quantities: Mapping[str, Dimension] = {  # see `hwsim.families.serving.results.statistics`
@@ -39,18 +39,18 @@ class Infer(Door):
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
         """Add the mistakes in keys and models."""
-        from hwsim.families.serving.workload.placing import check_service
+        from hwsim.families.serving.workload.placement import check_service
 
         for tree in workload.trees("infer"):
             check_service(tree, mistakes)
 
     def wanted(self, workload: Workload) -> dict[str, Dimension]:
         """Return the quantities of each served model."""
-        return of_each(workload.written_as("infer"), self.quantities)
+        return quantities_by_job(workload.written_as("infer"), self.quantities)
 
-    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Models | None:  # noqa: ARG002
+    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: OtherActivity) -> PlannedModels | None:  # noqa: ARG002
         """Return the services of a workload and of its jobs; None without any."""
-        from hwsim.families.serving.workload.placing import plan_service
+        from hwsim.families.serving.workload.placement import plan_service
         from hwsim.workload.load.arrivals import FIXED, UNSTEADY
 
         trees = [("", 0.0, workload.infer)] if workload.infer is not None else []
@@ -63,7 +63,7 @@ class Infer(Door):
             unsteady = workload.events or len(workload.jobs or ()) > 1 or (not isinstance(arrivals, str) and arrivals.changes)
             if isinstance(plan.keys.warm_up, str) and unsteady:
                 mistakes.add(plan.keys.model.place, UNSTEADY, FIXED)
-        return Models(plans) if plans else None
+        return PlannedModels(plans) if plans else None
 
 
-DOOR: Door = Infer()
+DOOR: FamilyInterface = Infer()

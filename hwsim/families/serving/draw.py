@@ -7,23 +7,23 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.families.serving.autoscaling import steps
 from hwsim.families.serving.parts import NAMES, WORDS
 from hwsim.families.serving.results.statistics import ServiceStatistics
-from hwsim.families.serving.scaled import steps
 from hwsim.formats import format_quantity
 from hwsim.results.result import Result
 from hwsim.views.kit.figure import (
     COLOURS,
     INK,
     PAPER,
-    about,
     figure_bytes,
     legend_above,
     line_names,
     open_axes,
     push_apart,
+    run_caption,
     time_scale,
-    titled,
+    write_title,
 )
 
 HATCHES: Final = ("", "//", "..")
@@ -60,7 +60,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
                     copies.set_ylabel("decode replicas" if index else "prefill replicas")
                 legend_above(copies, list(copies.lines))
         more = f"{result.serving[0].requests:,} requests"
-        titled(figure, _title(result.serving[0]), about(result.workload, result.machine, result.settings, more))
+        write_title(figure, _title(result.serving[0]), run_caption(result.workload, result.machine, result.settings, more))
     return (buffer.getvalue(),)
 
 

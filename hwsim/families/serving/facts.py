@@ -7,15 +7,15 @@ from dataclasses import replace
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.doors import Fact, Facts, Place, Shown
-from hwsim.families.serving.results.scaling import most_gpus
+from hwsim.families.serving.results.autoscaling import most_gpus
+from hwsim.families_interface import FamilyReport, Place, Shown, SummaryLine
 from hwsim.formats import format_share
 from hwsim.results.result import Result
 
 if TYPE_CHECKING:
     from hwsim.families.serving.results.statistics import ServiceStatistics
-    from hwsim.studies.states import State
-    from hwsim.views.explain.measure import Measure
+    from hwsim.studies.states import ServiceSteadiness
+    from hwsim.views.explain.measure import ServiceMeasure
 
 MILLION: Final = 1e6
 SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")
@@ -32,13 +32,13 @@ def found(result: Result) -> Sequence[ServiceStatistics]:
     ]
 
 
-class OfModels(Facts):
+class ServingFacts(FamilyReport):
     """The facts of `infer:` workloads."""
 
     undrawn = "the workload has no `infer`: no service answers requests"
     billed = True
 
-    def headline(self, result: Result) -> Iterator[Fact]:
+    def headline(self, result: Result) -> Iterator[SummaryLine]:
         """Yield throughput and load, if the run is one service."""
         from hwsim.families.serving import summary
 
@@ -51,7 +51,7 @@ class OfModels(Facts):
 
         return summary.bottleneck(found(result)[0]) if _is_single_service(result) else ("", False)
 
-    def rows(self, result: Result) -> Iterator[Fact]:
+    def rows(self, result: Result) -> Iterator[SummaryLine]:
         """Yield the rows of each model, and of its interval."""
         from hwsim.families.serving import summary
 
@@ -78,16 +78,16 @@ class OfModels(Facts):
     def explained(self, result: Result, place: Place) -> Iterator[str]:
         """Yield the latency breakdown of each model."""
         from hwsim.families.serving.parts import sentences, table
-        from hwsim.views.kit.lines import wrapped
+        from hwsim.views.kit.lines import wrap_lines
 
         for service in found(result) if place == "requests" else ():
             yield from ("", f"latency breakdown{f' of {service.name}' if service.name else ''}")
             for sentence in sentences(service):
-                yield from wrapped(sentence, 2)
+                yield from wrap_lines(sentence, 2)
             yield ""
             yield from table(service)
 
-    def measure(self, result: Result, like: Measure | None, arrivals: float) -> Measure | None:
+    def measure(self, result: Result, like: ServiceMeasure | None, arrivals: float) -> ServiceMeasure | None:
         """Return the measure of the first model: its p95 TTFT, or its tokens/s if all requests arrive at once.
 
         Args:
@@ -95,7 +95,7 @@ class OfModels(Facts):
             like: measure of another run to repeat; None: choose one.
             arrivals: share of the run spent waiting for arrivals. Below `FIXED`, a run with other jobs has no measure (None).
         """
-        from hwsim.views.explain.measure import Measure
+        from hwsim.views.explain.measure import ServiceMeasure
 
         services, others = {model.name: model for model in found(result)}, len(result.jobs) > len(found(result))
         if not services or (others and like is None and arrivals < FIXED):
@@ -106,7 +106,7 @@ class OfModels(Facts):
         first = "ttft_p95" if "ttft_p95" in values else "latency_p95"
         name = like.name if like is not None else "tokens_per_s" if at_once else first
         shown = tuple((key, values[key]) for key in dict.fromkeys((*SHOWN, name)) if key in values)
-        return Measure(service.name, name, values[name], shown, service.wait.p95, concurrent=others)
+        return ServiceMeasure(service.name, name, values[name], shown, service.wait.p95, concurrent=others)
 
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
         """Yield p95 TTFT, p95 TPOT, throughput and goodput of the first model."""
@@ -132,7 +132,7 @@ class OfModels(Facts):
         yield unit, fsum(run.requests for run in served), fsum(run.requests_per_s for run in served)
         yield "tokens", fsum(run.output_tokens for run in served), fsum(run.tokens_per_s for run in served)
 
-    def states(self, result: Result) -> Iterator[State]:
+    def states(self, result: Result) -> Iterator[ServiceSteadiness]:
         """Return the steady state of each model."""
         from hwsim.families.serving.state import state_of
 
@@ -148,9 +148,9 @@ class OfModels(Facts):
 
     def sure(self, result: Result) -> bool:
         """Whether any service has an interval from measured services."""
-        from hwsim.families.serving.results.errors import sure_of
+        from hwsim.families.serving.results.errors import serving_intervals
 
-        return any(sure_of(service) for service in found(result))
+        return any(serving_intervals(service) for service in found(result))
 
     def settling(self, result: Result) -> bool:
         """Whether the first model is still filling or starting replicas."""
@@ -225,4 +225,4 @@ def _is_single_service(result: Result) -> bool:
     return len(found(result)) == 1 and not result.jobs
 
 
-FACTS: Facts = OfModels()
+FACTS: FamilyReport = ServingFacts()

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.families.serving.results.accounting import CALLED
-from hwsim.families.serving.results.measures import Where
+from hwsim.families.serving.results.measures import LatencyBreakdown
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.formats import format_quantity, format_share
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.table import Column, align_columns
 
 WORDS, LIMITS = ({part: names[index] for part, names in CALLED.items()} for index in (0, 1))
 NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "end to end"}
@@ -20,7 +20,7 @@ SLOW: Final = 99
 LEAST: Final = 0.02  # share of the time; smaller parts are summed as `other`
 
 
-def limited_by(where: Where) -> str:
+def limited_by(where: LatencyBreakdown) -> str:
     """Return the largest causes with their shares: `KV cache 51 %, prefill 38 %`."""
     causes: dict[str, float] = {}
     for name, seconds in where.parts:
@@ -31,7 +31,7 @@ def limited_by(where: Where) -> str:
     )
 
 
-def sentence(where: Where) -> str:
+def sentence(where: LatencyBreakdown) -> str:
     """Return a sentence with a percentile, the requests around it and their latency breakdown."""
     shown = [(name, seconds) for name, seconds in where.parts if seconds >= LEAST * where.mean_s]
     rest = where.mean_s - math.fsum(seconds for _, seconds in shown)
@@ -60,4 +60,4 @@ def table(service: ServiceStatistics) -> Iterator[str]:
         times = [format_quantity(seconds[name], "s") if name in seconds else "-" for name in names]
         heading = f"{SHORT[where.measure]} p{where.percentile}"
         columns.append(Column(heading, [*times, format_quantity(where.mean_s, "s"), f"{where.requests:,}"]))
-    yield from aligned(columns)
+    yield from align_columns(columns)

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from hwsim.doors import Fact
-from hwsim.families.serving import scaled as scaling
+from hwsim.families.serving import autoscaling as scaling
 from hwsim.families.serving.parts import LEAST, NAMES, SHORT, SLOW, limited_by
 from hwsim.families.serving.results.accounting import ADAPTER, PARTS, STARTING
-from hwsim.families.serving.results.errors import sure_of
+from hwsim.families.serving.results.errors import serving_intervals
 from hwsim.families.serving.results.measures import AdapterUse, RequestRow
 from hwsim.families.serving.results.statistics import PERCENTILES, ServiceStatistics
+from hwsim.families_interface import SummaryLine
 from hwsim.formats import counted, format_count, format_quantity, format_share, percent
 from hwsim.results.interval import Interval
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import LABEL, titled, wrapped
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns
 
 PLAIN: Final = (  # entries with the names of the statistics
     "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "lasted_s", "requests_per_s",
@@ -39,10 +39,10 @@ DOING: Final = {
 SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
 
-def headline(service: ServiceStatistics) -> Iterator[Fact]:
+def headline(service: ServiceStatistics) -> Iterator[SummaryLine]:
     """Yield throughput and load."""
-    yield Fact("throughput", throughput(service))
-    yield Fact("load", load(service))
+    yield SummaryLine("throughput", throughput(service))
+    yield SummaryLine("load", load(service))
 
 
 def throughput(service: ServiceStatistics) -> str:
@@ -75,7 +75,7 @@ def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
     return f"{name}: {format_share(share)} of GPU time", name in (DOING["prompts"], DOING["answers"])
 
 
-def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Fact]:
+def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[SummaryLine]:
     """Yield the lines of the summary; `alone`: throughput and load are in the headline of the run."""
     prefix = f"{service.name}: " if service.name else ""
     if not alone:
@@ -83,37 +83,39 @@ def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Fact]:
     yield from (fact._replace(text=prefix + fact.text) for fact in _lines(service))
 
 
-def _lines(service: ServiceStatistics) -> Iterator[Fact]:
-    yield Fact("replicas", f"{_format_replicas(service)}; batch size {service.batch_mean:.3g} on average")
+def _lines(service: ServiceStatistics) -> Iterator[SummaryLine]:
+    yield SummaryLine("replicas", f"{_format_replicas(service)}; batch size {service.batch_mean:.3g} on average")
     for part, replicas in zip(("prefill: ", "decode: ") if service.prompt_copies else ("",), service.scalings, strict=False):
-        yield Fact("autoscaling", part + scaling.line(replicas))
-    yield Fact("GPU time", ", ".join(f"{name} {format_share(share)}" for name, share in _time_shares(service)))
+        yield SummaryLine("autoscaling", part + scaling.line(replicas))
+    yield SummaryLine("GPU time", ", ".join(f"{name} {format_share(share)}" for name, share in _time_shares(service)))
     if service.goodput_per_s is not None:
         kept = [f"{NAMES[name]} <= {_time(limit)}" for name, limit in service.goal._asdict().items() if limit is not None]
         share = format_share(service.good / service.requests)
-        yield Fact("goodput", f"{counted(service.goodput_per_s)} requests/s meet {', '.join(kept)}: {share} of all")
+        yield SummaryLine("goodput", f"{counted(service.goodput_per_s)} requests/s meet {', '.join(kept)}: {share} of all")
     queue = f"queue depth {format_count(service.queue_mean)}, at most {service.queue_max}"
-    yield Fact("in flight", f"{format_count(service.in_system_mean)} requests on average; {queue}")
+    yield SummaryLine("in flight", f"{format_count(service.in_system_mean)} requests on average; {queue}")
     if service.cache_tokens is not None:
         lost = f"{service.put_off:,} preemptions"
         lost += f", {service.read_again:,} tokens recomputed" if service.put_off else ""
         narrow = f" in {service.cache_format}" if service.cache_format else ""
         filled = f"{format_share(service.cache_mean)} of {service.cache_tokens:,} tokens{narrow} per replica"
-        yield Fact("KV cache", f"{filled}, peak {format_share(service.cache_peak)}; {lost}")
+        yield SummaryLine("KV cache", f"{filled}, peak {format_share(service.cache_peak)}; {lost}")
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
-        yield Fact("prefix cache", f"{cached} of prompt tokens hit ({service.cached_tokens:,} tokens)")
+        yield SummaryLine("prefix cache", f"{cached} of prompt tokens hit ({service.cached_tokens:,} tokens)")
     if service.adapters is not None:
-        yield Fact("adapters", _format_adapters(service.adapters, service.requests + service.warm_up))
+        yield SummaryLine("adapters", _format_adapters(service.adapters, service.requests + service.warm_up))
     for tier in service.tiers:
         brought = (
             f"{tier.brought_tokens:,} tokens loaded ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
         )
         filled = f"{tier.stored_tokens:,} stored, peak {format_share(tier.peak_tokens / tier.tokens)} of {tier.tokens:,}"
         late = "; WRITES EXCEED ITS BANDWIDTH: some of it would be missing" if tier.writing > 1 else ""
-        yield Fact(f"KV in {tier.name}", f"{brought}; {filled}; writes use {format_share(tier.writing)} of its bandwidth{late}")
+        yield SummaryLine(
+            f"KV in {tier.name}", f"{brought}; {filled}; writes use {format_share(tier.writing)} of its bandwidth{late}"
+        )
     for text in _sampling(service):
-        yield Fact("sampling error", text, verbose=True)
+        yield SummaryLine("sampling error", text, verbose=True)
 
 
 def _format_replicas(service: ServiceStatistics) -> str:
@@ -135,7 +137,7 @@ def table(service: ServiceStatistics) -> Iterator[str]:
         ("TTFT", "ttft", service.first_token), ("TPOT", "tpot", service.each_token), ("ITL", "", service.gap),
         ("end to end", "latency", service.latency), ("queueing", "", service.wait),
     ) if spread is not None]  # fmt: skip
-    intervals = sure_of(service)
+    intervals = serving_intervals(service)
     yield ""
     if service.overloaded:
         yield "  overloaded: latencies grow with the length of the run and have no percentiles"
@@ -146,12 +148,12 @@ def table(service: ServiceStatistics) -> Iterator[str]:
             cells = [f"{_time(getattr(spread, name))}{'*' if (key, percentile) in short else ''}" for _, spread, key in rows]
             columns.append(Column(name, cells))
         columns.append(Column("90 % interval", [_interval(intervals[key]) if key in intervals else "-" for _, _, key in rows]))
-        yield from aligned(columns)
+        yield from align_columns(columns)
         if short:
             few = "request is" if service.requests == 1 else "requests are"
             yield f"  * {service.requests:,} {few} too few for this number (sampling error)"
         if intervals:
-            yield from wrapped(f"90 % interval: {_interval_basis(intervals)}", 2)
+            yield from wrap_lines(f"90 % interval: {_interval_basis(intervals)}", 2)
     if texts := list(_slowest(service)):
         yield ""
         yield from texts
@@ -180,7 +182,7 @@ def _slowest(service: ServiceStatistics) -> Iterator[str]:
     slow = [where for where in service.where if where.percentile == SLOW and where.measure != "latency"]
     slow = slow or [where for where in service.where if where.percentile == SLOW]
     for where in slow:
-        yield from titled(f"p{SLOW} {SHORT[where.measure]} is", limited_by(where), LABEL)
+        yield from labelled_lines(f"p{SLOW} {SHORT[where.measure]} is", limited_by(where), LABEL)
 
 
 def _time_shares(service: ServiceStatistics) -> list[tuple[str, float]]:
@@ -199,16 +201,16 @@ def _time_shares(service: ServiceStatistics) -> list[tuple[str, float]]:
     return [*spent, (IDLE, idle)] if idle > LEAST else spent
 
 
-def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[Fact]:
+def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[SummaryLine]:
     """Yield latencies at both ends of the interval of kernel times."""
     prefix = f"{fast.name}: " if fast.name else ""
     for name, key in (("TTFT", "first_token"), ("TPOT", "each_token"), ("end to end", "latency")):
         ends = getattr(fast, key), getattr(slow, key)
         if None not in ends:
             text = ", ".join(f"p{p} {_time(getattr(ends[0], f'p{p}'))}–{_time(getattr(ends[1], f'p{p}'))}" for p in (50, 95))
-            yield Fact("90 % interval", f"{prefix}{name} {text}")
+            yield SummaryLine("90 % interval", f"{prefix}{name} {text}")
     if slow.overloaded and not fast.overloaded:
-        yield Fact("", "at the slow end the service is overloaded")
+        yield SummaryLine("", "at the slow end the service is overloaded")
 
 
 def _format_adapters(use: AdapterUse, requests: int) -> str:
@@ -243,22 +245,24 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
     """
     spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
     return {
-        **picked(service, *PLAIN, read_again_tokens="read_again"),
+        **select_attributes(service, *PLAIN, read_again_tokens="read_again"),
         **({"copies": sum(part.most for part in service.scalings)} if service.scalings else {}),  # integers
         **{
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()
         },
-        "sampling": [picked(row, "measure", "percentile", "value_s", "low_s", "high_s", "short") for row in service.sampling],
+        "sampling": [
+            select_attributes(row, "measure", "percentile", "value_s", "low_s", "high_s", "short") for row in service.sampling
+        ],
         "interval": {
-            measure: {"low": interval.low, "high": interval.high, **picked(interval, "level", "case", "rows", "units")}
-            for measure, interval in sure_of(service).items()
+            measure: {"low": interval.low, "high": interval.high, **select_attributes(interval, "level", "case", "rows", "units")}
+            for measure, interval in serving_intervals(service).items()
         },
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},
         "spent": {f"{name}_s": seconds for name, seconds in service.spent_s},
         "where": [
             {
-                **picked(where, "measure", "percentile", "value_s", "requests", "mean_s"),
+                **select_attributes(where, "measure", "percentile", "value_s", "requests", "mean_s"),
                 "parts": {f"{name}_s": seconds for name, seconds in where.parts},
             }
             for where in service.where

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Door, Told, of_each
+from hwsim.families_interface import FamilyInterface, FamilyResult, quantities_by_job
 from hwsim.graph.opgraph import capacities_of
 from hwsim.machine import Machine
 from hwsim.results.invariants import numbers
@@ -15,21 +15,21 @@ from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, SpecError, Tree, Warning
 from hwsim.units import RATIO, TIME, Dimension
 from hwsim.workload.file import Job, Workload
-from hwsim.workload.lower import Ground, Writing, marks, named_elsewhere
+from hwsim.workload.lower import FamilyContext, Writing, marks, named_elsewhere
 from hwsim.workload.programs import MAIN
 
 if TYPE_CHECKING:
-    from hwsim.families.training.results import Training
+    from hwsim.families.training.results import TrainingResult
 
 
 @dataclass(frozen=True)
-class Trained(Told):
+class TrainingOutcome(FamilyResult):
     """The results of the trainings of a run."""
 
     timeline: Timeline
 
     @cached_property
-    def found(self) -> tuple[Training, ...]:
+    def found(self) -> tuple[TrainingResult, ...]:
         """Trainings, from their ops."""
         from hwsim.families.training.results import trainings
 
@@ -44,7 +44,7 @@ class Trained(Told):
         return numbers(self.found, "trainings")
 
 
-class Trainings(Door):
+class TrainingFamily(FamilyInterface):
     """The family of `train:`."""
 
     quantities: Mapping[str, Dimension] = {
@@ -84,11 +84,11 @@ class Trainings(Door):
 
     def wanted(self, workload: Workload) -> dict[str, Dimension]:
         """Return the quantities of each training, with their dimensions."""
-        return of_each(workload.written_as("train"), self.quantities)
+        return quantities_by_job(workload.written_as("train"), self.quantities)
 
-    def write(self, part: Job, ground: Ground) -> None:
+    def write(self, part: Job, ground: FamilyContext) -> None:
         """Write the steps; one replica represents identical ones, unless there are other jobs or jitter."""
-        from hwsim.families.training.workload import Asked, add_training  # models are slow to import
+        from hwsim.families.training.workload import TrainingRequest, add_training  # models are slow to import
 
         assert part.train is not None
         workload, disturbed = ground.workload, ground.disturbed
@@ -97,15 +97,15 @@ class Trainings(Door):
         changed = dict.fromkeys(capacities_of(disturbed)) if drawn else marks(disturbed)
         others = named_elsewhere(ground.job, workload, ground.machine)
         tree, at = part.on_devices(part.train), (ground.machine, ground.builder, ground.mistakes)
-        add_training(Asked(tree, *at, ground.job or MAIN, part.start, fold, workload.jobs is not None, changed, others))
+        add_training(TrainingRequest(tree, *at, ground.job or MAIN, part.start, fold, workload.jobs is not None, changed, others))
 
-    def read(self, timeline: Timeline, workload: Tree | None) -> Told:
+    def read(self, timeline: Timeline, workload: Tree | None) -> FamilyResult:
         """Return the results.
 
         Raises:
             SpecError: failures prevent the progress of a training.
         """
-        told = Trained(timeline)
+        told = TrainingOutcome(timeline)
         if any(training.job is not None for training in timeline.flat.graph.trainings):
             from hwsim.failures import NoProgress
 
@@ -117,4 +117,4 @@ class Trainings(Door):
         return told
 
 
-DOOR: Door = Trainings()
+DOOR: FamilyInterface = TrainingFamily()

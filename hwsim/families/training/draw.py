@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from hwsim.formats import percent
-from hwsim.results.failing import Failing
 from hwsim.results.result import Result
-from hwsim.views.kit.failing import accounted
-from hwsim.views.kit.figure import COLOURS, about, figure_bytes, open_axes, titled
+from hwsim.results.training_failures import FailureOutcome
+from hwsim.views.kit.failure_lines import accounted
+from hwsim.views.kit.figure import COLOURS, figure_bytes, open_axes, run_caption, write_title
 
 PANELS: Final = (("by kind of loss", COLOURS[0], ""), ("by failed part, without checkpoints", COLOURS[5], "//"))
 
@@ -33,11 +33,11 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         most = max((part for rows in panels for _, part in rows), default=1.0)
         for number, rows in enumerate(panels):
             _bars(figure.add_subplot(grid[number]), rows, most, PANELS[number])
-        titled(figure, _finding(failing), about(result.workload, result.machine, result.settings))
+        write_title(figure, _finding(failing), run_caption(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
 
 
-def _finding(failing: Failing) -> str:
+def _finding(failing: FailureOutcome) -> str:
     goodput = failing.goodput
     (_, *lost), _ = accounted(failing)
     most = f"; the largest loss: {lost[0][0]}" if lost else ""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from hwsim.families.training.results import MAIN
 from hwsim.formats import format_quantity, percent
-from hwsim.results.failing import Failing
-from hwsim.views.kit.failing import accounted
+from hwsim.results.training_failures import FailureOutcome
+from hwsim.views.kit.failure_lines import accounted
 from hwsim.views.kit.lines import bar
 
 
-def lost(name: str, failing: Failing) -> Iterator[str]:
+def lost(name: str, failing: FailureOutcome) -> Iterator[str]:
     """Yield the time of a training with failures by kind of loss, and the lost time by failed part."""
     whose = "" if name == MAIN else f" of {name}"
     to, by = accounted(failing)

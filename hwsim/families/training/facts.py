@@ -6,45 +6,45 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Fact, Facts, Place
+from hwsim.families_interface import FamilyReport, Place, SummaryLine
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.result import Result
 from hwsim.units import DAY
 
 if TYPE_CHECKING:
-    from hwsim.families.training.results import Training
+    from hwsim.families.training.results import TrainingResult
     from hwsim.results.interval import Interval
 
 MILLION = 1e6
 STEPS_ALONE = 0.05  # share of a run outside its steps up to which the run counts as steps only
 
 
-def found(result: Result) -> Sequence[Training]:
+def found(result: Result) -> Sequence[TrainingResult]:
     """Return the trainings of a run."""
-    every: Sequence[Training] = result.told["train"].found
+    every: Sequence[TrainingResult] = result.told["train"].found
     return every
 
 
-def _of_step(result: Result, training: Training) -> Interval | None:
+def _of_step(result: Result, training: TrainingResult) -> Interval | None:
     """Return the interval of a run with one training and failures, else None."""
     alone = result.sure and len(found(result)) == 1 and not result.jobs
     return result.interval if training.failing is not None and alone else None
 
 
-class OfTrainings(Facts):
+class TrainingFacts(FamilyReport):
     """The facts of `train:`."""
 
     billed = True
 
-    def headline(self, result: Result) -> Iterator[Fact]:
+    def headline(self, result: Result) -> Iterator[SummaryLine]:
         """Yield step time and throughput of a run with one training."""
         from hwsim.families.training import summary
 
         if len(found(result)) == 1 and not result.jobs:
             (training,) = found(result)
             simulated = f"{format_quantity(result.makespan_s, 's')}{self.during(result)}"
-            yield Fact("step time", f"{summary.step(training)} (simulated: {simulated})")
-            yield Fact("throughput", summary.throughput(training))
+            yield SummaryLine("step time", f"{summary.step(training)} (simulated: {simulated})")
+            yield SummaryLine("throughput", summary.throughput(training))
 
     def headline_s(self, result: Result) -> float | None:
         """Return the step time of a run that consists almost entirely of steps of one training (s), else None."""
@@ -53,7 +53,7 @@ class OfTrainings(Facts):
         (training,) = found(result)
         return training.step_s if abs(training.steps * training.step_s / result.makespan_s - 1.0) < STEPS_ALONE else None
 
-    def rows(self, result: Result) -> Iterator[Fact]:
+    def rows(self, result: Result) -> Iterator[SummaryLine]:
         """Yield the rows of each training."""
         from hwsim.families.training import summary
 
@@ -90,7 +90,7 @@ class OfTrainings(Facts):
 
     def explained_entries(self, result: Result) -> dict[str, Any]:
         """Return goodput and days of each training with failure rates."""
-        from hwsim.views.kit.failing import as_dict
+        from hwsim.views.kit.failure_lines import as_dict
 
         left = {training.name: as_dict(training.failing) for training in found(result) if training.failing is not None}
         return {"failures": left} if left else {}
@@ -143,4 +143,4 @@ class OfTrainings(Facts):
         return [(f"1 M {run.unit}", run.count * run.steps / MILLION, 1.0, 1.0) for run in found(result)[:1]]
 
 
-FACTS: Facts = OfTrainings()
+FACTS: FamilyReport = TrainingFacts()

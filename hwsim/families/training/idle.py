@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hwsim.spec import Mistakes, Tree, Warning
 from hwsim.workload.file import Workload
-from hwsim.workload.unheeded import no_effect
+from hwsim.workload.unused_keys import no_effect
 
 
 def idle_keys(workload: Workload) -> Iterator[Warning]:
@@ -22,9 +22,9 @@ def idle_keys(workload: Workload) -> Iterator[Warning]:
 
 def _divided(train: Tree) -> str:
     """Return why the stages of a training have the same number of layers, or "" if they do not or it is unknown."""
-    from hwsim.families.training.workload.stated import stated  # models are slow to import
+    from hwsim.families.training.workload.specification import specified_training  # models are slow to import
 
-    known = stated(train, "bf16", Mistakes(), needs_batch=False)
+    known = specified_training(train, "bf16", Mistakes(), needs_batch=False)
     if known is None or known.auto:  # a searched plan may have any number of stages
         return ""
     pp, chunks, layers = known.plan.pp, known.plan.chunks, known.model.layers

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hwsim import ticks
-from hwsim.graph.opgraph import Trained
+from hwsim.graph.opgraph import TrainingRecord
 from hwsim.records import dataclass
-from hwsim.results.inside import collecting
+from hwsim.results.embedded_collectives import collective_fractions
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 from hwsim.units import DAY
 
 if TYPE_CHECKING:
-    from hwsim.results.failing import Checkpoints, Failing
+    from hwsim.results.training_failures import Checkpoints, FailureOutcome
 
 EXCHANGES: Final = ("dp", "scatter", "comm")  # kinds of queues for exchanges among replicas
 MAIN: Final = "main"  # name of the program of a workload without jobs
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StageTime:
     """A device of a pipeline stage, and the shares of a step that it spends computing, in exposed communication, and idle."""
 
     device: str
@@ -51,7 +51,7 @@ class KindCompute:
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingResult:
     """The results of one training.
 
     Args:
@@ -87,7 +87,7 @@ class Training:
     unit: str
     flop: float
     mfu: float
-    stages: tuple[Stage, ...]
+    stages: tuple[StageTime, ...]
     whole: float = 0.0
     replicas: int = 1
     classes: tuple[tuple[int, int], ...] = ()
@@ -96,7 +96,7 @@ class Training:
     ended_s: float = 0.0
     after_s: float = 0.0
     saved: Checkpoints | None = None
-    failing: Failing | None = None
+    failing: FailureOutcome | None = None
 
     @property
     def rate(self) -> float:
@@ -158,12 +158,12 @@ class Training:
         return values
 
 
-def trainings(timeline: Timeline) -> tuple[Training, ...]:
+def trainings(timeline: Timeline) -> tuple[TrainingResult, ...]:
     """Return the results of each `train:` of the graph."""
     return tuple(_training(timeline, training) for training in timeline.flat.graph.trainings)
 
 
-def _training(timeline: Timeline, trained: Trained) -> Training:
+def _training(timeline: Timeline, trained: TrainingRecord) -> TrainingResult:
     labels = timeline.flat.graph.labels
     marks = [n for n, label in enumerate(labels) if label.kind == "step" and label.program == trained.program]
     ends = sorted(int(timeline.end[op]) for op in np.flatnonzero(np.isin(timeline.flat.label, marks)).tolist())
@@ -172,7 +172,7 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
     took, first = (plain[-1] - begin) / FEMTO, (ends[0] - trained.start) / FEMTO
     saved, left = _disturbed(timeline, trained, ends, took, first)
     leaders = [group.leader for group in trained.speaks]
-    return Training(
+    return TrainingResult(
         name=trained.program,
         plan=trained.plan,
         gpus=trained.gpus,
@@ -199,19 +199,19 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
     )
 
 
-def _after(timeline: Timeline, trained: Trained, end: int) -> float:
+def _after(timeline: Timeline, trained: TrainingRecord, end: int) -> float:
     """Return the time of ops of a training after its last step (s)."""
     own = [number for number, label in enumerate(timeline.flat.graph.labels) if label.program == trained.program]
     return (int(timeline.end[np.isin(timeline.flat.label, own)].max(initial=end)) - end) / FEMTO
 
 
 def _disturbed(
-    timeline: Timeline, trained: Trained, ends: Sequence[int], step_s: float, first_s: float
-) -> tuple[Checkpoints | None, Failing | None]:
+    timeline: Timeline, trained: TrainingRecord, ends: Sequence[int], step_s: float, first_s: float
+) -> tuple[Checkpoints | None, FailureOutcome | None]:
     """Return (checkpoints, goodput with failures) of a training, each None if absent."""
     if trained.saves is None:
         return None, None
-    from hwsim.results.failing import checkpoints, failing
+    from hwsim.results.training_failures import checkpoints, failing
 
     saved = checkpoints(timeline, trained, ends, step_s, first_s)
     if saved is None or trained.job is None or step_s <= 0:
@@ -220,7 +220,7 @@ def _disturbed(
     return failing(trained.job, trained.saves, saved, step_s, work)
 
 
-def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
+def _kinds(timeline: Timeline, trained: TrainingRecord) -> tuple[KindCompute, ...]:
     """Return the computing time per step of each kind of GPU, from the amounts of its ops."""
     if not trained.kinds:
         return ()
@@ -243,7 +243,7 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
     return tuple(sorted(kinds, key=lambda kind: (-kind.computing_s, kind.devices[0])))
 
 
-def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin: int, end: int) -> Stage:
+def _stage(timeline: Timeline, trained: TrainingRecord, device: str, leader: str, begin: int, end: int) -> StageTime:
     """Return the shares of a time window on a device; `leader`: device whose queues have the exchanges of its stage group."""
     graph = timeline.flat.graph
     is_own = np.array([label.device == device and label.program == trained.program for label in graph.labels], np.bool_)
@@ -256,9 +256,9 @@ def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin
     start, stop = np.maximum(timeline.start[ops], begin), np.minimum(timeline.end[ops], end)
     works = computing[timeline.flat.queue[ops]]
     waited, took = 0.0, (stop - start)[works].tolist()
-    for inside, time in zip(collecting(timeline, (trained,), ops)[works].tolist(), took, strict=True):
+    for inside, time in zip(collective_fractions(timeline, (trained,), ops)[works].tolist(), took, strict=True):
         waited += inside * time
     busy = ticks.covered(start[works], stop[works])
     exposed = ticks.covered(start, stop) - busy + waited
     window = max(1, end - begin)
-    return Stage(device, (busy - waited) / window, exposed / window, max(0.0, window - busy - exposed + waited) / window)
+    return StageTime(device, (busy - waited) / window, exposed / window, max(0.0, window - busy - exposed + waited) / window)

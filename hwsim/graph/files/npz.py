@@ -21,7 +21,7 @@ from hwsim.formats import format_quantity
 from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.spec import SpecError
-from hwsim.spec.whole import replaced
+from hwsim.spec.atomic_file import replaced_atomically
 
 _NARROW: Final = np.iinfo(np.int32)
 _ARCHIVE: Final = b"PK"
@@ -36,7 +36,7 @@ def save(graph: OpGraph, path: Path, more: Mapping[str, NDArray[Any]] | None = N
     for number, block in enumerate(graph.blocks):
         for column in (*COLUMNS, "edges"):
             arrays[f"{number}.{column}"] = narrow(getattr(block, column))
-    with replaced(path) as beside, beside.open("wb") as file:
+    with replaced_atomically(path) as beside, beside.open("wb") as file:
         np.savez(file, **arrays)
 
 

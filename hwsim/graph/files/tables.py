@@ -10,10 +10,10 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from hwsim.demand import Capacity, Choice, Cost, Demand, Exchanged, Requests, Term
+from hwsim.demand import Capacity, Choice, CollectiveExchange, Cost, Demand, Requests, Term
 from hwsim.graph.files.typed import refuse_unfit
-from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
-from hwsim.origins import Doubt, Origin
+from hwsim.graph.opgraph import Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue, RepresentedRanks
+from hwsim.origins import Origin, UncertaintySource
 from hwsim.spec import Place, SpecError
 from hwsim.spec.packed import commanding
 
@@ -110,7 +110,7 @@ def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
 
 
 def _term(row: dict[str, Any]) -> Term:
-    doubts = tuple(Doubt(*doubt) for doubt in row["doubts"])
+    doubts = tuple(UncertaintySource(*doubt) for doubt in row["doubts"])
     inputs = tuple((*item[:-1], _plain(Origin)(item[-1]) if isinstance(item[-1], dict) else item[-1]) for item in row["inputs"])
     return _plain(Term)({**row, "inputs": inputs, "doubts": doubts})
 
@@ -123,7 +123,7 @@ def _cost(row: dict[str, Any]) -> Cost:
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),
-        exchange=None if row["exchange"] is None else Exchanged(*row["exchange"]),
+        exchange=None if row["exchange"] is None else CollectiveExchange(*row["exchange"]),
     )
 
 
@@ -147,7 +147,7 @@ def other_iterations(number: int, count: int) -> str:
     return f"block {number} has {count} ops, but its iterations are for another number of ops"
 
 
-def _folded(alike: Alike) -> dict[str, Any]:
+def _folded(alike: RepresentedRanks) -> dict[str, Any]:
     return {
         "programs": alike.programs,
         **{name: getattr(alike, name).tolist() for name in ("of", "first", "labels", "queues")},
@@ -157,10 +157,10 @@ def _folded(alike: Alike) -> dict[str, Any]:
     }
 
 
-def _alike(row: dict[str, Any]) -> Alike:
+def _alike(row: dict[str, Any]) -> RepresentedRanks:
     columns = {name: np.array(row[name], np.int64) for name in ("of", "first", "labels", "queues")}
     members = {name: tuple(names) for name, names in row["members"].items()}
-    return Alike(
+    return RepresentedRanks(
         programs=tuple(row["programs"]),
         met=frozenset(row["met"]),
         capacities=row["capacities"],

@@ -10,7 +10,7 @@ import numpy as np
 
 from hwsim.demand import Capacity, Cost, Crowd
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
-from hwsim.graph.fold.template import TOUCH, Draw, Template, TemplateOp, template_of
+from hwsim.graph.fold.template import TOUCH, Template, TemplateDraw, TemplateOp, template_of
 from hwsim.records import dataclass
 
 MOST_WORK: Final = 100_000_000  # visited ties after which a template counts as one without identical ranks
@@ -72,7 +72,7 @@ class Fold:
     also: Mapping[str, int]
     costs: tuple[Cost | None, ...]
     given: Mapping[str, Capacity]
-    drawn: Mapping[int, tuple[tuple[str, Draw, int], ...]]
+    drawn: Mapping[int, tuple[tuple[str, TemplateDraw, int], ...]]
 
     @property
     def representatives(self) -> tuple[int, ...]:
@@ -137,7 +137,7 @@ class Fold:
         return {first: tuple(names) for first, names in members.items() if len(names) > 1}
 
 
-def _crowd(crowd: Crowd, capacity: str, drawn: Sequence[tuple[str, Draw, int]]) -> Crowd:
+def _crowd(crowd: Crowd, capacity: str, drawn: Sequence[tuple[str, TemplateDraw, int]]) -> Crowd:
     """The crowd at the first capacity of a class, with the number of ops that its op represents there."""
     return replace(crowd, capacity=capacity, times=max((times for name, _, times in drawn if name == capacity), default=1))
 
@@ -214,14 +214,14 @@ def _with_calm(template: Template, of_ops: Ints, of_things: Ints) -> Ints:
     return numbered(classes)
 
 
-def _drawn(template: Template, of_ops: Ints, things: Classes) -> dict[int, tuple[tuple[str, Draw, int], ...]]:
+def _drawn(template: Template, of_ops: Ints, things: Classes) -> dict[int, tuple[tuple[str, TemplateDraw, int], ...]]:
     """Per class of ops: (first capacity of a class, draw, number of ops of the class with this draw on it)."""
     is_first = np.zeros(len(template.names), np.bool_)
     is_first[things.first] = True
     kept = is_first[template.capacity]
     rows = np.stack([of_ops[template.op[kept]], template.capacity[kept], template.draw[kept]], axis=1)
     rows, times = np.unique(rows, axis=0, return_counts=True)
-    drawn: dict[int, list[tuple[str, Draw, int]]] = {}
+    drawn: dict[int, list[tuple[str, TemplateDraw, int]]] = {}
     for (op_class, capacity, draw), count in zip(rows.tolist(), times.tolist(), strict=True):
         drawn.setdefault(op_class, []).append((template.names[capacity], template.draws[draw], count))
     return {op_class: tuple(rows_of) for op_class, rows_of in drawn.items()}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.demand import Capacity, Cost, Unit, Wide
+from hwsim.demand import AmountColumns, Capacity, Cost, Unit
 from hwsim.graph.fold.refine import Ints
 from hwsim.records import dataclass
 
@@ -22,7 +22,7 @@ TOUCH: Final = "touch:"  # prefix of names that are not capacities
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
-class Draw(NamedTuple):
+class TemplateDraw(NamedTuple):
     """A demand of an op on a capacity; draws are compared bit for bit.
 
     Args:
@@ -41,7 +41,7 @@ class Draw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Merged:
+class CapacityGroups:
     """Groups of capacities in columns from which every op draws equally, with one name per group.
 
     Args:
@@ -57,7 +57,7 @@ class Merged:
     also: Mapping[str, int]
 
     @classmethod
-    def of(cls, columns: Iterable[Wide]) -> Merged:
+    def of(cls, columns: Iterable[AmountColumns]) -> CapacityGroups:
         """Return the coarsest groups."""
         wides = tuple({id(wide): wide for wide in columns}.values())
         if not wides:
@@ -82,11 +82,11 @@ class Merged:
             also |= {wire.capacity.name: int(which[wide.numbers[first]]) for wire, first in pairs}
         return cls(names, tuple(counts.tolist()), which, also)
 
-    def draws(self, wide: Wide) -> list[tuple[int, Draw]]:
+    def draws(self, wide: AmountColumns) -> list[tuple[int, TemplateDraw]]:
         """Return pairs (index in `names`, draw) of an op."""
         groups, first = np.unique(self.which[wide.numbers], return_index=True)
         kinds = [wide.kinds[kind] for kind in wide.kind[first].tolist()]
-        draws = [Draw(kind.amount, 0.0, kind.moved if kind.moved > 0 else None, "B") for kind in kinds]
+        draws = [TemplateDraw(kind.amount, 0.0, kind.moved if kind.moved > 0 else None, "B") for kind in kinds]
         return list(zip(groups.tolist(), draws, strict=True))
 
 
@@ -121,7 +121,7 @@ class Template:
     op: Ints
     capacity: Ints
     draw: Ints
-    draws: tuple[Draw, ...]
+    draws: tuple[TemplateDraw, ...]
     member_op: Ints
     member: Ints
     role: Ints
@@ -140,9 +140,9 @@ def template_of(
     """Return a template in columns; arguments as in `fold`."""
     colour_of: dict[Hashable, int] = {}
     given = _written_out(ops, marks)
-    merged = Merged.of(entry.cost.wide for entry in given if entry.cost is not None and entry.cost.wide is not None)
+    merged = CapacityGroups.of(entry.cost.wide for entry in given if entry.cost is not None and entry.cost.wide is not None)
     numbers: dict[str, int] = {name: number for number, name in enumerate(merged.names)}
-    draw_of: dict[Draw, int] = {}
+    draw_of: dict[TemplateDraw, int] = {}
     role_of: dict[Hashable, int] = {}
     lines: dict[Hashable, int] = {}
     op_colours: list[int] = []
@@ -164,7 +164,7 @@ def template_of(
         for group, drawn in () if cost is None or cost.wide is None else merged.draws(cost.wide):
             edges.append((number, group, draw_of.setdefault(drawn, len(draw_of))))
         for name, mark in entry.touches:
-            touch = Draw(0.0, 0.0, None, "s", (mark,))
+            touch = TemplateDraw(0.0, 0.0, None, "s", (mark,))
             edges.append((number, numbers.setdefault(TOUCH + name, len(numbers)), draw_of.setdefault(touch, len(draw_of))))
         follows += [(number, earlier) for earlier in entry.after]
         for role, ranks in entry.ranks:
@@ -208,21 +208,21 @@ def _written_out(ops: Iterable[TemplateOp], marks: Mapping[str, Hashable]) -> tu
     )
 
 
-def draws_of(cost: Cost) -> Iterable[tuple[str, Draw]]:
+def draws_of(cost: Cost) -> Iterable[tuple[str, TemplateDraw]]:
     """Yield (name of the capacity, draw) for each draw of a cost."""
     moved: dict[str, tuple[float, Unit]] = {name: (amount, unit) for name, amount, unit in cost.moved}
     for name, amount in cost.demand.amounts:
-        yield name, Draw(amount, 0.0, *moved.pop(name, (None, "s")))
+        yield name, TemplateDraw(amount, 0.0, *moved.pop(name, (None, "s")))
     for name, part in cost.demand.holds:
-        yield name, Draw(0.0, part, *moved.pop(name, (None, "s")))
+        yield name, TemplateDraw(0.0, part, *moved.pop(name, (None, "s")))
     for name, (amount, unit) in moved.items():
-        yield name, Draw(0.0, 0.0, amount, unit)
+        yield name, TemplateDraw(0.0, 0.0, amount, unit)
     crowd = cost.demand.crowd
     if crowd is not None and all(crowd.capacity != name for name, *_ in (*cost.demand.amounts, *cost.moved)):
-        yield crowd.capacity, Draw(0.0, 0.0, None, "s")
+        yield crowd.capacity, TemplateDraw(0.0, 0.0, None, "s")
     for name, _ in cost.demand.clocks:
         if all(name != drawn for drawn, *_ in (*cost.demand.amounts, *cost.moved)):
-            yield name, Draw(0.0, 0.0, None, "s")
+            yield name, TemplateDraw(0.0, 0.0, None, "s")
 
 
 def _look(cost: Cost) -> Hashable:
@@ -251,7 +251,7 @@ def _calm(
     op: Ints,
     capacity: Ints,
     draw: Ints,
-    draws: Sequence[Draw],
+    draws: Sequence[TemplateDraw],
     floors: NDArray[np.float64],
     lines: Ints,
     names: Sequence[str],

@@ -1,6 +1,6 @@
 """Translate PyTorch operators to statements of the workload language, from their names and input shapes.
 
-    meaning("aten::addmm", Facts(shapes=((512,), (256, 1024), (1024, 512)), ...)).statement
+    meaning("aten::addmm", SliceFacts(shapes=((512,), (256, 1024), (1024, 512)), ...)).statement
     {"matmul": {"m": 256, "n": 512, "k": 1024, "dtype": "fp32"}}
 
 Variants of device libraries (`cudnn_convolution`, `mkldnn_convolution`) are translated like the plain operator. Operators that
@@ -19,7 +19,7 @@ from hwsim.importers.aten.exchanges import exchange
 from hwsim.importers.aten.inputs import Inputs, Unknown, format_of, named
 from hwsim.importers.aten.pointwise import POINTWISE, foreach
 from hwsim.importers.aten.products import PRODUCTS, Reader, Statement
-from hwsim.importers.recording import Facts
+from hwsim.importers.recording import SliceFacts
 from hwsim.records import dataclass
 
 FREE: Final = named("free")
@@ -67,12 +67,12 @@ def reader_of(name: str) -> Reader | None:
     return split_copy if name == "split_with_sizes_copy" else reader
 
 
-def meaning(name: str, facts: Facts | None) -> Meaning:
+def meaning(name: str, facts: SliceFacts | None) -> Meaning:
     """Return the work of an operator, from its name (with or without namespace and overload) and facts."""
     short = plain(name)
     if short in FREE or name.startswith("profiler"):
         return NOTHING
-    exchanged = exchange(name, facts or Facts())
+    exchanged = exchange(name, facts or SliceFacts())
     if exchanged is not None:
         return Meaning(exchanged, "", "collectives") if exchanged else Meaning(None, "no size in the file", "collectives")
     reader = reader_of(short)

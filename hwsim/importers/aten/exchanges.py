@@ -7,7 +7,7 @@ from typing import Final
 from hwsim.importers.aten.inputs import Inputs, numel
 from hwsim.importers.aten.products import Statement
 from hwsim.importers.collectives import collective_name
-from hwsim.importers.recording import Collective, Facts
+from hwsim.importers.recording import RecordedCollective, SliceFacts
 from hwsim.units import BYTES
 
 SPACES: Final = (
@@ -16,7 +16,7 @@ SPACES: Final = (
 )  # fmt: skip
 
 
-def whole_bytes(exchanged: Collective) -> float:
+def whole_bytes(exchanged: RecordedCollective) -> float:
     """Return the bytes of a collective as in nccl-tests: all parts for gathers and scatters, else per rank; 0 if unknown."""
     width = BYTES.get(exchanged.dtype, 4.0)
     given, got = exchanged.elements_in * width, exchanged.elements_out * width
@@ -27,7 +27,7 @@ def whole_bytes(exchanged: Collective) -> float:
     return given or got
 
 
-def exchange(name: str, facts: Facts) -> Statement | None:
+def exchange(name: str, facts: SliceFacts) -> Statement | None:
     """Return the statement of a collective without its members; {} if its size is unknown; None for other operators."""
     if not name.startswith(SPACES) and facts.collective is None:
         return None

@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 
 from hwsim.importers.collectives import dtype_name
-from hwsim.importers.recording import Facts, Shape
+from hwsim.importers.recording import Shape, SliceFacts
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -51,7 +51,7 @@ def numel(shape: Sequence[int]) -> int:
 class Inputs:
     """The inputs of one call, by their position in the schema of the operator."""
 
-    facts: Facts
+    facts: SliceFacts
 
     def has(self, at: int) -> bool:
         """Return whether an input is a tensor."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from hwsim.importers.collectives import of_kernel as collective_of_kernel
 from hwsim.importers.collectives import of_metadata, of_tensors
-from hwsim.importers.columns import Columns
-from hwsim.importers.recording import Facts
+from hwsim.importers.columns import SliceColumns
+from hwsim.importers.recording import SliceFacts
 
 _SAID: Final = (
     "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks",
@@ -20,7 +20,7 @@ _WAY: Final = re.compile(r"\b([HDPA]to[HDPA])\b")
 _WAITS: Final = ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "stream")
 
 
-def of_op(columns: Columns, args: dict[str, Any], mark: str = "") -> int:
+def of_op(columns: SliceColumns, args: dict[str, Any], mark: str = "") -> int:
     """Return the index of the facts of an op; -1 if its inputs were not recorded.
 
     Args:
@@ -36,17 +36,17 @@ def of_op(columns: Columns, args: dict[str, Any], mark: str = "") -> int:
     if index is not None:
         return index
     collective = of_metadata(args) or of_tensors(mark, dims, inputs[1]) if is_collective else None
-    return columns.fact(Facts(shapes(dims), *_texts(inputs), collective=collective), key)
+    return columns.fact(SliceFacts(shapes(dims), *_texts(inputs), collective=collective), key)
 
 
-def of_kernel(columns: Columns, name: str, args: dict[str, Any]) -> int:
+def of_kernel(columns: SliceColumns, name: str, args: dict[str, Any]) -> int:
     """Return the index of the facts of a collective kernel; -1 for other kernels."""
     collective = of_metadata(args) if "Collective name" in args else None
     collective = collective or (collective_of_kernel(name) if "ccl" in name else None)
-    return -1 if collective is None else columns.fact(Facts(collective=collective))
+    return -1 if collective is None else columns.fact(SliceFacts(collective=collective))
 
 
-def of_copy(columns: Columns, name: str, args: dict[str, Any]) -> int:
+def of_copy(columns: SliceColumns, name: str, args: dict[str, Any]) -> int:
     """Return the index of the facts of a copy or memset: bytes and direction."""
     size = args.get("bytes", 0)
     key = size, name
@@ -56,13 +56,13 @@ def of_copy(columns: Columns, name: str, args: dict[str, Any]) -> int:
     if not isinstance(size, int) or size < 0:
         raise ValueError(f"expected a number of bytes, got {str(size)[:40]}")
     way = _WAY.search(name)
-    return columns.fact(Facts(bytes=size, kind=way[1] if way else ""), key)
+    return columns.fact(SliceFacts(bytes=size, kind=way[1] if way else ""), key)
 
 
-def of_wait(columns: Columns, args: dict[str, Any]) -> int:
+def of_wait(columns: SliceColumns, args: dict[str, Any]) -> int:
     """Return the index of the facts of a synchronization: the waiting stream and its event."""
     kind, stream, link, _ = (args.get(name) for name in _WAITS)
-    return columns.fact(Facts(waits_on_stream=_known(stream), waits_on_link=_known(link), kind=str(kind or "")))
+    return columns.fact(SliceFacts(waits_on_stream=_known(stream), waits_on_link=_known(link), kind=str(kind or "")))
 
 
 def _known(value: Any) -> int:

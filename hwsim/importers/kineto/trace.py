@@ -8,10 +8,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.importers.columns import BATCH, LONGEST, Columns, LeftOut, all_microseconds, microseconds
+from hwsim.importers.columns import BATCH, LONGEST, OmittedCounter, SliceColumns, all_microseconds, microseconds
 from hwsim.importers.kineto import facts
 from hwsim.importers.ranks import Process, joined, number_of
-from hwsim.importers.recording import HOST, Lane, Recording, What
+from hwsim.importers.recording import HOST, RecordedLane, Recording, What
 from hwsim.importers.text import Entries, Report, read_each
 from hwsim.records import without_collector
 from hwsim.spec import SpecError
@@ -82,7 +82,7 @@ class _Trace:
 
     def __init__(self, entries: Entries, batch: int) -> None:
         self.entries = entries
-        self.columns, self.left = Columns(all_microseconds, batch), LeftOut()
+        self.columns, self.left = SliceColumns(all_microseconds, batch), OmittedCounter()
         self.threads: dict[Hashable, str] = {}  # names
         self.kernels: dict[str, int] = {}  # kernel name -> index of facts
         self.pids: set[int] = set()
@@ -166,14 +166,14 @@ class _Trace:
         if isinstance(pid, int):
             self.pids.add(pid)
         number = tid if isinstance(tid, int) and -1 <= tid < LONGEST else -1
-        return self.columns.lane_of((pid, tid), Lane(f"thread {tid}", HOST, number))
+        return self.columns.lane_of((pid, tid), RecordedLane(f"thread {tid}", HOST, number))
 
     def _stream(self, event: dict[str, Any], args: dict[str, Any]) -> int:
         key = "stream", args.get("device", event.get("pid")), args.get("stream", event.get("tid"))
         lane = self.columns.lanes.get(key)
         if lane is None:
             device, stream = _number(key[1], 0), _number(key[2], -2 - len(self.columns.lanes))
-            lane = self.columns.lane_of(key, Lane(f"stream {stream}" if stream >= -1 else str(key[2]), device, stream))
+            lane = self.columns.lane_of(key, RecordedLane(f"stream {stream}" if stream >= -1 else str(key[2]), device, stream))
         return lane
 
     def process(self) -> Process:
@@ -187,7 +187,7 @@ class _Trace:
         lanes = self.columns.table_of_lanes
         for key, lane in self.columns.lanes.items():
             if lanes[lane].device == HOST and key in self.threads:
-                lanes[lane] = Lane(self.threads[key], HOST, lanes[lane].number)
+                lanes[lane] = RecordedLane(self.threads[key], HOST, lanes[lane].number)
         properties = rest.get("deviceProperties")
         named = {
             property_["id"]: str(property_.get("name", ""))

@@ -19,11 +19,11 @@ from __future__ import annotations
 import numpy as np
 
 from hwsim.graph.opgraph import OpGraph
-from hwsim.importers.placing import WrongMachine
-from hwsim.importers.predicting.exchanging import exchanges
-from hwsim.importers.predicting.kernels import Kernels
-from hwsim.importers.predicting.times import Row, Times
-from hwsim.importers.replay import Part, Replay
+from hwsim.importers.predicting.collectives import exchanges
+from hwsim.importers.predicting.kernels import KernelPredictor
+from hwsim.importers.predicting.times import OperatorTime, PredictedTimes
+from hwsim.importers.rank_placement import WrongMachine
+from hwsim.importers.replay import RecordingReplay, ReplayOpKind
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 
@@ -41,27 +41,27 @@ class Predicted:
         devices: GPU of each rank.
     """
 
-    replay: Replay
+    replay: RecordingReplay
     machine: Machine
     graph: OpGraph
-    rows: tuple[Row, ...]
+    rows: tuple[OperatorTime, ...]
     assumed: tuple[str, ...]
     devices: tuple[str, ...]
 
 
-def predict(replay: Replay, machine: Machine) -> Predicted:
+def predict(replay: RecordingReplay, machine: Machine) -> Predicted:
     """Predict a recording on a machine.
 
     Raises:
         WrongMachine: the machine has too few GPUs, or no rank uses a GPU.
     """
-    times = Times(replay, machine)
-    kernels = Kernels(times)
+    times = PredictedTimes(replay, machine)
+    kernels = KernelPredictor(times)
     for position, explained in enumerate(replay.ranks):
         mine = replay.rank == position
-        kernels.predict(position, explained, np.flatnonzero(mine & (replay.part == Part.DEVICE)))
-        exchanges(times, position, explained, np.flatnonzero(mine & (replay.part == Part.COLLECTIVE)))
+        kernels.predict(position, explained, np.flatnonzero(mine & (replay.part == ReplayOpKind.DEVICE)))
+        exchanges(times, position, explained, np.flatnonzero(mine & (replay.part == ReplayOpKind.COLLECTIVE)))
     return Predicted(replay, machine, times.graph(), times.rows(), tuple(times.assumed), times.placing.gpus)
 
 
-__all__ = ["Predicted", "Row", "WrongMachine", "predict"]
+__all__ = ["OperatorTime", "Predicted", "WrongMachine", "predict"]

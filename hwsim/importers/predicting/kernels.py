@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.importers.aten import plain
-from hwsim.importers.explaining import Explained
 from hwsim.importers.lowering import CannotLower
-from hwsim.importers.predicting.times import GAP, Times
-from hwsim.importers.recording import Facts, Rank, What
-from hwsim.origins import Doubt
+from hwsim.importers.predicting.times import GAP, PredictedTimes
+from hwsim.importers.rank_rules import RankRules
+from hwsim.importers.recording import Rank, SliceFacts, What
+from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
@@ -20,7 +20,7 @@ class _Timed:
     """The time of an operator (s), its errors, and the cost with its derivation."""
 
     seconds: float
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[UncertaintySource, ...]
     cost: int
 
 
@@ -30,14 +30,14 @@ def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
     return None if facts < 0 or rank.slices.duration[place] else rank.facts[facts].counted
 
 
-class Kernels:
+class KernelPredictor:
     """A predictor of the GPU ops of all ranks."""
 
-    def __init__(self, times: Times) -> None:
+    def __init__(self, times: PredictedTimes) -> None:
         self._times = times
         self._known: dict[tuple[int, int, int, str], _Timed | str] = {}
 
-    def predict(self, position: int, explained: Explained, ops: NDArray[np.intp]) -> None:
+    def predict(self, position: int, explained: RankRules, ops: NDArray[np.intp]) -> None:
         """Predict the GPU ops of a rank."""
         slices, rank = explained.rank.slices, explained.rank
         linked, at = explained.linked, self._times.replay.slice[ops]
@@ -70,11 +70,11 @@ class Kernels:
             self._times.keep(op, "other", name, str(error))
             return
         seconds = lowered.body + max(lowered.start, self._times.placing.starts[device])
-        doubts = (Doubt("product/big", "outside", "operations counted in the file", seconds),)
+        doubts = (UncertaintySource("product/big", "outside", "operations counted in the file", seconds),)
         self._times.put(op, "amounts", name, lowered, seconds, device, doubts)
         self._times.assumed["counted operations are assumed to be fp32 matmuls, because the file has no data type"] = None
 
-    def _operator(self, position: int, explained: Explained, owner: int, kernels: NDArray[np.intp]) -> None:
+    def _operator(self, position: int, explained: RankRules, owner: int, kernels: NDArray[np.intp]) -> None:
         """Predict the kernels of one call of an operator."""
         rank = explained.rank
         name, number = rank.names[rank.slices.name[owner]], int(rank.slices.facts[owner])
@@ -95,7 +95,7 @@ class Kernels:
         self._times.cost[kernels] = timed.cost
         self._times.sum(kind, plain(name), "predicted", "").add(float(total), timed.seconds, timed.doubts)
 
-    def _timed(self, position: int, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
+    def _timed(self, position: int, name: str, facts: SliceFacts | None, kernels: int, gap: float) -> _Timed | str:
         """Return the time of an operator on the GPU of a rank, or the reason why it has no prediction."""
         device = self._times.placing.gpus[position]
         key = id(self._times.machine.device(device).model), id(facts), kernels, name
@@ -104,7 +104,7 @@ class Kernels:
             timed = self._known[key] = self._lowered(device, name, facts, kernels, gap)
         return timed
 
-    def _lowered(self, device: str, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
+    def _lowered(self, device: str, name: str, facts: SliceFacts | None, kernels: int, gap: float) -> _Timed | str:
         meant = self._times.meaning(name, facts)
         if meant.statement is None:
             return meant.why or "an operator without work"
@@ -120,12 +120,12 @@ class Kernels:
         doubts = lowered.doubts(seconds, kernels)
         return _Timed(seconds, doubts, self._times.derived(name, lowered, seconds, device, doubts))
 
-    def _moved(self, position: int, explained: Explained, op: int, place: int) -> None:
+    def _moved(self, position: int, explained: RankRules, op: int, place: int) -> None:
         """Predict a copy or a memset."""
         rank, slices = explained.rank, explained.rank.slices
         name = rank.names[slices.name[place]]
         number = int(slices.facts[place])
-        facts = rank.facts[number] if number >= 0 else Facts()
+        facts = rank.facts[number] if number >= 0 else SliceFacts()
         is_copy = slices.what[place] == What.COPY
         kind = "copies" if is_copy else "sets"
         size, gpu = facts.bytes, self._times.placing.gpus[position]

@@ -19,12 +19,12 @@ from hwsim import ticks
 from hwsim.demand import Cost, Demand, Term
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import Meaning, meaning, plain
-from hwsim.importers.lowering import Lowered, Lowering
-from hwsim.importers.placing import Placing, placed
-from hwsim.importers.recording import Facts, Ints, Recording
-from hwsim.importers.replay import Replay
+from hwsim.importers.lowering import LoweredStatement, Lowering
+from hwsim.importers.rank_placement import RankPlacement, placed
+from hwsim.importers.recording import Ints, Recording, SliceFacts
+from hwsim.importers.replay import RecordingReplay
 from hwsim.machine import Machine
-from hwsim.origins import Doubt
+from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
@@ -33,7 +33,7 @@ How = Literal["predicted", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OperatorTime:
     """The time of one operator, summed over all ranks.
 
     Args:
@@ -54,7 +54,7 @@ class Row:
     recorded: float
     time: float
     why: str = ""
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[UncertaintySource, ...] = ()
 
 
 @dataclass(slots=True)
@@ -64,9 +64,9 @@ class Total:
     count: int = 0
     recorded: float = 0.0
     time: float = 0.0
-    doubts: dict[tuple[Any, ...], Doubt] = field(default_factory=dict)
+    doubts: dict[tuple[Any, ...], UncertaintySource] = field(default_factory=dict)
 
-    def add(self, recorded: float, time: float, doubts: tuple[Doubt, ...] = ()) -> None:
+    def add(self, recorded: float, time: float, doubts: tuple[UncertaintySource, ...] = ()) -> None:
         """Add a call."""
         self.count, self.recorded, self.time = self.count + 1, self.recorded + recorded, self.time + time
         for doubt in doubts:
@@ -74,7 +74,7 @@ class Total:
             self.doubts[doubt[:3]] = doubt if before is None else doubt._replace(seconds=before.seconds + doubt.seconds)
 
 
-class Times:
+class PredictedTimes:
     """A collector of the times of the ops of a replay on a machine.
 
     Attributes:
@@ -84,10 +84,10 @@ class Times:
         assumed: assumptions, in sentences.
     """
 
-    def __init__(self, replay: Replay, machine: Machine) -> None:
+    def __init__(self, replay: RecordingReplay, machine: Machine) -> None:
         self.replay, self.machine = replay, machine
         self.lowering = Lowering(machine)
-        self.placing: Placing = placed(replay.recording, machine)
+        self.placing: RankPlacement = placed(replay.recording, machine)
         self.formats: Formats = formats_of(replay.recording)
         self.body = replay.graph.blocks[0]
         self.time: Ints = self.body.time.copy()
@@ -95,7 +95,7 @@ class Times:
         self.costs: dict[Cost, int] = {}
         self.sums: dict[tuple[str, str, How, str], Total] = {}
         self.assumed = dict.fromkeys(replay.meetings.notes)
-        self.meaning: Callable[[str, Facts | None], Meaning] = cache(meaning)
+        self.meaning: Callable[[str, SliceFacts | None], Meaning] = cache(meaning)
 
     def graph(self) -> OpGraph:
         """Return the op graph of the replay with the collected times."""
@@ -113,10 +113,10 @@ class Times:
             self.time = ticks.widened(self.time)
         self.time[op] = took
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[OperatorTime, ...]:
         """Return the sums by operator, longest first."""
         totals = [
-            Row(kind, name, how, total.count, total.recorded, total.time, why, tuple(total.doubts.values()))
+            OperatorTime(kind, name, how, total.count, total.recorded, total.time, why, tuple(total.doubts.values()))
             for (kind, name, how, why), total in self.sums.items()
         ]
         return tuple(sorted(totals, key=lambda row: (-row.recorded, row.name)))
@@ -125,7 +125,9 @@ class Times:
         """Return the running sum of an operator."""
         return self.sums.setdefault((kind, name, how, why), Total())
 
-    def derived(self, name: str, lowered: Lowered, seconds: float, device: str, doubts: tuple[Doubt, ...]) -> int:
+    def derived(
+        self, name: str, lowered: LoweredStatement, seconds: float, device: str, doubts: tuple[UncertaintySource, ...]
+    ) -> int:
         """Return the index of a cost without demand that has the derivation and errors of a time."""
         longest = max(lowered.lines, key=lambda line: line.seconds, default=None)
         inputs = longest.inputs if longest is not None else ()
@@ -135,7 +137,14 @@ class Times:
         return self.costs.setdefault(cost, len(self.costs))
 
     def put(
-        self, op: int, kind: str, name: str, lowered: Lowered, seconds: float, device: str, doubts: tuple[Doubt, ...]
+        self,
+        op: int,
+        kind: str,
+        name: str,
+        lowered: LoweredStatement,
+        seconds: float,
+        device: str,
+        doubts: tuple[UncertaintySource, ...],
     ) -> None:
         """Set the predicted time of an op and add it to its sum."""
         self.sum(kind, name, "predicted", "").add(self.body.time[op] / FEMTO, seconds, doubts)

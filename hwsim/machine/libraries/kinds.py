@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from hwsim.machine.libraries.custom_allreduce import CustomAllReduce
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.overheads import Overheads
-from hwsim.machine.libraries.own import Own
 
-Library = Mpi | Nccl | Overheads | Own
+Library = Mpi | Nccl | Overheads | CustomAllReduce
 
-KINDS: Final[dict[str, type[Library]]] = {"mpi": Mpi, "nccl": Nccl, "overheads": Overheads, "own": Own}
+KINDS: Final[dict[str, type[Library]]] = {"mpi": Mpi, "nccl": Nccl, "overheads": Overheads, "own": CustomAllReduce}

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar
 
-from hwsim.demand import softened
+from hwsim.demand import knee_bytes
 from hwsim.machine.libraries.operations import CannotCollect
 from hwsim.origins import Origin
 from hwsim.records import dataclass
@@ -30,7 +30,7 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class MpiCurve:
     """A curve of time over message size of one operation."""
 
     start: Seconds = field("time of an empty message, or of a collective of one byte")
@@ -44,7 +44,7 @@ class Curve:
     def seconds(self, size: float) -> float:
         """Return the time (s) of a message or collective of `size` bytes among the measured number of ranks."""
         rendezvous = self.rendezvous if size > self.eager > 0 else 0.0
-        return self.start + self.root * math.sqrt(size) + softened(size, self.knee) / self.bandwidth + rendezvous
+        return self.start + self.root * math.sqrt(size) + knee_bytes(size, self.knee) / self.bandwidth + rendezvous
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,9 @@ class Mpi:
 
     kind: ClassVar[str] = "mpi"
 
-    curves: Mapping[str, Curve] = field("curve by operation: send, stream, stream-both, all-reduce, all-gather, all-to-all, ...")
+    curves: Mapping[str, MpiCurve] = field(
+        "curve by operation: send, stream, stream-both, all-reduce, all-gather, all-to-all, ..."
+    )
     wire: BytesPerSecond = field("bandwidth of the measured network, replaced by the machine's; 0: unknown", default=0.0)
     hop: Seconds = field("latency of the measured network between two nodes", default=0.0)
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # source of each key
@@ -61,7 +63,7 @@ class Mpi:
     def seconds(self, operation: str, ranks: int, size: float) -> float:
         """Return the time (s) of a message, or of a collective among `ranks`.
 
-        >>> mpi = Mpi({"send": Curve(start=1e-6, bandwidth=10e9)})
+        >>> mpi = Mpi({"send": MpiCurve(start=1e-6, bandwidth=10e9)})
         >>> round(mpi.seconds("send", 2, 10e6) * 1e6)
         1001
 

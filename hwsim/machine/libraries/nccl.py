@@ -36,8 +36,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final, Literal
 
-from hwsim.demand import softened
-from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
+from hwsim.demand import knee_bytes
+from hwsim.machine.libraries.operations import CannotCollect, Operation, RankGroup
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -61,7 +61,7 @@ _SHORT: Final = 16384.0  # maximum bytes per peer that a send transfers by LL (N
 
 
 @dataclass(frozen=True, slots=True)
-class Speeds:
+class ProtocolCosts:
     """The constants of one protocol."""
 
     step: Seconds = field("time of a step from one GPU to the next within a node")
@@ -73,7 +73,7 @@ class Speeds:
 
 
 @dataclass(frozen=True, slots=True)
-class Sends:
+class NcclSendCosts:
     """The constants of sends and receives, from which all-to-all is built."""
 
     start: Seconds = field("time of a send and its receive, besides the `start` of every collective")
@@ -89,7 +89,7 @@ class Sends:
 
 
 @dataclass(frozen=True, slots=True)
-class Bus:
+class RingBandwidth:
     """A bandwidth of rings through a group of devices (bytes/s per direction).
 
     Args:
@@ -106,7 +106,7 @@ class Bus:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class NcclEstimate:
     """A time of one algorithm and protocol (s): `latency` before the transfer, `body` during it."""
 
     method: Method | str
@@ -126,11 +126,11 @@ class Nccl:
     kind: ClassVar[str] = "nccl"
 
     start: Seconds = field("start time of a collective: its kernel and the synchronization around it")
-    ll: Speeds = field("constants of protocol LL (4 of 8 bytes are data)")
-    ll128: Speeds = field("constants of protocol LL128 (120 of 128 bytes are data)")
-    simple: Speeds = field("constants of protocol Simple (large chunks)")
+    ll: ProtocolCosts = field("constants of protocol LL (4 of 8 bytes are data)")
+    ll128: ProtocolCosts = field("constants of protocol LL128 (120 of 128 bytes are data)")
+    simple: ProtocolCosts = field("constants of protocol Simple (large chunks)")
     send: Seconds | None = field("start time of a send and its receive (default: `start`)", default=None)
-    sends: Sends | None = field("constants of sends and receives (default: one step of the protocol)", default=None)
+    sends: NcclSendCosts | None = field("constants of sends and receives (default: one step of the protocol)", default=None)
     choice: str = field(
         "selection of algorithm and protocol: by NCCL's own tables, or the fastest",
         default="fastest",
@@ -157,7 +157,7 @@ class Nccl:
     nvls_channels: int = field("number of channels of NVLS; 0: unknown", default=0, minimum=0)
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # source of each key
 
-    def estimates(self, operation: Operation, group: Group, size: float, bus: Bus) -> tuple[Estimate, ...]:
+    def estimates(self, operation: Operation, group: RankGroup, size: float, bus: RingBandwidth) -> tuple[NcclEstimate, ...]:
         """Return all algorithms and protocols with their times, the fastest first.
 
         Raises:
@@ -165,7 +165,7 @@ class Nccl:
         """
         n = group.ranks
         if n < 2:
-            return (Estimate("none", "simple", 0.0, 0.0),)
+            return (NcclEstimate("none", "simple", 0.0, 0.0),)
         return tuple(sorted(self._all(operation, group, size, bus), key=lambda estimate: estimate.seconds))
 
     def channels_of(self, method: str, protocol: Protocol, ranks: int, size: float) -> int:
@@ -174,7 +174,7 @@ class Nccl:
         Source: NVIDIA/nccl issues 689 (a channel is a thread block that shares its multiprocessor with no other kernel) and 1216
         (every thread of a channel has a minimum number of bytes, for rings of LL per rank).
 
-        >>> nccl = Nccl(1e-5, Speeds(1e-6), Speeds(1e-6), Speeds(1e-6), channels=24)
+        >>> nccl = Nccl(1e-5, ProtocolCosts(1e-6), ProtocolCosts(1e-6), ProtocolCosts(1e-6), channels=24)
         >>> nccl.channels_of("ring", "simple", 8, 1e3), nccl.channels_of("ring", "simple", 8, 1e9)
         (1, 24)
         """
@@ -182,11 +182,11 @@ class Nccl:
         min_bytes = _LEAST[protocol] * (ranks if (method, protocol) == ("ring", "ll") else 1)
         return min(max_channels, max(1, int(size / (_THREADS * min_bytes)))) if max_channels else 0
 
-    def efficiency(self, bus: Bus, across: bool) -> float:
+    def efficiency(self, bus: RingBandwidth, across: bool) -> float:
         """Return the fraction of the link bandwidth that long messages reach."""
         return min(self._efficiency(bus.link), self._efficiency(bus.wire)) if across else self._efficiency(bus.link)
 
-    def _all(self, operation: Operation, group: Group, size: float, bus: Bus) -> Iterator[Estimate]:
+    def _all(self, operation: Operation, group: RankGroup, size: float, bus: RingBandwidth) -> Iterator[NcclEstimate]:
         n, k = group.ranks, len(group.sizes)
         inside, across = bus.inside * self._efficiency(bus.link), bus.across * self._efficiency(bus.wire)
         rate = inside if k == 1 else min(inside, across)
@@ -198,7 +198,7 @@ class Nccl:
             if operation == "send":
                 start = self.start if self.send is None else self.send
                 wait = speeds.step if k == 1 else speeds.hop or 0.0
-                yield Estimate("direct", protocol, start + wait, size / (rate * speeds.rate))
+                yield NcclEstimate("direct", protocol, start + wait, size / (rate * speeds.rate))
                 continue
             if operation not in RINGS:
                 raise CannotCollect(f"no NCCL measurements of {operation}", f"supported: {', '.join(RINGS)}, send")
@@ -209,24 +209,26 @@ class Nccl:
             # `speeds.rate` limits the threads of a GPU on NVLink, not the much slower NIC
             sent = WIRE[protocol] if self.choice == "tables" else speeds.rate
             body = passed / (inside * speeds.rate)
-            yield Estimate("ring", protocol, wait, body if k == 1 else max(body, passed / (across * sent)))
+            yield NcclEstimate("ring", protocol, wait, body if k == 1 else max(body, passed / (across * sent)))
             if operation != "all-reduce":
                 continue
             crossing = 2 * (k - 1) / k * size / across
             if k > 1 and self.tree > 0:
                 wait = self._wait(speeds, 2 * (n / k - 1), 2 * math.log2(k), size)
-                yield Estimate("tree", protocol, wait, max(body, crossing / sent) / self.tree)
+                yield NcclEstimate("tree", protocol, wait, max(body, crossing / sent) / self.tree)
             if protocol == "simple" and self.nvls > 0 and max(group.sizes) >= self.nvls_ranks:
-                longer = softened(size, self.nvls_knee) / size if size > 0 else 1.0
+                longer = knee_bytes(size, self.nvls_knee) / size if size > 0 else 1.0
                 start = self.start + self.nvls_start
                 if k == 1:
-                    yield Estimate("nvls", protocol, start, longer * moved / (rate * self.nvls))
+                    yield NcclEstimate("nvls", protocol, start, longer * moved / (rate * self.nvls))
                 elif self.choice == "tables":
                     wait = start + 2 * math.log2(k) * (speeds.hop or 0.0)
                     body = max(longer * moved / (inside * self.nvls), crossing / (self.tree or 1.0))
-                    yield Estimate("nvls-tree", protocol, wait, body)
+                    yield NcclEstimate("nvls-tree", protocol, wait, body)
 
-    def _sent(self, sends: Sends, operation: Operation, group: Group, size: float, rate: float, bus: Bus) -> Estimate:
+    def _sent(
+        self, sends: NcclSendCosts, operation: Operation, group: RankGroup, size: float, rate: float, bus: RingBandwidth
+    ) -> NcclEstimate:
         """Estimate a send or an all-to-all: by LL for short messages, else by Simple."""
         n, k = group.ranks, len(group.sizes)
         peers = 1 if operation == "send" else n - 1
@@ -242,23 +244,23 @@ class Nccl:
         )
         if k > 1:
             body = max(body, peers * message / (bus.across * self._efficiency(bus.wire)))
-        long = Estimate(method, "simple", wait + sends.step, body)
+        long = NcclEstimate(method, "simple", wait + sends.step, body)
         if message > _SHORT:
             return long
-        short = Estimate(
+        short = NcclEstimate(
             method, "ll", wait + _wide_share(size) * speeds.wide, max(message / sends.ll, peers * message / (rate * speeds.rate))
         )
         return min(short, long, key=lambda estimate: estimate.seconds)
 
-    def time(self, estimate: Estimate) -> float:
+    def time(self, estimate: NcclEstimate) -> float:
         """Return the time (s) of an estimate, at least the issue time."""
         return max(self.issue, estimate.seconds)
 
-    def _wait(self, speeds: Speeds, steps: float, hops: float, size: float) -> float:
+    def _wait(self, speeds: ProtocolCosts, steps: float, hops: float, size: float) -> float:
         step = speeds.step + _wide_share(size) * speeds.wide
         return self.start + speeds.start + steps * step + hops * (speeds.hop or 0.0)
 
-    def speeds(self, protocol: Protocol) -> Speeds:
+    def speeds(self, protocol: Protocol) -> ProtocolCosts:
         """Return the constants of a protocol, with `hop` filled in."""
         found = self.ll if protocol == "ll" else self.simple if protocol == "simple" else self.ll128
         return found if found.hop is not None else _with_hop(found, protocol)
@@ -274,11 +276,11 @@ class Nccl:
 
 
 @functools.lru_cache(maxsize=64)
-def _with_hop(speeds: Speeds, protocol: Protocol) -> Speeds:
+def _with_hop(speeds: ProtocolCosts, protocol: Protocol) -> ProtocolCosts:
     """Return the constants with `hop` from NCCL's tables, for protocols measured within one node only. Cached."""
     return dataclasses.replace(speeds, hop=HOPS[protocol])
 
 
 def _wide_share(size: float) -> float:
-    """Return the share of `Speeds.wide` that a step of this message size takes."""
+    """Return the share of `ProtocolCosts.wide` that a step of this message size takes."""
     return size / (size + _WIDE)

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Final, Literal, get_args
 
 from hwsim.records import dataclass
-from hwsim.spec.mistakes import Hinted
+from hwsim.spec.mistakes import HintedError
 
 Operation = Literal[
     "all-reduce",
@@ -21,20 +21,20 @@ Operation = Literal[
     "send",
 ]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
-MOST_SENDS: Final = 2_000_000  # maximum sends of a collective that is simulated send by send
+MAX_SENDS: Final = 2_000_000  # maximum sends of a collective that is simulated send by send
 
 
-class CannotCollect(Hinted):
+class CannotCollect(HintedError):
     """An error for an operation that an algorithm does not support, or not among these ranks; `hint` names an alternative."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RankGroup:
     """A group of ranks; `nodes` are the numbers of consecutive ranks in each node.
 
     Rank 0 is the root of broadcast, reduce, gather and scatter; for another root, the caller reorders the ranks.
 
-    >>> Group(8, (4, 4)).starts
+    >>> RankGroup(8, (4, 4)).starts
     (0, 4)
     """
 

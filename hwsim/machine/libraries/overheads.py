@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
-from hwsim.demand import softened
+from hwsim.demand import knee_bytes
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -51,7 +51,7 @@ class Overheads:
         >>> Overheads(knee=1e6).slowdown(1.0), round(Overheads(knee=1e6).slowdown(1e6), 3), Overheads().slowdown(8.0)
         (1.9999995000001667, 1.632, 1.0)
         """
-        return softened(size, self.knee) / size if size > 0 else 1.0
+        return knee_bytes(size, self.knee) / size if size > 0 else 1.0
 
 
 PLAIN = Overheads()

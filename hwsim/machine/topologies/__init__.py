@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.machine.topologies.edge import Edge, Edges, Topology
-from hwsim.spec.kinds import Kinds
+from hwsim.machine.topologies.edge import Edge, EdgeColumns, Topology
+from hwsim.spec.kinds import KindTable
 
-TOPOLOGIES: Final = Kinds[type[Topology]](
+TOPOLOGIES: Final = KindTable[type[Topology]](
     {
         "dragonfly": "hwsim.machine.topologies.dragonfly:Dragonfly",
         "fat-tree": "hwsim.machine.topologies.clos:FatTree",
         "fully-connected": "hwsim.machine.topologies.direct:FullyConnected",
         "hybrid-cube-mesh": "hwsim.machine.topologies.direct:HybridCubeMesh",
         "leaf-spine": "hwsim.machine.topologies.clos:LeafSpine",
-        "line": "hwsim.machine.topologies.direct:Line",
-        "ring": "hwsim.machine.topologies.direct:Ring",
+        "line": "hwsim.machine.topologies.direct:LineTopology",
+        "ring": "hwsim.machine.topologies.direct:RingTopology",
         "star": "hwsim.machine.topologies.direct:Star",
-        "torus": "hwsim.machine.topologies.direct:Torus",
-        "tree": "hwsim.machine.topologies.tree:Tree",
+        "torus": "hwsim.machine.topologies.direct:TorusTopology",
+        "tree": "hwsim.machine.topologies.tree:TreeTopology",
     }
 )
 
-__all__ = ["TOPOLOGIES", "Edge", "Edges", "Topology"]
+__all__ = ["TOPOLOGIES", "Edge", "EdgeColumns", "Topology"]

@@ -20,8 +20,8 @@ import math
 from collections.abc import Sequence
 
 from hwsim.devices.network import Switch
-from hwsim.machine.placed import within
-from hwsim.machine.topologies.edge import Edge, Edges
+from hwsim.machine.contents import within
+from hwsim.machine.topologies.edge import Edge, EdgeColumns
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -78,7 +78,7 @@ class FatTree:
     )
     switch: Switch = field("properties of the switches", default_factory=Switch)
 
-    def edges(self, members: Sequence[str]) -> Edges:
+    def edges(self, members: Sequence[str]) -> EdgeColumns:
         """Return the links; raise ValueError if ports cannot be divided evenly.
 
         >>> rails = FatTree(leaf_ports=2, rails=2).edges(["node0.nic0", "node0.nic1", "node1.nic0", "node1.nic1"])
@@ -101,13 +101,13 @@ class FatTree:
                 leaves[last[rail]] = 0 if self.pod is None else leaf // self.pod
             filled[rail] += 1
             at_leaf.append(last[rail])
-        edges = Edges.all_of(at_leaf, members)
+        edges = EdgeColumns.all_of(at_leaf, members)
         if len(leaves) > 1:
             count = uplinks(self.leaf_ports, self.oversubscription, 1)
-            edges += Edges.all_of([f"@spine{pod}" for pod in leaves.values()], list(leaves), count)
+            edges += EdgeColumns.all_of([f"@spine{pod}" for pod in leaves.values()], list(leaves), count)
         pods = sorted(set(leaves.values()))
         if len(pods) > 1:
             below = uplinks(self.leaf_ports, self.oversubscription, 1) * self.rails * (self.pod or 1)
             count = uplinks(below, self.core_oversubscription, 1)
-            edges += Edges.all_of(["@core"] * len(pods), [f"@spine{pod}" for pod in pods], count)
+            edges += EdgeColumns.all_of(["@core"] * len(pods), [f"@spine{pod}" for pod in pods], count)
         return edges

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Final
 
-from hwsim.machine.topologies.edge import Edge, Edges
+from hwsim.machine.topologies.edge import Edge, EdgeColumns
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
-MOST_MEMBERS: Final = 2000  # maximum members of a fully connected group
+MAX_MESH_MEMBERS: Final = 2000  # maximum members of a fully connected group
 # (GPU, GPU, number of NVLinks): the upper half of the matrix of `nvidia-smi topo -m`.
 CUBE_MESH: Final = (
     (0, 1, 1), (0, 2, 1), (0, 3, 2), (0, 4, 2), (1, 2, 2), (1, 3, 1), (1, 5, 2), (2, 3, 2),
@@ -28,13 +28,13 @@ CUBE_MESH: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LineTopology:
     """A chain in which each member is linked to the next."""
 
     def edges(self, members: Sequence[str]) -> list[Edge]:
         """Return the links; raise ValueError for fewer than two members.
 
-        >>> [(edge.a, edge.b) for edge in Line().edges(["a", "b", "c"])]
+        >>> [(edge.a, edge.b) for edge in LineTopology().edges(["a", "b", "c"])]
         [('a', 'b'), ('b', 'c')]
         """
         if len(members) < 2:
@@ -43,13 +43,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class RingTopology:
     """A closed chain: the last member is linked to the first; two members have a single link."""
 
     def edges(self, members: Sequence[str]) -> list[Edge]:
         """Return the links; raise ValueError for fewer than two members.
 
-        >>> [(edge.a, edge.b) for edge in Ring().edges(["a", "b", "c"])]
+        >>> [(edge.a, edge.b) for edge in RingTopology().edges(["a", "b", "c"])]
         [('a', 'b'), ('b', 'c'), ('c', 'a')]
         """
         if len(members) < 2:
@@ -64,15 +64,15 @@ class Star:
 
     hub: str = field("device in the centre, usually a switch")
 
-    def edges(self, members: Sequence[str]) -> Edges:
+    def edges(self, members: Sequence[str]) -> EdgeColumns:
         """Return the links; raise ValueError without members.
 
         >>> Star("sw").edges(["a", "b"])
-        Edges(a=['sw', 'sw'], b=['a', 'b'], counts=[1, 1])
+        EdgeColumns(a=['sw', 'sw'], b=['a', 'b'], counts=[1, 1])
         """
         if not members:
             raise ValueError("a star requires at least 1 member besides its hub")
-        return Edges.all_of([self.hub] * len(members), members)
+        return EdgeColumns.all_of([self.hub] * len(members), members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +80,20 @@ class FullyConnected:
     """A full mesh: one link per pair of members."""
 
     def edges(self, members: Sequence[str]) -> list[Edge]:
-        """Return the links; raise ValueError for fewer than two members or more than `MOST_MEMBERS`.
+        """Return the links; raise ValueError for fewer than two members or more than `MAX_MESH_MEMBERS`.
 
         >>> len(FullyConnected().edges(["a", "b", "c", "d"]))
         6
         """
         if len(members) < 2:
             raise ValueError(f"fully-connected requires at least 2 members, got {len(members)}")
-        if len(members) > MOST_MEMBERS:
-            raise ValueError(f"fully-connected supports at most {MOST_MEMBERS} members, got {len(members)}: use a switch")
+        if len(members) > MAX_MESH_MEMBERS:
+            raise ValueError(f"fully-connected supports at most {MAX_MESH_MEMBERS} members, got {len(members)}: use a switch")
         return [Edge(a, b) for a, b in combinations(members, 2)]
 
 
 @dataclass(frozen=True, slots=True)
-class Torus:
+class TorusTopology:
     """A grid whose rows are closed to rings, as in TPU pods; without `wrap`, a mesh."""
 
     size: tuple[int, ...] = field("number of members along each dimension", one_or_many=True, minimum=1, example="[4, 4, 4]")
@@ -102,7 +102,8 @@ class Torus:
     def edges(self, members: Sequence[str]) -> list[Edge]:
         """Return the links; raise ValueError unless the members fill the grid.
 
-        >>> [len(grid.edges("abcdefgh")) for grid in (Torus((4, 2)), Torus((4, 2), wrap=False), Torus((2, 2, 2)))]
+        >>> [len(grid.edges("abcdefgh")) for grid in (TorusTopology((4, 2)), TorusTopology((4, 2), wrap=False),
+        ...     TorusTopology((2, 2, 2)))]
         [12, 10, 12]
         """
         if math.prod(self.size) != len(members):

@@ -23,16 +23,16 @@ class Edge:
 class Topology(Protocol):
     """A protocol of topologies."""
 
-    def edges(self, members: Sequence[str]) -> Sequence[Edge] | Edges:
+    def edges(self, members: Sequence[str]) -> Sequence[Edge] | EdgeColumns:
         """Return the links between members, or between members and added switches."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edges:
+class EdgeColumns:
     """A table of many edges as columns.
 
-    >>> Edges.all_of(["sw", "sw"], ["a", "b"])
-    Edges(a=['sw', 'sw'], b=['a', 'b'], counts=[1, 1])
+    >>> EdgeColumns.all_of(["sw", "sw"], ["a", "b"])
+    EdgeColumns(a=['sw', 'sw'], b=['a', 'b'], counts=[1, 1])
     """
 
     a: Sequence[str]
@@ -40,16 +40,16 @@ class Edges:
     counts: Sequence[int]
 
     @classmethod
-    def all_of(cls, a: Sequence[str], b: Sequence[str], count: int = 1) -> Edges:
+    def all_of(cls, a: Sequence[str], b: Sequence[str], count: int = 1) -> EdgeColumns:
         """Return edges with `count` links each."""
         return cls(a, b, [count] * len(a))
 
     @classmethod
-    def of(cls, edges: Sequence[Edge] | Edges) -> Edges:
+    def of(cls, edges: Sequence[Edge] | EdgeColumns) -> EdgeColumns:
         """Return any edges as columns."""
-        if isinstance(edges, Edges):
+        if isinstance(edges, EdgeColumns):
             return edges
         return cls([edge.a for edge in edges], [edge.b for edge in edges], [edge.count for edge in edges])
 
-    def __add__(self, other: Edges) -> Edges:
-        return Edges([*self.a, *other.a], [*self.b, *other.b], [*self.counts, *other.counts])
+    def __add__(self, other: EdgeColumns) -> EdgeColumns:
+        return EdgeColumns([*self.a, *other.a], [*self.b, *other.b], [*self.counts, *other.counts])

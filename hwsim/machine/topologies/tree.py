@@ -18,7 +18,7 @@ from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class TreeTopology:
     """A tree of switches, filled in natural order of the members' names.
 
     `root: cpu, fan_out: [2, 4]` means two switches below the CPU with four members each.
@@ -33,7 +33,7 @@ class Tree:
     def edges(self, members: Sequence[str]) -> list[Edge]:
         """Return the links; raise ValueError without members, or if the tree has too few ports for them.
 
-        >>> [(edge.a, edge.b) for edge in Tree(("cpu",), (2, 2)).edges("abcd")]
+        >>> [(edge.a, edge.b) for edge in TreeTopology(("cpu",), (2, 2)).edges("abcd")]
         [('cpu', '@switch0'), ('cpu', '@switch1'), ('@switch0', 'a'), ('@switch0', 'b'), ('@switch1', 'c'), ('@switch1', 'd')]
         """
         max_members = len(self.root) * math.prod(self.fan_out)

@@ -1,6 +1,7 @@
 """Architectures of models: the dimensions in the file of each architecture, and the layers that follow from them.
 
-A new architecture is a module here and a line in `ARCHITECTURES`. A CNN or MLP returns its layers as units (`Network.chain`),
+A new architecture is a module here and a line in `ARCHITECTURES`. A CNN or MLP returns its layers as units
+(`FeedForwardNetwork.chain`),
 which `unit_layers` converts to kernels. `transformer_layers` creates the kernels of transformers.
 """
 
@@ -8,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.models.architectures.network import Network
+from hwsim.models.architectures.network import FeedForwardNetwork
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.spec.kinds import Kinds
+from hwsim.spec.kinds import KindTable
 
-Model = Transformer | Network
-ARCHITECTURES: Final = Kinds[type[Transformer] | type[Network]](
+Model = Transformer | FeedForwardNetwork
+ARCHITECTURES: Final = KindTable[type[Transformer] | type[FeedForwardNetwork]](
     {
         "cnn": f"{__name__}.cnn:Cnn",
         "mlp": f"{__name__}.mlp:Mlp",
@@ -21,4 +22,4 @@ ARCHITECTURES: Final = Kinds[type[Transformer] | type[Network]](
     }
 )
 
-__all__ = ["ARCHITECTURES", "Model", "Network", "Transformer"]
+__all__ = ["ARCHITECTURES", "FeedForwardNetwork", "Model", "Transformer"]

@@ -26,15 +26,15 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.models.architectures.entries import Activation, Entry
-from hwsim.models.architectures.network import Network
-from hwsim.models.architectures.units import Unit, Walk, WrongNetwork
+from hwsim.models.architectures.network import FeedForwardNetwork
+from hwsim.models.architectures.units import NetworkExpansion, NetworkUnit, WrongNetwork
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cnn(Network):
+class Cnn(FeedForwardNetwork):
     """A convolutional neural network (CNN)."""
 
     kind: ClassVar[str] = "cnn"
@@ -50,12 +50,12 @@ class Cnn(Network):
         except WrongNetwork as error:
             yield "layers", str(error), None
 
-    def chain(self) -> tuple[Unit, ...]:
+    def chain(self) -> tuple[NetworkUnit, ...]:
         """Return the network's units in order.
 
         Raises:
             WrongNetwork: the layers do not fit together.
         """
-        walk = Walk(self.norm, self.activation)
+        walk = NetworkExpansion(self.norm, self.activation)
         walk.entries(self.layers, self.input, "")
         return tuple(walk.found)

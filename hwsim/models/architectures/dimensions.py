@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from hwsim.models.architectures.entries import MOST_LAYERS
-from hwsim.models.architectures.layer_parts import Biased, Latent, Patches, Quantised, Run, biases
+from hwsim.models.architectures.entries import MAX_LAYERS
+from hwsim.models.architectures.layer_parts import Biased, Latent, LayerRun, Patches, QuantizedWeights, biases
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -22,7 +22,7 @@ Cached = Literal["all", "window"]
 class Dimensions:
     """The dimensions in the file of a transformer, and the widths of a layer that follow from them."""
 
-    layers: int = field("transformer blocks (attention and feed-forward network)", minimum=1, maximum=MOST_LAYERS)
+    layers: int = field("transformer blocks (attention and feed-forward network)", minimum=1, maximum=MAX_LAYERS)
     hidden: int = field("hidden size (width of the residual stream)", minimum=1)
     heads: int = field("attention heads", minimum=1)
     kv_heads: int | None = field("heads of keys and values (default: `heads`)", default=None, minimum=1)
@@ -56,10 +56,10 @@ class Dimensions:
     window: int | None = field("sliding window: maximum tokens that a token attends to, including itself (default: all)",
                                default=None, minimum=1)  # fmt: skip
     cache: Cached = field("tokens that a server caches in layers with a window: all, or only the window", default="all")
-    runs: tuple[Run, ...] = field("consecutive layers that differ from the model, in order; the list repeats", default=())
+    runs: tuple[LayerRun, ...] = field("consecutive layers that differ from the model, in order; the list repeats", default=())
     patches: Patches | None = field("an image, cut into square patches, replaces the token IDs as input (ViT)", default=None)
     classes: int = field("outputs of a linear classifier over the first token; 0: none", default=0, minimum=0)
-    quantised: Quantised | None = field("weights that a server stores in a narrower data type", default=None)
+    quantised: QuantizedWeights | None = field("weights that a server stores in a narrower data type", default=None)
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

@@ -10,7 +10,7 @@ from hwsim.spec.fields import field
 
 Shape = tuple[int, int, int]
 Activation = Literal["relu", "sigmoid", "none"]
-MOST_LAYERS: Final = 100_000  # maximum layers, 100x the deepest published networks
+MAX_LAYERS: Final = 100_000  # maximum layers, 100x the deepest published networks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Conv:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class Pooling:
     """Max or average pooling."""
 
     by: Literal["max", "average"] = field(
@@ -93,7 +93,7 @@ class Entry:
     """An entry of the layer list: one key and its settings."""
 
     conv: Conv | None = field("convolution with norm and activation", default=None)
-    pool: Pool | None = field("max or average pooling", default=None)
+    pool: Pooling | None = field("max or average pooling", default=None)
     linear: Linear | None = field("fully connected layer", default=None)
     basic: Basic | None = field("residual blocks of two convolutions", default=None)
     bottleneck: Bottleneck | None = field("residual blocks of three convolutions", default=None)

@@ -22,34 +22,34 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from hwsim.devices import Attended, Work
+from hwsim.devices import AttentionCall, Work
 from hwsim.models.architectures.layer_parts import Indexer, Latent
-from hwsim.models.architectures.slices import Slice, casting, moving, product
+from hwsim.models.architectures.slices import MicrobatchSlice, memory_kernel, product, with_fp8_casts
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.layer import Kernel
 from hwsim.units import BYTES
 
 
-def maps(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
+def maps(model: Transformer, latent: Latent, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the projections to queries and the cached latent vector, and from it to keys and values of the new tokens."""
     t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
     vectors = latent.cached + (latent.query_rank or 0)
-    yield from casting(product("latent-down", rows, vectors, h, part, narrow=True), part)
+    yield from with_fp8_casts(product("latent-down", rows, vectors, h, part, narrow=True), part)
     normed = rows * (vectors - latent.rotary) * w
-    yield moving("latent-norm", normed, normed, part.dtype)
+    yield memory_kernel("latent-norm", normed, normed, part.dtype)
     depth = latent.query_rank or h
-    yield from casting(product("latent-queries", rows, model.queries // t, depth, part, narrow=True), part)
+    yield from with_fp8_casts(product("latent-queries", rows, model.queries // t, depth, part, narrow=True), part)
     wide = model.heads // t * (latent.plain + latent.values)
-    yield from casting(product("latent-up", rows, wide, latent.rank, part, narrow=True), part)
+    yield from with_fp8_casts(product("latent-up", rows, wide, latent.rank, part, narrow=True), part)
     turned = rows * (model.heads // t + 1) * latent.rotary * w
-    yield moving("rotary", turned, turned, part.dtype)
+    yield memory_kernel("rotary", turned, turned, part.dtype)
     if latent.indexer is not None:
         indexer = latent.indexer
         yield product("indexer-queries", rows, indexer.heads * indexer.width, depth, part)
         yield product("indexer-key", rows, indexer.width + indexer.heads, h, part)
 
 
-def attention(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
+def attention(model: Transformer, latent: Latent, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the attention kernels over the context."""
     if latent.indexer is not None:
         yield from _indexing(model, latent.indexer, part)
@@ -66,17 +66,17 @@ def attention(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kerne
     yield Kernel("attention", "attention", work)
 
 
-def call_of(model: Transformer, latent: Latent, part: Slice, *, decoding: bool) -> Attended:
+def call_of(model: Transformer, latent: Latent, part: MicrobatchSlice, *, decoding: bool) -> AttentionCall:
     """Return the call of fused attention.
 
     >>> from hwsim.models.library import load_transformer
     >>> model = load_transformer("deepseek-v3")
-    >>> step = call_of(model, model.latent, Slice(1, 1, 4096, cache=True), decoding=True)
+    >>> step = call_of(model, model.latent, MicrobatchSlice(1, 1, 4096, cache=True), decoding=True)
     >>> step.keys == 4096 * 576 * 2, step.flop == 4096 * 128 * 2 * (576 + 512)
     (True, True)
     """
     heads = max(1, model.heads // part.tensor)
-    call = Attended(
+    call = AttentionCall(
         sequences=part.sequences / part.ring,
         queries=part.tokens,
         cached=part.context - part.tokens,
@@ -95,7 +95,7 @@ def call_of(model: Transformer, latent: Latent, part: Slice, *, decoding: bool) 
                                latent=2.0 * (latent.cached + latent.rank))  # fmt: skip
 
 
-def _indexing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Kernel]:
+def _indexing(model: Transformer, indexer: Indexer, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the indexer kernels: all head queries with all token keys, in 8 bits, then the selection of the highest sums."""
     seen = part.context if part.tokens == 1 or not model.causal else part.context - (part.tokens - 1) / 2
     pairs = part.sequences * part.tokens * seen / part.ring
@@ -106,4 +106,4 @@ def _indexing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Ker
         work=dataclasses.replace(scores.work, flop=2.0 * pairs * indexer.heads * indexer.width, product=None,
                                  reads=keys + part.rows * indexer.heads * indexer.width, writes=4.0 * pairs),
     )  # fmt: skip
-    yield moving("choosing", 4.0 * pairs, 4.0 * part.rows * indexer.chosen, part.dtype, "attention")
+    yield memory_kernel("choosing", 4.0 * pairs, 4.0 * part.rows * indexer.chosen, part.dtype, "attention")

@@ -78,7 +78,7 @@ class Latent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class LayerRun:
     """Consecutive layers of one kind, with the dimensions that differ from the model's."""
 
     layers: int = field("number of consecutive layers", minimum=1)
@@ -118,7 +118,7 @@ class Patches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantised:
+class QuantizedWeights:
     """Weights that a server stores in a narrower format than it computes in. A training stores them in its own format."""
 
     format: Narrow = field("data type of the weights")
@@ -132,17 +132,17 @@ class Quantised:
     def width(self) -> float:
         """Bytes of a weight, including its share of a scale.
 
-        >>> Quantised(format="mxfp4", group=32).width, Quantised(format="int4", group=128).width
+        >>> QuantizedWeights(format="mxfp4", group=32).width, QuantizedWeights(format="int4", group=128).width
         (0.53125, 0.51953125)
         """
         number, scale = WEIGHTS[self.format]
         return number + (scale / self.group if self.group else 0.0)
 
 
-def order_of(runs: Sequence[Run], layers: int) -> tuple[int, ...]:
+def order_of(runs: Sequence[LayerRun], layers: int) -> tuple[int, ...]:
     """Return the index of the run of each layer; the list of runs repeats until all layers are assigned.
 
-    >>> order_of((Run(layers=2), Run(layers=1)), 7)
+    >>> order_of((LayerRun(layers=2), LayerRun(layers=1)), 7)
     (0, 0, 1, 0, 0, 1, 0)
     """
     once = [number for number, run in enumerate(runs) for _ in range(min(run.layers, layers))]
@@ -158,13 +158,13 @@ def runs_of(kinds: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
     period = next(
         size for size in range(1, len(kinds) + 1) if all(kinds[index] == kinds[index % size] for index in range(len(kinds)))
     )
-    return in_runs(kinds[:period]), period
+    return count_consecutive(kinds[:period]), period
 
 
-def in_runs(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def count_consecutive(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Return (kind, count) of consecutive equal kinds, in order.
 
-    >>> in_runs((3, 3, 1))
+    >>> count_consecutive((3, 3, 1))
     ((3, 2), (1, 1))
     """
     return tuple((kind, len(list(group))) for kind, group in groupby(kinds))
@@ -177,13 +177,13 @@ def biases(bias: bool | Collection[Biased]) -> frozenset[Biased]:
     return frozenset(bias)
 
 
-def parts_held(tokens: int, shares: Sequence[tuple[float, int]]) -> float:
+def equivalent_cached_tokens(tokens: int, shares: Sequence[tuple[float, int]]) -> float:
     """Return the tokens over all layers that occupy as much of the cache as `tokens` of a sequence.
 
     Args:
         shares: (share of a token's bytes, maximum tokens cached per sequence; 0: all) of each layer kind.
 
-    >>> parts_held(100, ((0.75, 20), (0.25, 0)))
+    >>> equivalent_cached_tokens(100, ((0.75, 20), (0.25, 0)))
     40.0
     """
     return math.fsum(share * (min(max_tokens, tokens) if max_tokens else tokens) for share, max_tokens in shares)

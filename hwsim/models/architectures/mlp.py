@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.models.architectures.entries import Activation, Linear, Shape
-from hwsim.models.architectures.network import Network
-from hwsim.models.architectures.units import Unit, Walk
+from hwsim.models.architectures.network import FeedForwardNetwork
+from hwsim.models.architectures.units import NetworkExpansion, NetworkUnit
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mlp(Network):
+class Mlp(FeedForwardNetwork):
     """A multilayer perceptron (MLP): consecutive linear layers.
 
     >>> Mlp(units=(784, 256, 10)).parameters
@@ -46,9 +46,9 @@ class Mlp(Network):
     def input(self) -> Shape:
         return self.units[0], 1, 1
 
-    def chain(self) -> tuple[Unit, ...]:
+    def chain(self) -> tuple[NetworkUnit, ...]:
         """Return the network's units in order."""
-        walk, shape = Walk(False, self.activation), self.input
+        walk, shape = NetworkExpansion(False, self.activation), self.input
         for index, units in enumerate(self.units[1:], start=1):
             last = index == len(self.units) - 1
             linear = Linear(units=units, bias=self.bias, activation="none" if last else None, dropout=self.dropout and not last)

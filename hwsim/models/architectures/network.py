@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from hwsim.models.architectures.entries import Shape
-from hwsim.models.architectures.units import Unit
+from hwsim.models.architectures.units import NetworkUnit
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class FeedForwardNetwork:
     """A network defined by its units. Architectures add the keys of their file, `input` and `chain`."""
 
     kind: ClassVar[str]
@@ -27,7 +27,7 @@ class Network:
         """Shape of one example: channels, height, width."""
         raise NotImplementedError
 
-    def chain(self) -> tuple[Unit, ...]:
+    def chain(self) -> tuple[NetworkUnit, ...]:
         """Return the units in order.
 
         Raises:

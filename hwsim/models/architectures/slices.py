@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from hwsim.devices import Product, Work
+from hwsim.devices import MatmulShape, Work
 from hwsim.models.layer import Kernel, Kind
 from hwsim.records import dataclass
 from hwsim.units import BYTES
@@ -14,7 +14,7 @@ Attention = Literal["plain", "flash"]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class MicrobatchSlice:
     """The part of a micro-batch on one GPU.
 
     Args:
@@ -79,14 +79,22 @@ class Slice:
 
 
 def product(
-    name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, kind: Kind = "matmul", *, narrow: bool = False
+    name: str,
+    rows: int,
+    columns: int,
+    depth: int,
+    part: MicrobatchSlice,
+    batch: int = 1,
+    kind: Kind = "matmul",
+    *,
+    narrow: bool = False,
 ) -> Kernel:
     """Return a matmul of (rows x depth) by (depth x columns), a linear layer for `rows` tokens.
 
-    A server's 8-bit kernel also casts its input; a training casts in separate kernels (`casting`).
+    A server's 8-bit kernel also casts its input; a training casts in separate kernels (`with_fp8_casts`).
 
     Args:
-        narrow: the second factor consists of weights, which may have another format (`Slice.weight`).
+        narrow: the second factor consists of weights, which may have another format (`MicrobatchSlice.weight`).
     """
     dtype = part.products or part.dtype
     casts = part.width if part.cache and part.products and kind == "matmul" else 0.0
@@ -99,7 +107,7 @@ def product(
         writes=rows * columns * batch * part.width,
         dtype=dtype,
         mix="matmul",
-        product=Product(
+        product=MatmulShape(
             max(1, rows),
             max(1, columns),
             max(1, depth),
@@ -112,7 +120,7 @@ def product(
     return Kernel(name, kind, work)
 
 
-def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
+def with_fp8_casts(kernel: Kernel, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield a matmul of a training, preceded by the cast of both factors to fp8 if it computes in fp8."""
     shape = kernel.work.product
     if part.products == "fp8" and not part.cache and shape is not None and kernel.work.dtype != part.dtype:
@@ -120,18 +128,18 @@ def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
     yield kernel
 
 
-def cast(name: str, count: float, part: Slice) -> Kernel:
+def cast(name: str, count: float, part: MicrobatchSlice) -> Kernel:
     """Return the cast of `count` numbers to 8 bits: one kernel finds the maximum, one scales and converts."""
     work = Work(reads=2 * count * part.width, writes=count, dtype=part.dtype, kernels=2)
     return Kernel(name, "cast", work)
 
 
-def transposition(name: str, shape: Product) -> Kernel:
+def transposition(name: str, shape: MatmulShape) -> Kernel:
     """Return the transposition of both factors and the gradient of a matmul; 8-bit matrix units read along the depth."""
     count = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * shape.batch
     return Kernel(name, "cast", Work(reads=float(count), writes=float(count), dtype="fp8", kernels=3))
 
 
-def moving(name: str, reads: float, writes: float, dtype: str, kind: Kind = "elementwise", across: int = 0) -> Kernel:
+def memory_kernel(name: str, reads: float, writes: float, dtype: str, kind: Kind = "elementwise", across: int = 0) -> Kernel:
     """Return a kernel that only moves bytes."""
     return Kernel(name, kind, Work(reads=reads, writes=writes, dtype=dtype), across=across)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import accumulate, chain, groupby, pairwise, takewhile
 from typing import Final
 
-from hwsim.models.architectures.units import Unit, size
+from hwsim.models.architectures.units import NetworkUnit, size
 from hwsim.records import dataclass
 
 _PRODUCTS: Final = ("conv", "linear")
@@ -33,7 +33,7 @@ class CannotSplit(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LayerShard:
     """The part of a layer on one GPU of a split.
 
     Args:
@@ -41,42 +41,42 @@ class Piece:
         scatters: numbers of the input gradient that are summed and scattered.
     """
 
-    unit: Unit
+    unit: NetworkUnit
     gathers: int = 0
     scatters: int = 0
 
 
-def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
+def split(units: Sequence[NetworkUnit], gpus: int) -> tuple[LayerShard, ...]:
     """Return the part of each layer on one of the GPUs.
 
     Raises:
         CannotSplit: channels or units that the GPUs do not divide; lists all such layers.
     """
     if gpus == 1:
-        return tuple(map(Piece, units))
-    wrong = list(uneven(units, gpus))
+        return tuple(map(LayerShard, units))
+    wrong = list(indivisible_layers(units, gpus))
     if wrong:
         raise CannotSplit("; ".join(wrong))
-    pieces: list[Piece] = []
+    pieces: list[LayerShard] = []
     gathered: set[tuple[str, ...]] = set()
     last, first = _last_matmul(units), next((index for index, unit in enumerate(units) if unit.kind in _PRODUCTS), len(units))
     for index, unit in enumerate(units):
         is_undivided = index == last and unit.out[0] % gpus  # the classes, which every GPU computes
         part = 1 if is_undivided else gpus
         if unit.kind not in _PRODUCTS:
-            pieces.append(Piece(_split_channels(unit, gpus if index > first and unit.into[0] % gpus == 0 else 1)))
+            pieces.append(LayerShard(_split_channels(unit, gpus if index > first and unit.into[0] % gpus == 0 else 1)))
         elif unit.groups > 1 and unit.groups % gpus == 0:
-            pieces.append(Piece(replace(_split_channels(unit, gpus), groups=unit.groups // gpus)))
+            pieces.append(LayerShard(replace(_split_channels(unit, gpus), groups=unit.groups // gpus)))
         else:
             narrowed = replace(unit, out=(unit.out[0] // part, *unit.out[1:]), parameters=unit.parameters // part)
             again = _input_key(unit) in gathered
             gathered.add(_input_key(unit))
             numbers = size(unit.into) if index > 0 and gpus > 1 else 0
-            pieces.append(Piece(narrowed, 0 if again else numbers, 0 if again or is_undivided else numbers))
+            pieces.append(LayerShard(narrowed, 0 if again else numbers, 0 if again or is_undivided else numbers))
     return tuple(pieces)
 
 
-def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
+def indivisible_layers(units: Sequence[NetworkUnit], gpus: int) -> Iterator[str]:
     """Yield a message for each layer whose channels or units the GPUs do not divide."""
     last = _last_matmul(units)
     for index, unit in enumerate(units):
@@ -85,17 +85,17 @@ def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
             yield f"the {unit.out[0]} {kind} of layer {unit.name} cannot be split evenly over {gpus} GPUs"
 
 
-def _last_matmul(units: Sequence[Unit]) -> int:
+def _last_matmul(units: Sequence[NetworkUnit]) -> int:
     """Return the index of the last convolution or linear layer, which computes the classes."""
     return max((index for index, unit in enumerate(units) if unit.kind in _PRODUCTS), default=-1)
 
 
-def _split_channels(unit: Unit, gpus: int) -> Unit:
+def _split_channels(unit: NetworkUnit, gpus: int) -> NetworkUnit:
     into, out = ((shape[0] // gpus, shape[1], shape[2]) for shape in (unit.into, unit.out))
     return replace(unit, into=into, out=out, parameters=unit.parameters // gpus)
 
 
-def _input_key(unit: Unit) -> tuple[str, ...]:
+def _input_key(unit: NetworkUnit) -> tuple[str, ...]:
     """Return a key of a layer's input array, which the first layers of parallel branches share with each other or a shortcut."""
     parts = unit.name.split(".")
     numbers = _name_numbers(unit)
@@ -106,17 +106,19 @@ def _input_key(unit: Unit) -> tuple[str, ...]:
     return (unit.name,)
 
 
-def _name_numbers(unit: Unit) -> tuple[str, ...]:
+def _name_numbers(unit: NetworkUnit) -> tuple[str, ...]:
     """Return the numbers at the beginning of a layer's name: entry, repetition, branch, ..."""
     return tuple(takewhile(str.isdigit, unit.name.split(".")))
 
 
-def blocks(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
+def blocks(units: Sequence[NetworkUnit]) -> tuple[tuple[NetworkUnit, ...], ...]:
     """Return the layers in groups with a single array between them: an entry of the network, or one repetition of it."""
     return tuple(tuple(group) for _, group in groupby(units, lambda unit: _name_numbers(unit)[:2]))
 
 
-def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Unit, ...], ...]:
+def stages(
+    units: Sequence[NetworkUnit], count: int, seconds: Callable[[NetworkUnit], float]
+) -> tuple[tuple[NetworkUnit, ...], ...]:
     """Return the layers of `count` pipeline stages. Boundaries lie between blocks and minimize the longest stage.
 
     Raises:

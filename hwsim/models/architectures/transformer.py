@@ -37,7 +37,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from hwsim.models.architectures.dimensions import Dimensions
-from hwsim.models.architectures.layer_parts import Biased, Latent, Run, in_runs, order_of, parts_held
+from hwsim.models.architectures.layer_parts import Biased, Latent, LayerRun, count_consecutive, equivalent_cached_tokens, order_of
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Problem
 
@@ -117,8 +117,8 @@ class Transformer(Dimensions):
     def kinds(self) -> tuple[Transformer, ...]:
         """One transformer per layer kind, with the number of its layers; the model itself if all layers are equal.
 
-        >>> dense = Run(layers=1, experts=1, ffn=64)
-        >>> model = Transformer(layers=4, hidden=8, heads=2, vocab=9, experts=8, runs=(dense, Run(layers=3)))
+        >>> dense = LayerRun(layers=1, experts=1, ffn=64)
+        >>> model = Transformer(layers=4, hidden=8, heads=2, vocab=9, experts=8, runs=(dense, LayerRun(layers=3)))
         >>> [(kind.layers, kind.experts, kind.of_ffn) for kind in model.kinds], model.order
         ([(1, 1, 64), (3, 8, 32)], (0, 1, 1, 1))
         """
@@ -133,7 +133,7 @@ class Transformer(Dimensions):
         """Return (kind, count) of consecutive equal layers from `first` to before `last`."""
         if not self.runs:
             return ((0, last - first),) if last > first else ()
-        return in_runs(self.order[first:last])
+        return count_consecutive(self.order[first:last])
 
     # ---- parameters ----
 
@@ -330,7 +330,7 @@ class Transformer(Dimensions):
 
     def cached(self, tokens: int) -> float:
         """Return the tokens over all layers that occupy as much cache as `tokens` of a sequence; fewer if windows limit it."""
-        return float(tokens) if self.cache == "all" else parts_held(tokens, self.caching)
+        return float(tokens) if self.cache == "all" else equivalent_cached_tokens(tokens, self.caching)
 
 
 @lru_cache(maxsize=256)
@@ -349,7 +349,7 @@ def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]
     return kinds, tuple(used.index(kind) for kind in order)
 
 
-def _run_model(model: Transformer, run: Run) -> Transformer:
+def _run_model(model: Transformer, run: LayerRun) -> Transformer:
     """Return a model whose layers all equal those of a run."""
     stated = {key.name: getattr(run, key.name) for key in dataclasses.fields(run) if key.name != "layers"}
     changed = {key: value for key, value in stated.items() if value is not None}

@@ -21,11 +21,11 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from hwsim.devices import Attended, Work
+from hwsim.devices import AttentionCall, Work
 from hwsim.devices.gpu_attention import LIBRARIES
-from hwsim.devices.gpu_experts import FORMATS, drawn_call, experts_call
+from hwsim.devices.gpu_experts import FORMATS, experts_call, random_experts_call
 from hwsim.models.architectures import latent_layers
-from hwsim.models.architectures.slices import Slice, cast, casting, moving, product, transposition
+from hwsim.models.architectures.slices import MicrobatchSlice, cast, memory_kernel, product, transposition, with_fp8_casts
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.layer import Exchange, Item, Kernel, Layer
 from hwsim.units import BYTES
@@ -38,48 +38,48 @@ NARROW: Final = "fp8-block"  # format of 8-bit expert weights: published ones ha
 
 
 @lru_cache(maxsize=4096)
-def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
+def forward(model: Transformer, part: MicrobatchSlice) -> tuple[Kernel, ...]:
     """Return the forward kernels of one layer of a model with equal layers, in order."""
     t, w, rows = part.tensor, part.width, part.rows
     h = model.hidden
     kept = rows / (t if part.sharded else 1) * h * w  # hidden-state bytes on this GPU
     drops = 0.5 if model.dropout else 0.0  # a mask of 1 B per element of 2 B
-    norm = moving("norm", kept, kept, part.dtype, across=h)
+    norm = memory_kernel("norm", kept, kept, part.dtype, across=h)
     after = (norm,) if model.norms >= 4 else ()
     kernels = [
         norm,
         *(maps(model, part) if model.latent is None else latent_layers.maps(model, model.latent, part)),
         *(attention(model, part) if model.latent is None else latent_layers.attention(model, model.latent, part)),
-        *casting(product("projection", rows, h, model.attended // t, part, narrow=True), part),
+        *with_fp8_casts(product("projection", rows, h, model.attended // t, part, narrow=True), part),
         *after,
     ]
     if model.norms > 1:  # else attention and feed-forward network share a norm and a residual add
-        kernels += [moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h), norm]
+        kernels += [memory_kernel("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h), norm]
     more = 0 if model.norms > 1 else 1
     kernels += [
         *feed_forward(model, part),
         *(norm for _ in range(model.norms - 4)),
         *after,
-        moving("residual", (2 + more) * kept, (1 + drops) * kept, part.dtype, across=h),
+        memory_kernel("residual", (2 + more) * kept, (1 + drops) * kept, part.dtype, across=h),
     ]
     return tuple(kernels)
 
 
-def maps(model: Transformer, part: Slice) -> Iterator[Kernel]:
+def maps(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the projections to queries, keys and values, with their norms and rotary embedding."""
     t, rows = part.tensor, part.rows
     wide = model.queries + model.keys + (0 if model.shared_values else model.values)
-    yield from casting(product("qkv", rows, wide // t, model.hidden, part, narrow=True), part)
+    yield from with_fp8_casts(product("qkv", rows, wide // t, model.hidden, part, narrow=True), part)
     turned = rows * (model.queries + model.keys) / t * part.width
     if model.qk_norm == "whole" and t > 1:  # squares are summed locally, then over the GPUs
-        yield moving("qk-squares", turned, 8.0 * rows, part.dtype)
+        yield memory_kernel("qk-squares", turned, 8.0 * rows, part.dtype)
     if model.qk_norm != "none":
-        yield moving("qk-norm", turned, turned, part.dtype)
+        yield memory_kernel("qk-norm", turned, turned, part.dtype)
     if model.positions == "rotary":
-        yield moving("rotary", turned, turned, part.dtype)
+        yield memory_kernel("rotary", turned, turned, part.dtype)
 
 
-def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
+def attention(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the attention kernels: scores, softmax, weighted values; or one fused kernel."""
     t, w = part.tensor, part.width
     heads = max(1, model.heads // t)
@@ -90,13 +90,13 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
     batch = part.sequences * heads
     yield product("scores", part.tokens, part.context, model.of_head, part, batch, "attention")
     passes = FORWARD_PASSES if model.dropout else FORWARD_PASSES - 2.0
-    yield moving("softmax", passes / 2 * scores * w, passes / 2 * scores * w, part.dtype, "attention")
+    yield memory_kernel("softmax", passes / 2 * scores * w, passes / 2 * scores * w, part.dtype, "attention")
     yield product("values", part.tokens, model.of_head, part.context, part, batch, "attention")
 
 
-def _fused_work(model: Transformer, part: Slice, scores: float) -> Work:
+def _fused_work(model: Transformer, part: MicrobatchSlice, scores: float) -> Work:
     t, w, window = part.tensor, part.width, model.seen
-    call = Attended(
+    call = AttentionCall(
         sequences=part.sequences / part.ring,
         queries=part.tokens,
         cached=part.context - part.tokens,
@@ -120,32 +120,32 @@ def _fused_work(model: Transformer, part: Slice, scores: float) -> Work:
                 dtype=part.dtype, mix="matmul", attention=call)  # fmt: skip
 
 
-def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
+def feed_forward(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the feed-forward kernels: up, activation, down; or router, shared expert and this GPU's experts."""
     t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
     f, g = model.of_ffn // t, model.gates
     if model.experts > 1:
         yield product("router", rows, model.experts, h, dataclasses.replace(part, products="") if part.cache else part)
         if model.shared:
-            yield from beside(model, part)
+            yield from shared_expert_kernels(model, part)
         yield from experts(model, part)
         return
-    yield from casting(product("up", rows, g * f, h, part, narrow=True), part)
-    yield moving("activation", g * rows * f * w, rows * f * w, part.dtype, across=f)
-    yield from casting(product("down", rows, h, f, part, narrow=True), part)
+    yield from with_fp8_casts(product("up", rows, g * f, h, part, narrow=True), part)
+    yield memory_kernel("activation", g * rows * f * w, rows * f * w, part.dtype, across=f)
+    yield from with_fp8_casts(product("down", rows, h, f, part, narrow=True), part)
 
 
-def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
+def shared_expert_kernels(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the kernels of the shared expert, whose result is added to that of the routed experts."""
     rows, h, f, g = part.rows, model.hidden, model.shared // part.tensor, model.gates
-    yield from casting(product("shared-up", rows, g * f, h, part, narrow=True), part)
-    yield moving("activation", g * rows * f * part.width, rows * f * part.width, part.dtype, across=f)
-    yield from casting(product("shared-down", rows, h, f, part, narrow=True), part)
+    yield from with_fp8_casts(product("shared-up", rows, g * f, h, part, narrow=True), part)
+    yield memory_kernel("activation", g * rows * f * part.width, rows * f * part.width, part.dtype, across=f)
+    yield from with_fp8_casts(product("shared-down", rows, h, f, part, narrow=True), part)
     if model.shared_gate:
         yield product("shared-gate", rows, 1, h, part)
 
 
-def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
+def experts(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield the kernels of the experts on this GPU, which sort, multiply and sum tokens.
 
     In a training, each expert of a GPU receives the same number of tokens. The kernel is that of the most loaded GPU, because the
@@ -165,7 +165,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
         dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
     kernel = f"{LIBRARIES[0]} {form}"
     if part.cache:
-        call = drawn_call(
+        call = random_experts_call(
             part.rows * part.together,
             model.top_k,
             model.experts,
@@ -188,7 +188,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 
 @lru_cache(maxsize=4096)
-def backward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
+def backward(model: Transformer, part: MicrobatchSlice) -> tuple[Kernel, ...]:
     """Return the backward kernels of one layer, in order, without recomputation."""
     kernels: list[Kernel] = []
     for kernel in reversed(forward(model, part)):
@@ -196,7 +196,7 @@ def backward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
     return tuple(kernels)
 
 
-def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kernel]:
+def _gradients(kernel: Kernel, part: MicrobatchSlice, model: Transformer) -> Iterator[Kernel]:
     """Yield the kernels of a kernel's input gradient, then of its weight gradient."""
     work, shape = kernel.work, kernel.work.product
     if shape is not None:
@@ -220,28 +220,28 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
         yield Kernel("w-experts", kernel.kind, work)
     elif kernel.name == "softmax":
         factor = BACKWARD_PASSES / FORWARD_PASSES
-        yield moving("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.kind)
+        yield memory_kernel("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.kind)
     elif kernel.name == "residual":  # the gradient is unchanged, except for the dropout mask
-        yield moving("d-residual", work.reads / 2 + (work.reads / 2 if model.dropout else 0), work.reads / 2, work.dtype)
+        yield memory_kernel("d-residual", work.reads / 2 + (work.reads / 2 if model.dropout else 0), work.reads / 2, work.dtype)
     elif kernel.name in ("norm", "activation"):  # reads input and output gradient
-        yield moving(f"d-{kernel.name}", work.reads + work.writes, work.reads, work.dtype)
+        yield memory_kernel(f"d-{kernel.name}", work.reads + work.writes, work.reads, work.dtype)
         if kernel.name == "norm":  # added to the gradient of the residual path
-            yield moving("d-add", 2 * work.writes, work.writes, work.dtype)
+            yield memory_kernel("d-add", 2 * work.writes, work.writes, work.dtype)
     else:
-        yield moving(f"d-{kernel.name}", work.writes, work.reads, work.dtype)
+        yield memory_kernel(f"d-{kernel.name}", work.writes, work.reads, work.dtype)
 
 
 @lru_cache(maxsize=4096)
-def embedding(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
+def embedding(model: Transformer, part: MicrobatchSlice) -> tuple[Kernel, ...]:
     """Return the kernels of the embedding, or of the patch projection; backward moves the same bytes."""
     if model.patches is not None:
         return (product("patches", part.rows, model.hidden, model.patches.numbers, part, kind="output"),)
     size = part.rows * model.hidden * part.width
-    return (moving("embedding", 2 * size, (2 if model.embedding_norm or model.dropout else 1) * size, part.dtype),)
+    return (memory_kernel("embedding", 2 * size, (2 if model.embedding_norm or model.dropout else 1) * size, part.dtype),)
 
 
 @lru_cache(maxsize=4096)
-def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[Kernel, ...]:
+def output(model: Transformer, part: MicrobatchSlice, *, training: bool = True) -> tuple[Kernel, ...]:
     """Return the kernels of the final norm and the logits; in training also loss and backward, in a server sampling.
 
     The output matrix is split over `tensor` GPUs.
@@ -252,17 +252,17 @@ def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[K
     half = dataclasses.replace(part, products="")
     logits = product("logits", rows, columns, h, half, kind="output")
     norm = rows * h * part.width
-    kernels = [moving("final norm", norm, norm, part.dtype, "output"), logits]
+    kernels = [memory_kernel("final norm", norm, norm, part.dtype, "output"), logits]
     if not training and model.causal and model.vocab:  # fp32 logits of the whole vocabulary on one GPU
-        kernels.append(moving("sampling", 4.0 * rows * model.vocab, 4.0 * rows, part.dtype, "output"))
+        kernels.append(memory_kernel("sampling", 4.0 * rows * model.vocab, 4.0 * rows, part.dtype, "output"))
     if training:
         scores = 4.0 * rows * columns  # in fp32
         kernels += [
-            moving("loss", 2 * scores, scores, "fp32", "output"),
-            moving("d-loss", scores, scores / 2, "fp32", "output"),
+            memory_kernel("loss", 2 * scores, scores, "fp32", "output"),
+            memory_kernel("d-loss", scores, scores / 2, "fp32", "output"),
             product("d-logits", rows, h, columns, half, kind="output"),
             product("w-logits", h, columns, rows, half, kind="output"),
-            moving("d-final norm", 2 * norm, norm, part.dtype, "output"),
+            memory_kernel("d-final norm", 2 * norm, norm, part.dtype, "output"),
         ]
     return tuple(kernels)
 
@@ -270,7 +270,7 @@ def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[K
 @lru_cache(maxsize=1024)
 def block(
     model: Transformer,
-    part: Slice,
+    part: MicrobatchSlice,
     recompute: str = "none",
     exposed: float = 1.0,
     repeated: float = 0.0,
@@ -301,7 +301,7 @@ def block(
 
 
 @lru_cache(maxsize=1024)
-def served_block(model: Transformer, part: Slice, name: str) -> Layer:
+def served_block(model: Transformer, part: MicrobatchSlice, name: str) -> Layer:
     """Return one block of a server, forward only."""
     ahead = _with_exchanges(model, part, forward(model, part), SUMMED, 1.0)
     return Layer(name, ahead, output_bytes=part.rows * model.hidden * part.width)
@@ -314,17 +314,17 @@ def share(model: Transformer, tensor: int, expert: int) -> float:
     return (model.layer_parameters - experts - whole) / tensor + experts / (tensor * spread) + whole
 
 
-def named(kind: int) -> str:
+def block_name(kind: int) -> str:
     """Return the name of the layers of a kind.
 
-    >>> named(0), named(1)
+    >>> block_name(0), block_name(1)
     ('block', 'block 2')
     """
     return f"block {kind + 1}" if kind else "block"
 
 
 def _with_exchanges(
-    model: Transformer, part: Slice, kernels: tuple[Kernel, ...], after: tuple[str, ...], exposed: float
+    model: Transformer, part: MicrobatchSlice, kernels: tuple[Kernel, ...], after: tuple[str, ...], exposed: float
 ) -> tuple[Item, ...]:
     """Return the kernels with the exchanges between them.
 
@@ -354,13 +354,13 @@ def _with_exchanges(
     return tuple(items)
 
 
-def embedding_layer(model: Transformer, part: Slice) -> Layer:
+def embedding_layer(model: Transformer, part: MicrobatchSlice) -> Layer:
     """Return the layer in front of the first block; backward writes as much as forward reads."""
     kernels, size = embedding(model, part), part.rows * model.hidden * part.width
     return Layer("embedding", kernels, (), kernels, model.embedding_parameters / part.tensor, output_bytes=size)
 
 
-def head_layer(model: Transformer, part: Slice, *, copied: bool = False) -> Layer:
+def head_layer(model: Transformer, part: MicrobatchSlice, *, copied: bool = False) -> Layer:
     """Return the layer of final norm, logits and loss; `copied`: the stage has a copy of the embedding table."""
     kernels = output(model, part)
     table = model.vocab * model.hidden if copied else 0

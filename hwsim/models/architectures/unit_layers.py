@@ -24,10 +24,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from hwsim.devices import Product, Work
-from hwsim.devices.convolution import Convolution, Pass
-from hwsim.models.architectures import Network
-from hwsim.models.architectures.units import Unit, size
+from hwsim.devices import MatmulShape, Work
+from hwsim.devices.convolution import ConvolutionPass, Pass
+from hwsim.models.architectures import FeedForwardNetwork
+from hwsim.models.architectures.units import NetworkUnit, size
 from hwsim.models.layer import Kernel, Layer
 from hwsim.units import BYTES
 
@@ -47,7 +47,7 @@ UPDATED: Final[Mapping[str, float]] = {"sgd": 5.0 * 4.0, "adam": 7.0 * 4.0}
 
 
 @lru_cache(maxsize=256)
-def layers_of(network: Network, batch: int, dtype: str, *, training: bool = True) -> tuple[Layer, ...]:
+def layers_of(network: FeedForwardNetwork, batch: int, dtype: str, *, training: bool = True) -> tuple[Layer, ...]:
     """Return the layers of a network in order, for `batch` examples at once.
 
     Args:
@@ -57,7 +57,7 @@ def layers_of(network: Network, batch: int, dtype: str, *, training: bool = True
     return tuple(layer_of(unit, batch, dtype, training=training, first=index == 0) for index, unit in enumerate(network.chain()))
 
 
-def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first: bool = False) -> Layer:
+def layer_of(unit: NetworkUnit, batch: int, dtype: str, *, training: bool = True, first: bool = False) -> Layer:
     """Return one layer for `batch` examples at once; the `first` layer has no input gradient."""
     ops = tuple(_forward(unit, batch, dtype, training))
     back = tuple(_backward(unit, batch, dtype, first=first)) if training else ()
@@ -67,7 +67,7 @@ def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first
     return Layer(unit.name, ops, (), back, unit.parameters, unit.tensors, kept, out)
 
 
-def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[Kernel]:
+def _forward(unit: NetworkUnit, batch: int, dtype: str, training: bool) -> Iterator[Kernel]:
     match unit.kind:
         case "conv":
             yield _convolution(unit, batch, dtype, "forward")
@@ -81,7 +81,7 @@ def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[Ker
             yield _mover(unit, batch, dtype, *_MOVED[kind][:2], "")
 
 
-def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[Kernel]:
+def _backward(unit: NetworkUnit, batch: int, dtype: str, *, first: bool) -> Iterator[Kernel]:
     """Yield the input gradient first, because earlier layers wait for it; then weight and bias gradients."""
     match unit.kind:
         case "conv":
@@ -100,8 +100,8 @@ def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[Ke
         yield Kernel(f"{unit.name} bias", "elementwise", Work(reads=reads, dtype=dtype, working_set=reads))
 
 
-def _convolution(unit: Unit, batch: int, dtype: str, direction: Pass) -> Kernel:
-    shape = Convolution(
+def _convolution(unit: NetworkUnit, batch: int, dtype: str, direction: Pass) -> Kernel:
+    shape = ConvolutionPass(
         images=batch,
         channels_in=unit.into[0],
         channels_out=unit.out[0],
@@ -120,11 +120,13 @@ def _convolution(unit: Unit, batch: int, dtype: str, direction: Pass) -> Kernel:
 def _linear(name: str, m: int, n: int, k: int, dtype: str) -> Kernel:
     width = BYTES[dtype]
     work = Work(flop=2.0 * m * n * k, reads=(m * k + k * n) * width, writes=m * n * width, dtype=dtype, mix="matmul",
-                product=Product(m, n, k, element=width))  # fmt: skip
+                product=MatmulShape(m, n, k, element=width))  # fmt: skip
     return Kernel(name, "matmul", work)
 
 
-def _mover(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str) -> Kernel:
+def _mover(
+    unit: NetworkUnit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str
+) -> Kernel:
     into, out = (batch * size(shape) * BYTES[dtype] for shape in (unit.into, unit.out))
     read, written = reads[0] * into + reads[1] * out, writes[0] * into + writes[1] * out
     return Kernel(unit.name + suffix, "elementwise", Work(reads=read, writes=written, dtype=dtype, working_set=into + out))
@@ -142,6 +144,6 @@ def activation_bytes(layers: tuple[Layer, ...]) -> float:
 
 
 @lru_cache(maxsize=256)
-def flop_of(network: Network) -> float:
+def flop_of(network: FeedForwardNetwork) -> float:
     """Return the FLOP of one example's forward pass."""
     return network.forward_flop

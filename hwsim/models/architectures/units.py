@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from hwsim.models.architectures import entries
-from hwsim.models.architectures.entries import Activation, Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool, Shape
+from hwsim.models.architectures.entries import Activation, Basic, Bottleneck, Branches, Conv, Entry, Linear, Pooling, Shape
 from hwsim.records import dataclass
 
 Kind = Literal["conv", "linear", "norm", "activation", "pool", "add", "concat", "scale", "dropout"]
@@ -18,7 +18,7 @@ class WrongNetwork(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class NetworkUnit:
     """A layer that performs one operation, with its shapes.
 
     Args:
@@ -51,12 +51,12 @@ def size(shape: Shape) -> int:
 
 
 @dataclass(slots=True)
-class Walk:
+class NetworkExpansion:
     """Expansion of a network from the image on: each method takes the input shape and returns the output shape."""
 
     norm: bool
     activation: Activation
-    found: list[Unit] = field(default_factory=list)
+    found: list[NetworkUnit] = field(default_factory=list)
 
     def entries(self, entries: Sequence[Entry], shape: Shape, where: str) -> Shape:
         """Add consecutive entries."""
@@ -65,7 +65,7 @@ class Walk:
             match entry.conv or entry.pool or entry.linear or entry.basic or entry.bottleneck or entry.branches:
                 case Conv() as conv:
                     shape = self.conv(conv, shape, f"{name}.conv")
-                case Pool() as pool:
+                case Pooling() as pool:
                     shape = self.pool(pool, shape, f"{name}.pool")
                 case Linear() as linear:
                     shape = self.linear(linear, shape, f"{name}.linear")
@@ -81,13 +81,13 @@ class Walk:
     def add(self, name: str, kind: Kind, into: Shape, out: Shape | None = None, **more: int) -> Shape:
         """Add a layer that is not a convolution."""
         out = into if out is None else out
-        self.put(Unit(name=name, kind=kind, into=into, out=out, **more))  # type: ignore[arg-type]
+        self.put(NetworkUnit(name=name, kind=kind, into=into, out=out, **more))  # type: ignore[arg-type]
         return out
 
-    def put(self, unit: Unit) -> None:
+    def put(self, unit: NetworkUnit) -> None:
         """Append a unit."""
-        if len(self.found) == entries.MOST_LAYERS:
-            raise WrongNetwork(f"{unit.name}: a network has at most {entries.MOST_LAYERS:,} layers")
+        if len(self.found) == entries.MAX_LAYERS:
+            raise WrongNetwork(f"{unit.name}: a network has at most {entries.MAX_LAYERS:,} layers")
         self.found.append(unit)
 
     def conv(self, conv: Conv, shape: Shape, name: str) -> Shape:
@@ -103,7 +103,7 @@ class Walk:
         if conv.first:
             self.normed(norm, conv.activation, shape, name)
         weights = conv.channels * channels // conv.groups * a * b
-        self.put(Unit(name=name, kind="conv", into=shape, out=out, kernel=(a, b), stride=conv.stride, groups=conv.groups,
+        self.put(NetworkUnit(name=name, kind="conv", into=shape, out=out, kernel=(a, b), stride=conv.stride, groups=conv.groups,
                       parameters=weights + (conv.channels if bias else 0), tensors=2 if bias else 1))  # fmt: skip
         return out if conv.first else self.normed(norm, conv.activation, out, name)
 
@@ -119,15 +119,15 @@ class Walk:
             self.add(f"{name}.activation", "activation", shape)
         return shape
 
-    def pool(self, pool: Pool, shape: Shape, name: str) -> Shape:
+    def pool(self, pool: Pooling, shape: Shape, name: str) -> Shape:
         """Add max or average pooling of windows, or of the whole image."""
         channels, high, wide = shape
         if pool.kernel is None:
-            unit = Unit(name=name, kind="pool", into=shape, out=(channels, 1, 1), kernel=(high, wide))
+            unit = NetworkUnit(name=name, kind="pool", into=shape, out=(channels, 1, 1), kernel=(high, wide))
         else:
             stride = pool.stride or pool.kernel
             out = channels, *(_windows(side, pool.kernel, stride, pool.padding, name) for side in (high, wide))
-            unit = Unit(
+            unit = NetworkUnit(
                 name=name, kind="pool", into=shape, out=(out[0], out[1], out[2]), kernel=(pool.kernel,) * 2, stride=stride
             )
         self.put(unit)
@@ -161,7 +161,7 @@ class Walk:
 
     def excite(self, units: int, shape: Shape, name: str) -> Shape:
         """Add squeeze and excitation: a factor for each channel, computed from the averages of all channels."""
-        mean = self.pool(Pool(by="average"), shape, f"{name}.squeeze")
+        mean = self.pool(Pooling(by="average"), shape, f"{name}.squeeze")
         mean = self.linear(Linear(units=units), mean, f"{name}.excite0")
         self.linear(Linear(units=shape[0], activation="sigmoid"), mean, f"{name}.excite1")
         return self.add(f"{name}.scale", "scale", shape)

@@ -7,8 +7,18 @@ A new family is a function in a module here, and a line in `families`.
 
 from __future__ import annotations
 
-from hwsim.models.configs.config import Config, Told
-from hwsim.models.configs.translating import Translated, as_tree, config_tree, read_config, translated
-from hwsim.models.configs.writing import remarks, written
+from hwsim.models.configs.config import Config, ConfigValue
+from hwsim.models.configs.model_writer import model_yaml, remarks
+from hwsim.models.configs.translation import TranslatedConfig, as_tree, config_tree, read_config, translate_config
 
-__all__ = ["Config", "Told", "Translated", "as_tree", "config_tree", "read_config", "remarks", "translated", "written"]
+__all__ = [
+    "Config",
+    "ConfigValue",
+    "TranslatedConfig",
+    "as_tree",
+    "config_tree",
+    "model_yaml",
+    "read_config",
+    "remarks",
+    "translate_config",
+]

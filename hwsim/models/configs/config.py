@@ -14,7 +14,7 @@ NOT_GIVEN: Final = object()
 LARGEST: Final = 10**9  # maximum of any dimension
 
 
-class Told(NamedTuple):
+class ConfigValue(NamedTuple):
     """A value of a model key with its origin.
 
     Args:
@@ -56,7 +56,7 @@ class Config:
         """Return whether one of the names has a value."""
         return self.find(*names)[1] is not None
 
-    def count(self, *names: str, default: Any = NOT_GIVEN, minimum: int = 1) -> Told:
+    def count(self, *names: str, default: Any = NOT_GIVEN, minimum: int = 1) -> ConfigValue:
         """Return a whole number.
 
         Args:
@@ -74,20 +74,20 @@ class Config:
         elif not minimum <= value <= LARGEST:
             self.mistakes.add(tree.place, f"'{name}': expected {minimum} to {LARGEST:,}, got {value}")
         else:
-            return Told(value, name, tree.place)
-        return Told(1 if default in (NOT_GIVEN, None) else default, name, tree.place)
+            return ConfigValue(value, name, tree.place)
+        return ConfigValue(1 if default in (NOT_GIVEN, None) else default, name, tree.place)
 
-    def flag(self, *names: str, default: Any = NOT_GIVEN) -> Told:
+    def flag(self, *names: str, default: Any = NOT_GIVEN) -> ConfigValue:
         """Return true or false."""
         name, tree = self.find(*names)
         if tree is None:
             return self._default(names, default)
         if not isinstance(tree.value, bool):
             self.mistakes.add(tree.place, f"'{name}': expected true or false, got {tree.what()}")
-            return Told(False, name, tree.place)
-        return Told(tree.value, name, tree.place)
+            return ConfigValue(False, name, tree.place)
+        return ConfigValue(tree.value, name, tree.place)
 
-    def listed(self, name: str, kind: type, length: int | None = None) -> Told | None:
+    def listed(self, name: str, kind: type, length: int | None = None) -> ConfigValue | None:
         """Return a list of strings or whole numbers; None if omitted."""
         _, tree = self.find(name)
         if tree is None:
@@ -100,7 +100,7 @@ class Config:
         if length is not None and len(values) != length:
             self.mistakes.add(tree.place, f"'{name}' has {len(values)} entries, but the model has {length} layers")
             return None
-        return Told(values, name, tree.place)
+        return ConfigValue(values, name, tree.place)
 
     def refuse_types(self, name: str, allowed: Sequence[str]) -> None:
         """Add a mistake if a layer type is not one of `allowed`."""
@@ -111,15 +111,15 @@ class Config:
         if strange is not None:
             self.refuse(name, f"unsupported layer type '{strange}' for {self.family}", f"all layers {' or '.join(allowed)}")
 
-    def _default(self, names: Sequence[str], default: Any) -> Told:
+    def _default(self, names: Sequence[str], default: Any) -> ConfigValue:
         for name in names:
             if name in self.defaults:
-                return Told(self.defaults[name], f"left out: {name} of {self.family}", self.tree.place)
+                return ConfigValue(self.defaults[name], f"left out: {name} of {self.family}", self.tree.place)
         if default is NOT_GIVEN:
             also = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
             self.mistakes.add(self.tree.place, f"'{names[0]}'{also} is missing, but required for {self.family}")
-            return Told(1, names[0], self.tree.place)
-        return Told(default, f"left out: {names[0]}", self.tree.place)
+            return ConfigValue(1, names[0], self.tree.place)
+        return ConfigValue(default, f"left out: {names[0]}", self.tree.place)
 
     def refuse(self, name: str, message: str, hint: str | None = None) -> None:
         """Add a mistake for a key that a model does not support."""

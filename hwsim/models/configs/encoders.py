@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from hwsim.models.configs.config import Config, Told
-from hwsim.models.configs.decoders import Keys, fixed, stack
+from hwsim.models.configs.config import Config, ConfigValue
+from hwsim.models.configs.decoders import Keys, decoder_keys, family_constant
 
 
 def bert(config: Config) -> Keys:
     """Return the keys of BERT and RoBERTa, without a task head."""
     config.refuse_unless("is_decoder", (False, None), "a decoder is not supported")
-    keys = stack(config, gated=False, norm="layernorm", positions="learned")
+    keys = decoder_keys(config, gated=False, norm="layernorm", positions="learned")
     keys |= {
         "tied": None,
-        "bias": fixed(True, config),
-        "final_norm": fixed(False, config),
-        "embedding_norm": fixed(True, config),
+        "bias": family_constant(True, config),
+        "final_norm": family_constant(False, config),
+        "embedding_norm": family_constant(True, config),
         "token_types": config.count("type_vocab_size", default=2, minimum=0),
-        "pooler": fixed(True, config),
-        "causal": fixed(False, config),
+        "pooler": family_constant(True, config),
+        "causal": family_constant(False, config),
     }
     return keys
 
@@ -36,10 +36,10 @@ def vit(config: Config) -> Keys:
     qkv = config.flag("qkv_bias", default=True)
     return {
         **keys,
-        "vocab": fixed(0, config),
-        "sequence": Told(tokens, "squares of an image and one more", image.place),
-        "bias": fixed(True, config) if qkv.value else Told(["projection", "ffn", "norm"], "qkv_bias"),
-        "causal": fixed(False, config),
-        "patches": Told(patches, "image_size, patch_size, num_channels", image.place),
-        "classes": Told(classes, "id2label") if classes else None,
+        "vocab": family_constant(0, config),
+        "sequence": ConfigValue(tokens, "squares of an image and one more", image.place),
+        "bias": family_constant(True, config) if qkv.value else ConfigValue(["projection", "ffn", "norm"], "qkv_bias"),
+        "causal": family_constant(False, config),
+        "patches": ConfigValue(patches, "image_size, patch_size, num_channels", image.place),
+        "classes": ConfigValue(classes, "id2label") if classes else None,
     }

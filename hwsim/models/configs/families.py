@@ -13,7 +13,7 @@ from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ConfigFamily:
     """A family of models.
 
     Args:
@@ -28,41 +28,41 @@ class Family:
 TIED: Final = {"tie_word_embeddings": True}
 GEMMA3: Final = {**TIED, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
                  "max_position_embeddings": 131072, "sliding_window": 4096}  # fmt: skip
-FAMILIES: Final[Mapping[str, Family]] = {
-    "bert": Family(encoders.bert),
-    "bloom": Family(decoders.bloom, TIED),
-    "deepseek_v2": Family(experts.deepseek),
-    "deepseek_v3": Family(experts.deepseek),
-    "deepseek_v32": Family(experts.deepseek),
-    "gemma": Family(decoders.plain, {**TIED, "head_dim": 256}),
-    "gemma2": Family(decoders.gemma2, {**TIED, "head_dim": 256, "sliding_window": 4096}),
-    "gemma3_text": Family(decoders.gemma3, GEMMA3),
-    "gemma4_text": Family(decoders.gemma4, {**TIED, "head_dim": 256, "sliding_window": 512, "global_head_dim": 512}),
-    "glm4_moe": Family(experts.glm4_moe, {"head_dim": None}),
-    "gpt2": Family(decoders.gpt2, TIED),
-    "gpt_neox": Family(decoders.gpt_neox),
-    "gpt_oss": Family(experts.gpt_oss, {"head_dim": 64, "sliding_window": 128}),
-    "gptj": Family(decoders.gptj),
-    "granite": Family(decoders.llama),
-    "kimi_k2": Family(experts.deepseek),
-    "llama": Family(decoders.llama),
-    "llama4_text": Family(experts.llama4, {"head_dim": 128, "attention_chunk_size": 8192}),
-    "minimax_m2": Family(experts.minimax_m2, {"head_dim": 128}),
-    "mistral": Family(decoders.mistral),
-    "mixtral": Family(experts.mixtral),
-    "olmo2": Family(decoders.olmo2),
-    "olmo3": Family(decoders.olmo2, {"sliding_window": 4096}),
-    "olmoe": Family(experts.olmoe),
-    "opt": Family(decoders.opt, TIED),
-    "phi": Family(decoders.phi),
-    "phi3": Family(decoders.mistral),
-    "qwen2": Family(decoders.qwen2),
-    "qwen2_moe": Family(experts.qwen2_moe),
-    "qwen3": Family(decoders.qwen3, {"head_dim": 128}),
-    "qwen3_moe": Family(experts.qwen3_moe),
-    "roberta": Family(encoders.bert),
-    "starcoder2": Family(decoders.starcoder2, TIED),
-    "vit": Family(encoders.vit),
+FAMILIES: Final[Mapping[str, ConfigFamily]] = {
+    "bert": ConfigFamily(encoders.bert),
+    "bloom": ConfigFamily(decoders.bloom, TIED),
+    "deepseek_v2": ConfigFamily(experts.deepseek),
+    "deepseek_v3": ConfigFamily(experts.deepseek),
+    "deepseek_v32": ConfigFamily(experts.deepseek),
+    "gemma": ConfigFamily(decoders.plain, {**TIED, "head_dim": 256}),
+    "gemma2": ConfigFamily(decoders.gemma2, {**TIED, "head_dim": 256, "sliding_window": 4096}),
+    "gemma3_text": ConfigFamily(decoders.gemma3, GEMMA3),
+    "gemma4_text": ConfigFamily(decoders.gemma4, {**TIED, "head_dim": 256, "sliding_window": 512, "global_head_dim": 512}),
+    "glm4_moe": ConfigFamily(experts.glm4_moe, {"head_dim": None}),
+    "gpt2": ConfigFamily(decoders.gpt2, TIED),
+    "gpt_neox": ConfigFamily(decoders.gpt_neox),
+    "gpt_oss": ConfigFamily(experts.gpt_oss, {"head_dim": 64, "sliding_window": 128}),
+    "gptj": ConfigFamily(decoders.gptj),
+    "granite": ConfigFamily(decoders.llama),
+    "kimi_k2": ConfigFamily(experts.deepseek),
+    "llama": ConfigFamily(decoders.llama),
+    "llama4_text": ConfigFamily(experts.llama4, {"head_dim": 128, "attention_chunk_size": 8192}),
+    "minimax_m2": ConfigFamily(experts.minimax_m2, {"head_dim": 128}),
+    "mistral": ConfigFamily(decoders.mistral),
+    "mixtral": ConfigFamily(experts.mixtral),
+    "olmo2": ConfigFamily(decoders.olmo2),
+    "olmo3": ConfigFamily(decoders.olmo2, {"sliding_window": 4096}),
+    "olmoe": ConfigFamily(experts.olmoe),
+    "opt": ConfigFamily(decoders.opt, TIED),
+    "phi": ConfigFamily(decoders.phi),
+    "phi3": ConfigFamily(decoders.mistral),
+    "qwen2": ConfigFamily(decoders.qwen2),
+    "qwen2_moe": ConfigFamily(experts.qwen2_moe),
+    "qwen3": ConfigFamily(decoders.qwen3, {"head_dim": 128}),
+    "qwen3_moe": ConfigFamily(experts.qwen3_moe),
+    "roberta": ConfigFamily(encoders.bert),
+    "starcoder2": ConfigFamily(decoders.starcoder2, TIED),
+    "vit": ConfigFamily(encoders.vit),
 }
 PAIR: Final = "a decoder with cross-attention to an encoder"
 STATES: Final = "state-space layers (Mamba) instead of attention"

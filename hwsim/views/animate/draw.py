@@ -32,4 +32,4 @@ def render(result: Result, kind: str, suffix: str) -> Iterable[bytes]:
     *looks, last = suffix.lower().removeprefix(".").split(".")
     if last != "svg":
         raise ValueError(f"an animation needs the suffix .svg, got '{suffix or 'no suffix'}'")
-    return (svg.written(SCENES[kind](result), NIGHT if DARK in looks else LIGHT),)
+    return (svg.svg_file(SCENES[kind](result), NIGHT if DARK in looks else LIGHT),)

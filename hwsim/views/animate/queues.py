@@ -9,18 +9,18 @@ import numpy as np
 
 from hwsim.formats import format_quantity
 from hwsim.results.cause import HOST
-from hwsim.results.requests import Times
+from hwsim.results.requests import RequestTimes
 from hwsim.results.result import ISSUING, Result
 from hwsim.ticks import FEMTO
-from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Words
-from hwsim.views.kit.figure import about
+from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Knot, NothingMoves, Scene, SceneBox, Token, Words
+from hwsim.views.kit.figure import run_caption
 
 SHOWN: Final = 160  # largest number of items
 UNITS: Final = 32  # largest number of columns
 LEFT: Final = 24.0  # margin (px)
 
 
-class Item(NamedTuple):
+class QueueItem(NamedTuple):
     """An op or request that waits at a unit and is served there.
 
     Args:
@@ -62,7 +62,7 @@ def ops(result: Result) -> Scene:
     unit = {queue: number for number, queue in enumerate(queues)}
     names = list(dict.fromkeys(labels[flat.label[op]].name for op in launched))
     items = [
-        Item(unit[int(flat.queue[op])], came / FEMTO, int(timeline.start[op]) / FEMTO, int(timeline.end[op]) / FEMTO,
+        QueueItem(unit[int(flat.queue[op])], came / FEMTO, int(timeline.start[op]) / FEMTO, int(timeline.end[op]) / FEMTO,
              names.index(labels[flat.label[op]].name) % 8)
         for op, came in launched.items() if int(flat.queue[op]) in unit
     ]  # fmt: skip
@@ -92,12 +92,12 @@ def requests(result: Result) -> Scene:
     row = next((row for row in result.requests if row.times is not None), None)
     if row is None or row.times is None:
         raise NothingMoves("no part of this run is simulated request by request: name one with --requests")
-    times: Times = row.times
+    times: RequestTimes = row.times
     used = np.unique(times.unit)[:UNITS].tolist()
     unit = {number: index for index, number in enumerate(used)}
     columns = np.stack([times.issued, times.start, times.finish], axis=1).tolist()
     items = [
-        Item(unit[where], came, start, end, where % 8)
+        QueueItem(unit[where], came, start, end, where % 8)
         for where, (came, start, end) in zip(times.unit.tolist(), columns, strict=True)
         if where in unit
     ]
@@ -105,7 +105,7 @@ def requests(result: Result) -> Scene:
     return scene(result, items, called, f"requests at one {times.called} of {row.device}", ())
 
 
-def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: str, names: Sequence[str]) -> Scene:
+def scene(result: Result, items: Sequence[QueueItem], units: Sequence[str], things: str, names: Sequence[str]) -> Scene:
     """Return items stacked in columns, the next one to be served at the bottom; a stack falls as items leave."""
     ordered = sorted(items, key=lambda item: (item.came, item.end))
     shown = ordered[:SHOWN]
@@ -124,7 +124,8 @@ def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: s
             waits.append(served - item.came)
             tokens.append(Token(_falls(stack, place, x, foot, high), wide, 0.86 * high, item.colour, (served, item.end)))
     boxes = [
-        Box(LEFT + (number + 0.5) * pitch - wide / 2 - 3, foot - high - 1, wide + 6, high + 4) for number in range(len(units))
+        SceneBox(LEFT + (number + 0.5) * pitch - wide / 2 - 3, foot - high - 1, wide + 6, high + 4)
+        for number in range(len(units))
     ]
     named = [
         Words(LEFT + (number + 0.5) * pitch, foot + 18, name, 12.0, "middle") for number, name in enumerate(_short(units, pitch))
@@ -132,16 +133,16 @@ def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: s
     words = [Words(WIDTH - LEFT, TOP + 8, "pale: waiting; filled: being served", 12.0, "end", soft=True)]
     left = LEFT
     for colour, name in enumerate(names[:4]):
-        boxes.append(Box(left, TOP + 9, 13, 11, colour=colour))
+        boxes.append(SceneBox(left, TOP + 9, 13, 11, colour=colour))
         words.append(Words(left + 18, TOP + 19, name, 12.0))
         left += 34 + 7.4 * len(name)
     title = f"Up to {highest} {things}; longest wait {format_quantity(max(waits), 's')}"
     count = f"the first {len(shown):,} of {len(items):,}" if len(items) > len(shown) else ""
-    below = about(result.workload, result.machine, result.settings, count)
+    below = run_caption(result.workload, result.machine, result.settings, count)
     return Scene(title, below, begin, end, tuple(boxes), (*named, *words), tuple(tokens), names=tuple(names[:8]))
 
 
-def _falls(stack: Sequence[Item], place: int, x: float, foot: float, high: float) -> tuple[Knot, ...]:
+def _falls(stack: Sequence[QueueItem], place: int, x: float, foot: float, high: float) -> tuple[Knot, ...]:
     """Return the path of an item in its stack, which is sorted by departure: it moves down when a lower item leaves."""
     item = stack[place]
     below = [other for other in stack[:place] if other.end > item.came and other.came < item.end]
@@ -155,14 +156,14 @@ def _falls(stack: Sequence[Item], place: int, x: float, foot: float, high: float
     return (*knots, Knot(item.end, x, foot - (level + 1) * high))
 
 
-def _served(stack: Sequence[Item], place: int) -> float:
+def _served(stack: Sequence[QueueItem], place: int) -> float:
     """Return the time from which an item is the only one in service: after its start and the departure of earlier ones."""
     item = stack[place]
     ahead = [other.end for other in stack[:place] if other.end <= item.end]
     return min(item.end, max([item.start, *ahead]))
 
 
-def _most(stack: Sequence[Item]) -> int:
+def _most(stack: Sequence[QueueItem]) -> int:
     """Return the largest number of items present at once."""
     changes = sorted([(item.came, 1) for item in stack] + [(item.end, -1) for item in stack])
     return max(np.cumsum([change for _, change in changes]).tolist(), default=0)

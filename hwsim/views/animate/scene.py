@@ -26,7 +26,7 @@ class Knot(NamedTuple):
     y: float
 
 
-class Box(NamedTuple):
+class SceneBox(NamedTuple):
     """A fixed box with a name.
 
     Args:
@@ -63,7 +63,7 @@ class Words(NamedTuple):
     soft: bool = False
 
 
-class Way(NamedTuple):
+class TokenPath(NamedTuple):
     """A line along which tokens move.
 
     Args:
@@ -115,10 +115,10 @@ class Scene:
     below: str
     begin: float
     end: float
-    boxes: tuple[Box, ...]
+    boxes: tuple[SceneBox, ...]
     words: tuple[Words, ...]
     tokens: tuple[Token, ...]
-    ways: tuple[Way, ...] = ()
+    ways: tuple[TokenPath, ...] = ()
     names: tuple[str, ...] = ()
 
     @property

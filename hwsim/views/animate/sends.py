@@ -13,8 +13,8 @@ from hwsim.formats import format_quantity, natural
 from hwsim.graph.opgraph import Label
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Way, Words
-from hwsim.views.kit.figure import about
+from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Knot, NothingMoves, Scene, SceneBox, Token, TokenPath, Words
+from hwsim.views.kit.figure import run_caption
 
 DEVICES: Final = 24  # largest number of devices
 SENDS: Final = 400  # largest number of sends
@@ -60,15 +60,16 @@ def scene(result: Result) -> Scene:
         step = flat.graph.labels[flat.label[op]].name.rpartition(" ")[2]
         number = int(step) if step.isdigit() else 0
         tokens.append(Token(knots, SIZE, SIZE, devices.index(source) % 8, (knots[0].at, knots[-1].at), str(number + 1)))
-    boxes = [Box(x - BOX[0] / 2, y - BOX[1] / 2, *BOX, name=name) for name, (x, y) in place.items()]
+    boxes = [SceneBox(x - BOX[0] / 2, y - BOX[1] / 2, *BOX, name=name) for name, (x, y) in place.items()]
     begin, end = (fold(knot.at for token in tokens for knot in token.knots) for fold in (min, max))
     amounts = sorted({moved for *_, moved in sends})
     size = format_quantity(amounts[-1], "B") if len(amounts) == 1 else f"up to {format_quantity(amounts[-1], 'B')}"
     title = f"{len(sends)} sends of {size} between {len(devices)} devices take {format_quantity(end - begin, 's')}"
     words = (Words(WIDTH - 24, TOP + 8, "number: step", 12.0, "end", soft=True),)
-    below = about(result.workload, result.machine, result.settings)
+    below = run_caption(result.workload, result.machine, result.settings)
     ways = [
-        Way(*port[source], *port[target]) for source, target in dict.fromkeys((source, target) for _, source, target, _ in sends)
+        TokenPath(*port[source], *port[target])
+        for source, target in dict.fromkeys((source, target) for _, source, target, _ in sends)
     ]
     return Scene(title, below, begin, end, tuple(boxes), words, tuple(tokens), tuple(ways))
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from hwsim.views.animate.clock import marks
-from hwsim.views.animate.scene import FOOT, HEIGHT, SECONDS, WIDTH, Box, Scene, Token, Words
+from hwsim.views.animate.scene import FOOT, HEIGHT, SECONDS, WIDTH, Scene, SceneBox, Token, Words
 
 
-def written(scene: Scene, colours: Sequence[str]) -> bytes:
+def svg_file(scene: Scene, colours: Sequence[str]) -> bytes:
     """Return the file; same scene, same bytes.
 
     Args:
@@ -45,7 +45,7 @@ def _text(words: Words, colour: str, *, bold: bool = False) -> str:
     )
 
 
-def _box(box: Box, colours: Sequence[str], grid: str, ink: str) -> str:
+def _box(box: SceneBox, colours: Sequence[str], grid: str, ink: str) -> str:
     fill = "none" if box.colour < 0 else colours[box.colour]
     edge = f' stroke="{grid}" stroke-width="1.5"' if box.colour < 0 else ""
     place = f'x="{_short(box.x)}" y="{_short(box.y)}" width="{_short(box.wide)}" height="{_short(box.high)}"'

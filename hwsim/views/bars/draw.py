@@ -18,7 +18,7 @@ from hwsim.views.kit.figure import (
     legend_below,
     text_width,
     time_scale,
-    titled,
+    write_title,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ NAME: Final = 34  # line width of the name of a bar (characters)
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class FigureBar:
     """A bar between two values.
 
     Args:
@@ -47,7 +47,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BarFigure:
     """Bars in SI units, from top to bottom.
 
     Args:
@@ -62,13 +62,13 @@ class Bars:
     title: str
     quantity: str
     unit: str
-    bars: tuple[Bar, ...]
+    bars: tuple[FigureBar, ...]
     centre: float | None = None
     below: str = ""
     legend: bool = True
 
 
-def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
+def render(bars: BarFigure, suffix: str = ".png") -> Iterable[bytes]:
     """Return the figure as bytes; same bars, same bytes with the same matplotlib.
 
     Raises:
@@ -97,11 +97,11 @@ def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
         axes.set_xlabel(f"{bars.quantity} ({unit})" if unit not in ("", "1") else bars.quantity)
         axes.locator_params(axis="x", nbins=5)
         legend_below(figure, _legend(bars) if bars.centre is not None and bars.legend else [])
-        titled(figure, bars.title, bars.below)
+        write_title(figure, bars.title, bars.below)
     return (buffer.getvalue(),)
 
 
-def _make_room(axes: Axes, ends: Sequence[float], bars: Bars) -> None:
+def _make_room(axes: Axes, ends: Sequence[float], bars: BarFigure) -> None:
     """Set the limits of the axis with space for the labels at the ends of the bars."""
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     if bars.centre is None:
@@ -117,7 +117,7 @@ def _look(colour: str) -> dict[str, Any]:
     return {"facecolor": PAPER, "edgecolor": colour, "hatch": WAITING} if colour == LESS else {"facecolor": colour}
 
 
-def _legend(bars: Bars) -> list[Patch]:
+def _legend(bars: BarFigure) -> list[Patch]:
     """Return the legend of a tornado: whether the answer increases or decreases with the input."""
     from matplotlib.patches import Patch
 
@@ -126,7 +126,7 @@ def _legend(bars: Bars) -> list[Patch]:
     return [Patch(label=text, **_look(colour)) for colour, text in words if colour in drawn]
 
 
-def _label(bar: Bar, bars: Bars) -> str:
+def _label(bar: FigureBar, bars: BarFigure) -> str:
     if bars.centre is not None:
         return f"{format_quantity(bar.start, bars.unit)} to {format_quantity(bar.end, bars.unit)}"
     if bar.whole:

@@ -9,18 +9,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity
-from hwsim.views.collectives.find import AUTO, Measured, Row
+from hwsim.views.collectives.find import AUTO, CollectiveRow, CollectiveTimes
 from hwsim.views.kit.figure import (
     COLOURS,
     DASHES,
     INK,
-    about,
     decades,
     figure_bytes,
     line_names,
     open_axes,
     push_apart,
-    titled,
+    run_caption,
+    write_title,
 )  # fmt: skip
 from hwsim.views.kit.table import size_text
 from hwsim.views.kit.view import Heading, Unshowable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LINES: Final = COLOURS[:7]  # further colours are too light for thin lines
 
 
-def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]:
+def figure(measured: CollectiveTimes, heading: Heading, suffix: str) -> Iterable[bytes]:
     """Draw busbw against size, both logarithmic, with a named line per algorithm.
 
     Raises:
@@ -61,7 +61,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         best = max((row for row in measured.comparable if row.busbw > 0), key=lambda row: row.busbw, default=drawn[0])
         fastest = f"peak busbw {format_quantity(best.busbw, 'B/s')} with {_chosen(best) or best.algorithm}"
         finding = f"{measured.operation} among {len(measured.devices)} devices: {fastest}"
-        titled(canvas, finding, about(f"{measured.operation} by size", heading.machine, heading.settings))
+        write_title(canvas, finding, run_caption(f"{measured.operation} by size", heading.machine, heading.settings))
         canvas.draw_without_rendering()  # computes the positions of the labels
         push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6))
         if AUTO in measured.algorithms:
@@ -69,7 +69,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
     return (buffer.getvalue(),)
 
 
-def _alike(measured: Measured) -> list[list[str]]:
+def _alike(measured: CollectiveTimes) -> list[list[str]]:
     """Return the algorithms by line; algorithms with equal times at every size share a line, except auto."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for name in measured.algorithms:
@@ -78,7 +78,7 @@ def _alike(measured: Measured) -> list[list[str]]:
     return list(lines.values())
 
 
-def _line(axes: Axes, measured: Measured, names: Sequence[str], index: int) -> tuple[float, str, str]:
+def _line(axes: Axes, measured: CollectiveTimes, names: Sequence[str], index: int) -> tuple[float, str, str]:
     """Draw a line; return the height of its end, its names and its colour."""
     name = names[0]
     rows = [row for row in measured.of(name) if row.busbw > 0 and row.size > 0]
@@ -92,7 +92,7 @@ def _line(axes: Axes, measured: Measured, names: Sequence[str], index: int) -> t
     return rows[-1].busbw, "\n".join(textwrap.wrap(", ".join(names), 26)), colour
 
 
-def _changes(axes: Axes, rows: Sequence[Row]) -> None:
+def _changes(axes: Axes, rows: Sequence[CollectiveRow]) -> None:
     """Annotate the choice of auto wherever it changes."""
     chosen = [row for row in rows if row.choice is not None and row.busbw > 0 and row.size > 0]
     places = [0, *(index for index, (before, row) in enumerate(pairwise(chosen), 1) if _chosen(before) != _chosen(row))]
@@ -104,5 +104,5 @@ def _changes(axes: Axes, rows: Sequence[Row]) -> None:
         )  # fmt: skip
 
 
-def _chosen(row: Row) -> str:
+def _chosen(row: CollectiveRow) -> str:
     return "" if row.choice is None else row.choice.name

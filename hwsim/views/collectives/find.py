@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwsim.communication import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
-from hwsim.communication.timing import is_ideal, library_of, timed, usual
-from hwsim.demand import Choice, Exchanged
+from hwsim.communication.timing import default_algorithm, is_ideal, library_of, timed
+from hwsim.demand import Choice, CollectiveExchange
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.libraries.nccl import Nccl
@@ -36,7 +36,7 @@ NAMES: Final = (AUTO, *ALGORITHMS)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CollectiveRow:
     """One size with one algorithm.
 
     Args:
@@ -58,7 +58,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CollectiveTimes:
     """Rows by size, then by algorithm.
 
     Args:
@@ -74,7 +74,7 @@ class Measured:
     operation: Operation
     devices: tuple[str, ...]
     algorithms: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[CollectiveRow, ...]
     library: str = ""
     assumed: bool = False
     cannot: tuple[tuple[str, str], ...] = ()
@@ -85,16 +85,16 @@ class Measured:
         return tuple(dict.fromkeys(row.size for row in self.rows))
 
     @property
-    def comparable(self) -> tuple[Row, ...]:
+    def comparable(self) -> tuple[CollectiveRow, ...]:
         """Rows with measured constants; all rows if none has any."""
         return tuple(row for row in self.rows if not row.ideal) or self.rows
 
-    def of(self, algorithm: str) -> tuple[Row, ...]:
+    def of(self, algorithm: str) -> tuple[CollectiveRow, ...]:
         """Return the rows of an algorithm."""
         return tuple(row for row in self.rows if row.algorithm == algorithm)
 
 
-def find(machine: Machine, *, operation: str, sizes: str, among: str = "", algorithm: str = "") -> Measured:
+def find(machine: Machine, *, operation: str, sizes: str, among: str = "", algorithm: str = "") -> CollectiveTimes:
     """Return the rows of a collective for options of the command line; see `measure`.
 
     Raises:
@@ -155,7 +155,7 @@ def measure(
     devices: Sequence[str],
     sizes: Sequence[float],
     algorithms: Sequence[str] = (),
-) -> Measured:
+) -> CollectiveTimes:
     """Return the times of all sizes with all algorithms.
 
     Args:
@@ -171,11 +171,11 @@ def measure(
     """
     if len(devices) < 2:
         raise CannotCollect("a collective among fewer than two devices takes no time", "name more with --among")
-    algorithms = algorithms or (usual(machine, operation, devices),)
+    algorithms = algorithms or (default_algorithm(machine, operation, devices),)
     named = [name for name in algorithms if name != ALL]
     wanted = tuple(dict.fromkeys([*named, *(NAMES if ALL in algorithms else ())]))
-    rates, factor = machine.rates(), Exchanged(operation, 1.0, len(devices)).passed
-    rows: list[Row] = []
+    rates, factor = machine.rates(), CollectiveExchange(operation, 1.0, len(devices)).passed
+    rows: list[CollectiveRow] = []
     cannot: dict[str, str] = {}
     for size in sizes:
         for name in wanted:
@@ -193,9 +193,9 @@ def measure(
             algbw = size / seconds if seconds > 0 else 0.0
             choice = flows.phases[0].cost.choice if flows.phases else None
             ideal = is_ideal(machine, algorithm, operation, devices, size)
-            rows.append(Row(size, name, seconds, algbw, algbw * factor, choice, ideal))
+            rows.append(CollectiveRow(size, name, seconds, algbw, algbw * factor, choice, ideal))
     library = library_of(machine, devices)
     done = tuple(name for name in wanted if name not in cannot)
     assumed = isinstance(library, Nccl) and source_of(library.sources, "start").kind == "default"
     kind = "" if library is None else library.kind
-    return Measured(operation, tuple(devices), done, tuple(rows), kind, assumed, tuple(cannot.items()))
+    return CollectiveTimes(operation, tuple(devices), done, tuple(rows), kind, assumed, tuple(cannot.items()))

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from hwsim.demand import Choice
 from hwsim.formats import format_change, format_count, format_quantity
-from hwsim.views.collectives.find import Measured, Row
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import WIDTH, wrapped
-from hwsim.views.kit.table import Column, aligned, size_text, table
+from hwsim.views.collectives.find import CollectiveRow, CollectiveTimes
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.lines import WIDTH, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, size_text, table
 from hwsim.views.kit.view import Heading
 
 LIBRARIES: Final = {  # basis of the times by kind of library
@@ -26,7 +26,7 @@ NAMES: Final = {"ll": "LL", "ll128": "LL128", "nvls": "NVLS", "nvls-tree": "NVLS
 HALF: Final = 0.5
 
 
-def text(measured: Measured, heading: Heading, **_: object) -> str:
+def text(measured: CollectiveTimes, heading: Heading, **_: object) -> str:
     """Return the table of one algorithm in the format of nccl-tests, or the busbw of several in columns."""
     devices = measured.devices
     among = ", ".join(devices) if len(devices) < 5 else f"{len(devices)} devices ({devices[0]} to {devices[-1]})"
@@ -34,13 +34,13 @@ def text(measured: Measured, heading: Heading, **_: object) -> str:
     lines = [f"{measured.operation}, {among}, on {heading.machine}", f"  {library}", ""]
     lines += _rows(measured) if len(measured.algorithms) == 1 else _columns(measured)
     if ideal := [name for name in measured.algorithms if any(row.ideal for row in measured.of(name))]:
-        lines += wrapped(f"ideal, without measured constants, so not compared: {', '.join(ideal)}", 2)
+        lines += wrap_lines(f"ideal, without measured constants, so not compared: {', '.join(ideal)}", 2)
     for name, reason in measured.cannot:
-        lines += wrapped(f"{name} is not available: {reason}", 2)
+        lines += wrap_lines(f"{name} is not available: {reason}", 2)
     return "\n".join(lines) + "\n"
 
 
-def _rows(measured: Measured) -> Iterator[str]:
+def _rows(measured: CollectiveTimes) -> Iterator[str]:
     """Yield a row per size in the format of nccl-tests: one unit per column."""
     rows = measured.rows
     chosen = [row.choice for row in rows]
@@ -57,7 +57,7 @@ def _rows(measured: Measured) -> Iterator[str]:
         Column("channels", channels),
         Column("runner-up", [_second(choice) for choice in chosen], right=False),
     ]
-    yield from aligned([column for column in columns if any(column.cells)])
+    yield from align_columns([column for column in columns if any(column.cells)])
     if moves:
         most = max(rows, key=lambda row: row.busbw)
         half = next(row for row in rows if row.busbw >= HALF * most.busbw)
@@ -89,17 +89,17 @@ def _number(value: float) -> str:
     return format_count(value)
 
 
-def document(measured: Measured) -> dict[str, Any]:
+def document(measured: CollectiveTimes) -> dict[str, Any]:
     """Return the rows as dicts and lists: B, s, B/s."""
     return {
-        **picked(measured, "operation", "devices"),
+        **select_attributes(measured, "operation", "devices"),
         "library": measured.library or None,
         "rows": [_row(row) for row in measured.rows],
         "cannot": [{"algorithm": name, "reason": reason} for name, reason in measured.cannot],
     }
 
 
-def _columns(measured: Measured) -> Iterator[str]:
+def _columns(measured: CollectiveTimes) -> Iterator[str]:
     """Yield blocks of as many columns as fit."""
     moves = any(row.busbw > 0 for row in measured.rows)
     yield "  busbw (GB/s); * marks the fastest of each size" if moves else "  time (us); * marks the fastest of each size"
@@ -128,7 +128,7 @@ def _blocks(names: Sequence[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _cell(row: Row | None, best: Mapping[float, float], moves: bool) -> str:
+def _cell(row: CollectiveRow | None, best: Mapping[float, float], moves: bool) -> str:
     if row is None:
         return ""
     value = row.busbw / 1e9 if moves else row.seconds * 1e6
@@ -136,8 +136,10 @@ def _cell(row: Row | None, best: Mapping[float, float], moves: bool) -> str:
     return f"{value:.3g}" + ("*" if is_best else " ")
 
 
-def _row(row: Row) -> dict[str, Any]:
-    numbers = picked(row, "algorithm", "algbw", "busbw", "ideal", bytes="size", time_s="seconds")
+def _row(row: CollectiveRow) -> dict[str, Any]:
+    numbers = select_attributes(row, "algorithm", "algbw", "busbw", "ideal", bytes="size", time_s="seconds")
     if row.choice is None:
         return numbers
-    return numbers | picked(row.choice, "channels", chosen="name", next_best="runner_up", next_best_s="runner_up_seconds")
+    return numbers | select_attributes(
+        row.choice, "channels", chosen="name", next_best="runner_up", next_best_s="runner_up_seconds"
+    )

@@ -7,7 +7,17 @@ from collections.abc import Iterable
 from hwsim.formats import format_quantity, percent
 from hwsim.results.requests import LatencyCurve
 from hwsim.results.result import Result
-from hwsim.views.kit.figure import COLOURS, DASHES, MARKERS, about, figure_bytes, legend_below, open_axes, time_scale, titled
+from hwsim.views.kit.figure import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    figure_bytes,
+    legend_below,
+    open_axes,
+    run_caption,
+    time_scale,
+    write_title,
+)
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
@@ -34,7 +44,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
             axes.set_title(f"{curve.device}: Poisson arrivals")
             open_axes(axes)
         legend_below(figure, figure.axes[0].lines)
-        titled(figure, _finding(result.curves[0]), about(result.workload, result.machine, result.settings))
+        write_title(figure, _finding(result.curves[0]), run_caption(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
 
 

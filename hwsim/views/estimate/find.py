@@ -10,37 +10,37 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from hwsim.devices.gpu_doubts import ORDER
-from hwsim.failures import Failures, Saves
+from hwsim.devices.gpu_cases import ORDER
+from hwsim.failures import CheckpointSchedule, Failures
 from hwsim.failures.job import job_sized
 from hwsim.formats import format_quantity
 from hwsim.models.cluster import Cluster
-from hwsim.models.doubts import doubts, of_steps
 from hwsim.models.framework import Framework, Software
-from hwsim.models.inference import Pass, Service
+from hwsim.models.inference import InferencePass, ServedBatch
+from hwsim.models.kernel_errors import kernel_errors, step_error_regime
 from hwsim.models.memory import state_bytes
-from hwsim.models.step import Step, estimate
+from hwsim.models.step import TrainingStep, estimate
 from hwsim.origins import Case
-from hwsim.results.doubts import MANY, Weight, Weights
-from hwsim.results.failing import Checkpoints, Failing, failing
-from hwsim.results.felt import felt
+from hwsim.results.error_weights import MANY, Weight, Weights
 from hwsim.results.interval import Interval, interval
+from hwsim.results.machine_errors import widen_by_machine_errors
+from hwsim.results.training_failures import Checkpoints, FailureOutcome, failing
 
-T = TypeVar("T", Step, Service, Pass)
+T = TypeVar("T", TrainingStep, ServedBatch, InferencePass)
 
 
-def of_step(step: Step, cluster: Cluster, framework: Framework | Software) -> Interval:
+def step_interval(step: TrainingStep, cluster: Cluster, framework: Framework | Software) -> Interval:
     """Return the interval of a training step."""
     laid, plan = step.laid, step.laid.plan
-    regime = of_steps(plan.dtype, plan.tp * plan.pp, transformer=laid.unit == "tokens", experts=laid.routed)
+    regime = step_error_regime(plan.dtype, plan.tp * plan.pp, transformer=laid.unit == "tokens", experts=laid.routed)
 
-    def step_on(other: Cluster) -> Step:
+    def step_on(other: Cluster) -> TrainingStep:
         return step if other is cluster else estimate(laid.model, plan, other, framework)
 
-    return of_found(step_on, cluster, plan.dtype, regime)[1]
+    return estimate_with_interval(step_on, cluster, plan.dtype, regime)[1]
 
 
-def of_found(
+def estimate_with_interval(
     find: Callable[[Cluster], T], cluster: Cluster, dtype: str, regime: str = "", case: Case = "known"
 ) -> tuple[T, Interval]:
     """Return (result on a cluster, interval of its time).
@@ -57,17 +57,19 @@ def of_found(
 
     def interval_on(other: Cluster) -> Interval:
         made = find(other)
-        found = doubts(made.shares, other.gpu, dtype, other.by_library)
+        found = kernel_errors(made.shares, other.gpu, dtype, other.by_library)
         errors = [doubt._replace(case=max(doubt.case, case, key=ORDER.index)) for doubt in found]
         covered = math.fsum(doubt.seconds for doubt in errors)
         times = made.seconds / covered if covered > 0 else 0.0
         weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in errors)
         return interval(Weights(weights, 0.0 if weights else made.seconds, made.seconds), whole=regime)
 
-    return find(cluster), felt(cluster, cluster.moved, interval_on)
+    return find(cluster), widen_by_machine_errors(cluster, cluster.moved, interval_on)
 
 
-def left(step: Step, cluster: Cluster, failures: Failures, storage: float, tokens: float) -> tuple[Checkpoints, Failing]:
+def training_with_failures(
+    step: TrainingStep, cluster: Cluster, failures: Failures, storage: float, tokens: float
+) -> tuple[Checkpoints, FailureOutcome]:
     """Return (checkpoints, goodput and time with failures) of a transformer training.
 
     Args:
@@ -85,7 +87,7 @@ def left(step: Step, cluster: Cluster, failures: Failures, storage: float, token
     write = size / min(storage, nodes * cluster.across if math.isfinite(cluster.across) else math.inf)
     job = job_sized(failures, {"gpu": cluster.gpus, "node": nodes})
     target = f"storage of {format_quantity(storage, 'B/s')}"
-    saves = Saves(mode="sync", every=0, every_s=0.0, first=1, extra=False, size=size, target=target, load_s=write)
+    saves = CheckpointSchedule(mode="sync", every=0, every_s=0.0, first=1, extra=False, size=size, target=target, load_s=write)
     saved = Checkpoints(
         mode="sync", written=0, every_s=0.0, steps=0, stop_s=write, slower_s=0.0, write_s=write, lag_s=0.0, bytes=size,
         target=target, load_s=write,

@@ -7,22 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import counted, format_quantity, format_share, lasting, prefixed
-from hwsim.models.plan_words import LONGEST, assumed, plan_text
-from hwsim.models.search import not_tried
+from hwsim.formats import counted, format_duration, format_quantity, format_share, prefixed
+from hwsim.models.plan_text import LONGEST, assumed_sequence_text, plan_text
+from hwsim.models.search import untried_axes_text
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
-from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
-from hwsim.views.kit.lines import LABEL, above, bar, titled
-from hwsim.views.kit.table import Column, aligned, table
+from hwsim.views.kit.failure_lines import as_dict, failing_lines, saved_as_dict, saved_lines
+from hwsim.views.kit.lines import LABEL, above, bar, labelled_lines
+from hwsim.views.kit.table import Column, align_columns, table
 
 if TYPE_CHECKING:
     from hwsim.costs.bill import Bill
-    from hwsim.models import Footprint, ParallelPlan, Step
-    from hwsim.models.inference import Pass, Service
-    from hwsim.models.search import Searched
-    from hwsim.results.failing import Checkpoints, Failing
+    from hwsim.models import Footprint, ParallelPlan, TrainingStep
+    from hwsim.models.inference import InferencePass, ServedBatch
+    from hwsim.models.search import PlanSearchResult
     from hwsim.results.interval import Interval
+    from hwsim.results.training_failures import Checkpoints, FailureOutcome
 
 NAMES: Final[Mapping[str, str]] = {
     "output": "output and loss",
@@ -38,15 +38,15 @@ SAID: Final[Mapping[str, str]] = {"cache": "KV cache", "optimizer": "optimizer s
 GAP: Final = 4  # columns between two tables side by side
 
 
-@invariants.guarded
+@invariants.check_report
 def training(
-    step: Step,
+    step: TrainingStep,
     title: str,
     framework: str,
     size: float | None,
     tokens: float | None = None,
     sure: Interval | None = None,
-    fails: tuple[Checkpoints, Failing] | None = None,
+    fails: tuple[Checkpoints, FailureOutcome] | None = None,
     bill: Bill | None = None,
 ) -> str:
     """Return a training step as text: memory, time, throughput and plan, and the breakdown of time and memory."""
@@ -67,7 +67,7 @@ def training(
         "GPU memory", _fits(step.memory, step.verdict, size, f" (stage {step.memory.stage})" if laid.plan.pp > 1 else "")
     )
     if tokens is not None:
-        out += _fact("training", f"{lasting(tokens / step.tokens_per_second, 3)} for {prefixed(tokens)} tokens")
+        out += _fact("training", f"{format_duration(tokens / step.tokens_per_second, 3)} for {prefixed(tokens)} tokens")
     if fails is not None:
         for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1], sure)):
             out += _fact(name, line)
@@ -76,7 +76,7 @@ def training(
 
 
 def _fact(label: str, text: str) -> list[str]:
-    return titled(label, text, LABEL)
+    return labelled_lines(label, text, LABEL)
 
 
 def _short_of(found: Footprint, verdict: str, size: float | None) -> list[str]:
@@ -101,9 +101,9 @@ def _sure(sure: Interval | None) -> list[str]:
     return [] if sure is None else _fact(intervals.TITLE, intervals.line(sure))
 
 
-@invariants.guarded
+@invariants.check_report
 def searched(
-    plans: Searched,
+    plans: PlanSearchResult,
     title: str,
     framework: str,
     size: float | None,
@@ -131,11 +131,11 @@ def searched(
         laid = plans.steps[0].laid
         out += _fact("fastest plan", f"{plan_text(laid)}: {format_quantity(plans.steps[0].seconds, 's')} per step")
     if laid.unit == "tokens":
-        longest = LONGEST if assumed(laid) else ""
+        longest = LONGEST if assumed_sequence_text(laid) else ""
         out += _fact("batch", f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens{longest}")
     out += _fact("search", f"{plans.tried:,} plans tried, {plans.fitting:,} fit; {framework}")
     if plans.left:
-        out += _fact("not tried", not_tried(plans.left))
+        out += _fact("not tried", untried_axes_text(plans.left))
     if any(plans.left.values()):
         out += _fact("", "such long sequences are usually split with context parallelism: --plan every, or --cp")
     if plans.nearest is not None:
@@ -153,7 +153,7 @@ def searched(
             f"{plan.microbatch} x {step.laid.microbatches}", _sharding(plan), plan.recompute,
         ])  # fmt: skip
         if tokens is not None:
-            rows[-1].append(lasting(tokens / step.tokens_per_second, 3))
+            rows[-1].append(format_duration(tokens / step.tokens_per_second, 3))
     titles += [] if tokens is None else [f"{prefixed(tokens)} tokens"]
     out += ["", *table([titles, *rows], " ".join([">"] * len(titles)))]
     left = plans.fitting - len(rows)
@@ -165,9 +165,9 @@ def searched(
     return "\n".join(out) + "\n"
 
 
-@invariants.guarded
+@invariants.check_report
 def inference(
-    service: Service, title: str, framework: str, size: float | None, sure: Interval | None = None, bill: Bill | None = None
+    service: ServedBatch, title: str, framework: str, size: float | None, sure: Interval | None = None, bill: Bill | None = None
 ) -> str:
     """Return an inference batch as text."""
     out = [*_short_of(service.memory, service.verdict, size), title, ""]
@@ -202,9 +202,9 @@ def inference(
     return "\n".join([*out, "", *_tables(service.shares, service.memory)]) + "\n"
 
 
-@invariants.guarded
+@invariants.check_report
 def batch(
-    forward: Pass,
+    forward: InferencePass,
     examples: int,
     dtype: str,
     title: str,
@@ -229,10 +229,10 @@ def batch(
 
 
 def of_training(
-    step: Step,
+    step: TrainingStep,
     size: float | None,
     tokens: float | None = None,
-    fails: tuple[Checkpoints, Failing] | None = None,
+    fails: tuple[Checkpoints, FailureOutcome] | None = None,
     sure: Interval | None = None,
 ) -> dict[str, Any]:
     """Return a training step as dicts and lists: seconds, bytes."""
@@ -265,7 +265,7 @@ def of_training(
     return numbers
 
 
-def _more_axes(steps: Sequence[Step]) -> list[str]:
+def _more_axes(steps: Sequence[TrainingStep]) -> list[str]:
     """Return the further parallel axes that any of these plans uses."""
     used = [name for name in ("cp", "ep", "chunks") if any(getattr(step.laid.plan, name) > 1 for step in steps)]
     split = any(step.laid.plan.tp > 1 and not step.laid.plan.sequence_parallel for step in steps)
@@ -283,7 +283,7 @@ def _axis(plan: ParallelPlan, name: str) -> str:
     return str(getattr(plan, name))
 
 
-def of_search(plans: Searched, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:
+def of_search(plans: PlanSearchResult, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:
     """Return a search as dicts and lists."""
     return {
         "tried": plans.tried,
@@ -294,7 +294,7 @@ def of_search(plans: Searched, size: float | None, top: int, tokens: float | Non
     }
 
 
-def of_inference(service: Service, size: float | None) -> dict[str, Any]:
+def of_inference(service: ServedBatch, size: float | None) -> dict[str, Any]:
     """Return an inference batch as dicts and lists."""
     return {
         "phase": service.phase,
@@ -318,7 +318,7 @@ def of_inference(service: Service, size: float | None) -> dict[str, Any]:
     }
 
 
-def of_batch(forward: Pass, examples: int, dtype: str, size: float | None) -> dict[str, Any]:
+def of_batch(forward: InferencePass, examples: int, dtype: str, size: float | None) -> dict[str, Any]:
     """Return a batch through a network as dicts and lists."""
     return {
         "phase": "forward",
@@ -355,7 +355,7 @@ def _tables(shares: Mapping[str, float], found: Footprint) -> Iterator[str]:
 
 
 def _shared(title: str, amount: str, rows: Sequence[tuple[str, str, float]], indent: int = 2) -> list[str]:
-    return aligned([
+    return align_columns([
         Column(title, [name for name, _, _ in rows], right=False),
         Column(amount, [text for _, text, _ in rows]),
         Column("share", [f"{bar(share)} {format_share(share):>6}" for _, _, share in rows], right=False),

@@ -23,7 +23,7 @@ from hwsim.ticks import FEMTO
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DerivationLine:
     """A line of a derivation.
 
     Args:
@@ -69,7 +69,7 @@ class Derivation:
     count: int
     size: float
     own_s: float
-    lines: tuple[Line, ...]
+    lines: tuple[DerivationLine, ...]
     alone_s: float
     shortest_s: float
     longest_s: float
@@ -127,25 +127,33 @@ def _kinds(timeline: Timeline) -> Ints:
     return kinds
 
 
-def lines(cost: Cost) -> tuple[Line, ...]:
+def lines(cost: Cost) -> tuple[DerivationLine, ...]:
     """Return the lines recorded at lowering, with numbers substituted; latencies first."""
     body = max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
     terms = sorted(((term, term.kind == "latency") for term in cost.why), key=lambda pair: not pair[1])
     return tuple(
-        Line(term.label, term.formula, put_in(term), term.seconds, not first and term.seconds >= body > 0, printed(term), first)
+        DerivationLine(
+            term.label,
+            term.formula,
+            substitute_inputs(term),
+            term.seconds,
+            not first and term.seconds >= body > 0,
+            input_texts(term),
+            first,
+        )
         for term, first in terms
     )
 
 
-def printed(term: Term) -> tuple[tuple[str, str, str], ...]:
+def input_texts(term: Term) -> tuple[tuple[str, str, str], ...]:
     """Return the inputs of a line with their sources in words."""
     return tuple([(name, value, str(source)) for name, value, source in term.inputs])
 
 
-def put_in(term: Term) -> str:
+def substitute_inputs(term: Term) -> str:
     """Return the formula of a line with the value of each input.
 
-    >>> put_in(Term("link a->b", "bytes / bandwidth", (("bytes", "16 MB", ""), ("bandwidth", "2 GB/s", "")), 8e-3))
+    >>> substitute_inputs(Term("link a->b", "bytes / bandwidth", (("bytes", "16 MB", ""), ("bandwidth", "2 GB/s", "")), 8e-3))
     '16 MB / 2 GB/s'
     """
     values = {name: value for name, value, _ in term.inputs}

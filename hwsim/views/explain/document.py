@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import facts_of
-from hwsim.results.critical import at_paces
+from hwsim.families_interface import family_reports
+from hwsim.results.critical import split_at_paces
 from hwsim.ticks import FEMTO
 from hwsim.views.interval import say as interval
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.warned import as_dicts
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.warning_lines import as_dicts
 
 if TYPE_CHECKING:
     from hwsim.graph.opgraph import Label
     from hwsim.results.activities import Activity
-    from hwsim.results.bound import Part
+    from hwsim.results.bound import BoundTime
     from hwsim.results.critical import Share
     from hwsim.views.explain.explanation import Explanation
 
@@ -30,7 +30,7 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
     result = explanation.run
     entries: dict[str, Any] = {
         "hwsim": "explain/1",
-        **picked(result, "machine", "workload", "makespan_s"),
+        **select_attributes(result, "machine", "workload", "makespan_s"),
         "set": dict(result.settings),
         "events": [asdict(event) for event in result.events],
         "makespan_fs": result.timeline.makespan_fs,
@@ -40,9 +40,9 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
         "accounting": list(map(_share, explanation.accounting)),
         "critical_path": [
             {
-                **picked(run, "start_s", "end_s", "start_fs", "end_fs", "times"),
+                **select_attributes(run, "start_s", "end_s", "start_fs", "end_fs", "times"),
                 "steps": [
-                    {**_label(step.label), "cause": str(step.cause), **picked(step, "ops", "time_s", "time_fs")}
+                    {**_label(step.label), "cause": str(step.cause), **select_attributes(step, "ops", "time_s", "time_fs")}
                     for step in run.steps
                 ],
             }
@@ -52,14 +52,14 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
         "bounds": [_part(part) for part in explanation.activities.parts],
         "derivations": [
             {
-                **picked(
+                **select_attributes(
                     derivation, "name", "kind", "devices", "count", "size", "own_s", "alone_s", "alone", "shortest_s",
                     "longest_s", "because",
                 ),
                 "spare_s": dict(zip(("ops", "least", "most"), derivation.spare_s, strict=True)) if derivation.spare_s else None,
                 "lines": [
                     {
-                        **picked(line, "label", "formula", "numbers", "time_s", "binds"),
+                        **select_attributes(line, "label", "formula", "numbers", "time_s", "binds"),
                         "inputs": [dict(zip(("name", "value", "source"), entry, strict=True)) for entry in line.inputs],
                     }
                     for line in derivation.lines
@@ -69,7 +69,7 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
         ],
         "what_if": [
             {
-                **picked(row, "change", "together", "hypothetical", "makespan_s", "makespan_fs", "speedup"),
+                **select_attributes(row, "change", "together", "hypothetical", "makespan_s", "makespan_fs", "speedup"),
                 "set": dict(row.settings),
                 "measured": dict(row.measured),
                 "limited_by": list(map(_share, row.limited_by[:3])),
@@ -85,34 +85,34 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
         entries["pieces"] = [
             {
                 **_label(flat.graph.labels[int(flat.label[piece.op])]),
-                **picked(piece, "op", "start_fs", "end_fs"),
+                **select_attributes(piece, "op", "start_fs", "end_fs"),
                 "iteration": int(flat.iteration[piece.op]),
                 "cause": str(piece.cause),
             }
-            for piece in at_paces(result.timeline, explanation.path)
+            for piece in split_at_paces(result.timeline, explanation.path)
         ]
-    for facts in facts_of(result):
+    for facts in family_reports(result):
         entries |= facts.explained_entries(result)
     return entries
 
 
 def _label(label: Label) -> dict[str, Any]:
-    return picked(label, "name", "kind", "device")
+    return select_attributes(label, "name", "kind", "device")
 
 
 def _activity(row: Activity) -> dict[str, Any]:
     return {
-        **picked(row, "name", "count", "mean_s", "total_s", "overlapped_s", "share", critical_path_s="path_s"),
+        **select_attributes(row, "name", "count", "mean_s", "total_s", "overlapped_s", "share", critical_path_s="path_s"),
         "bound_by": [_part(part) for part in row.bounds],
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: BoundTime) -> dict[str, Any]:
     return {"bound": str(part.bound), "time_s": part.time_fs / FEMTO}
 
 
 def _share(share: Share) -> dict[str, Any]:
-    return {"cause": str(share.cause), "kind": share.cause.kind, **picked(share, "time_s", "time_fs", "share")}
+    return {"cause": str(share.cause), "kind": share.cause.kind, **select_attributes(share, "time_s", "time_fs", "share")}
 
 
 def _left_out(explanation: Explanation) -> str | None:

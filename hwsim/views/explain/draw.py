@@ -11,8 +11,8 @@ from hwsim.formats import family, format_quantity, format_share
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.explanation import Explanation
-from hwsim.views.kit.figure import COLOURS, OTHER, about, figure_bytes, time_scale, titled
-from hwsim.views.kit.spans import covered
+from hwsim.views.kit.figure import COLOURS, OTHER, figure_bytes, run_caption, time_scale, write_title
+from hwsim.views.kit.spans import covered_fractions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def render(explanation: Explanation, suffix: str = ".png") -> Iterable[bytes]:
         _bars(rows[1], result, [(name, total[name]) for name in names] + ([(REST, rest)] if rest else []))
         most = f": {format_share(total[names[0]] / result.timeline.makespan_fs)} is {names[0]}" if names else ""
         finding = f"Critical path ({format_quantity(result.makespan_s, 's')}){most}"
-        titled(figure, finding, about(result.workload, result.machine, result.settings))
+        write_title(figure, finding, run_caption(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
 
 
@@ -57,7 +57,7 @@ def _path(axes: Axes, explanation: Explanation, names: list[str]) -> None:
         shades = colour_of[explanation.path.cause]
         for number in range(len(names) + 1):
             some = shades == (number if number < len(names) else LAST)
-            top = bottom + covered(start[some], end[some], edges)
+            top = bottom + covered_fractions(start[some], end[some], edges)
             axes.stairs(top, edges / scale, baseline=bottom, fill=True, color=_colour(number if number < len(names) else LAST))
             bottom = top
     axes.set_yticks([])

@@ -12,15 +12,15 @@ from hwsim.records import dataclass
 from hwsim.results.activities import Activities, activities
 from hwsim.results.checks import adds_up
 from hwsim.results.critical import CriticalPath, Share, critical_path
-from hwsim.results.invariants import refuse
+from hwsim.results.invariants import raise_breaches
 from hwsim.results.result import Result
-from hwsim.spec.shelf import sharing
+from hwsim.spec.memo import with_memo
 from hwsim.views.explain.derivation import Derivation, derivations
-from hwsim.views.explain.measure import Measure
+from hwsim.views.explain.measure import ServiceMeasure
 from hwsim.views.explain.sentences import sentences
-from hwsim.views.explain.steps import Run, runs
-from hwsim.views.explain.what_if import LARGEST, Tried, WhatIf, what_if
-from hwsim.views.kit.shown import Drawn
+from hwsim.views.explain.steps import StepRound, runs
+from hwsim.views.explain.what_if import LARGEST, TriedChanges, WhatIf, what_if
+from hwsim.views.kit.answer_forms import FigureAnswer
 
 
 class NoSuchOp(ValueError):
@@ -38,7 +38,7 @@ class NoSuchOp(ValueError):
 
 
 @dataclass(frozen=True)
-class Explanation(Drawn):
+class Explanation(FigureAnswer):
     """The explanation of a run; tables: accounting, critical_path, activities, derivations, what_if.
 
     Args:
@@ -60,14 +60,14 @@ class Explanation(Drawn):
     run: Result
     path: CriticalPath
     accounting: tuple[Share, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[StepRound, ...]
     derivations: tuple[Derivation, ...]
     activities: Activities
     what_if: tuple[WhatIf, ...] | None
     untried: int
     sentences: tuple[str, ...]
     left: tuple[str, ...] = ()
-    measure: Measure | None = None
+    measure: ServiceMeasure | None = None
     TABLE: ClassVar = "accounting"
     COLUMNS: ClassVar = ("cause", "time_s", "share")
 
@@ -89,7 +89,7 @@ class Explanation(Drawn):
         return text(self)
 
 
-@sharing
+@with_memo
 def explain(
     result: Result,
     *,
@@ -114,9 +114,9 @@ def explain(
     chosen = _longest_first(path) if op is None else _named(result, op)
     again = len(timeline) <= LARGEST if again is None else again
     tried = what_if(result, path, progress=progress) if again else None
-    told = tried or Tried(())
+    told = tried or TriedChanges(())
     done = activities(result)
-    refuse(_breaches(accounting, done, timeline.makespan_fs))
+    raise_breaches(_breaches(accounting, done, timeline.makespan_fs))
     return Explanation(
         run=result,
         path=path,

@@ -31,7 +31,7 @@ class Hypothetical:
     apply: Callable[[OpGraph], OpGraph]
 
 
-def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
+def halve_cause(cause: Cause, graph: OpGraph) -> Hypothetical | None:
     """Return a change that halves a cause; None without one."""
     name = family(cause.name)
     where = f" on {name}" if name else ""
@@ -49,14 +49,14 @@ def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
         case "pool":
             return Hypothetical(f"twice as many servers in {name}", _more(name))
         case "capacity":
-            named = called(next(capacity for capacity in graph.capacities if capacity.name == cause.name))
+            named = capacity_title(next(capacity for capacity in graph.capacities if capacity.name == cause.name))
             return Hypothetical(f"{named} twice as fast", _faster(named))
         case "latency":
             return Hypothetical(f"latency{where} halved", _prompter(name))
     return None
 
 
-def called(capacity: Capacity) -> str:
+def capacity_title(capacity: Capacity) -> str:
     """Return the name of a capacity or its family; a link has one name for both directions."""
     return capacity.holder if capacity.link else family(capacity.name)
 
@@ -64,7 +64,8 @@ def called(capacity: Capacity) -> str:
 def _faster(named: str) -> Callable[[OpGraph], OpGraph]:
     def apply(graph: OpGraph) -> OpGraph:
         faster = (
-            replace(capacity, rate=2 * capacity.rate) if called(capacity) == named else capacity for capacity in graph.capacities
+            replace(capacity, rate=2 * capacity.rate) if capacity_title(capacity) == named else capacity
+            for capacity in graph.capacities
         )
         return replace(graph, capacities=tuple(faster))
 

@@ -15,7 +15,7 @@ from hwsim.formats import family
 from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, binding
-from hwsim.views.explain.numbers import Number, Parts, together
+from hwsim.views.explain.numbers import FileNumber, FileNumbers, describe_changes
 
 # groups of keys by (kind of device, kind of capacity); each group is one change
 OF_CAPACITY: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
@@ -50,13 +50,13 @@ class Lever:
 
     text: str
     settings: tuple[tuple[str, str], ...]
-    numbers: tuple[Number, ...] = ()
+    numbers: tuple[FileNumber, ...] = ()
 
     @classmethod
-    def of(cls, numbers: Iterable[Number]) -> Lever:
+    def of(cls, numbers: Iterable[FileNumber]) -> Lever:
         """Return the lever that makes each of these numbers twice as good."""
         kept = tuple(sorted({number.path: number for number in numbers}.values(), key=lambda number: number.path))
-        return cls(together(kept), tuple(number.setting for number in kept), kept)
+        return cls(describe_changes(kept), tuple(number.setting for number in kept), kept)
 
     def and_(self, other: Lever) -> Lever:
         """Return both changes at once."""
@@ -73,7 +73,7 @@ class Levers:
         capacities: capacities of the run by name.
     """
 
-    def __init__(self, parts: Parts, capacities: Mapping[str, Capacity]) -> None:
+    def __init__(self, parts: FileNumbers, capacities: Mapping[str, Capacity]) -> None:
         self._parts, self._capacities = parts, capacities
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Iterator[Lever]:
@@ -124,7 +124,7 @@ class Levers:
         """Return the capacity of that name; an infinite one without a kind if the run has none."""
         return self._capacities.get(name) or Capacity(name, float("inf"))
 
-    def _listed(self, capacity: Capacity) -> Iterator[list[Number]]:
+    def _listed(self, capacity: Capacity) -> Iterator[list[FileNumber]]:
         numbers = self._parts.of_device(capacity.device)
         for keys in OF_CAPACITY.get((self._parts.kind(capacity.device), capacity.kind), ()):
             if group := [number for number in numbers if re.fullmatch(keys, number.key) and number.better]:
@@ -173,7 +173,7 @@ class Levers:
             for name in dict.fromkeys(term.capacity for term in terms if term.capacity):
                 yield from self.of_capacity(name)
 
-    def _inputs(self, terms: Iterable[Term], device: str, *, loosely: bool) -> list[Number]:
+    def _inputs(self, terms: Iterable[Term], device: str, *, loosely: bool) -> list[FileNumber]:
         """Return the numbers of the files among the inputs of lines.
 
         Args:
@@ -181,7 +181,7 @@ class Levers:
             device: device of the cause.
             loosely: whether to include numbers that the source of an input only mentions.
         """
-        inputs: dict[str, Number] = {}
+        inputs: dict[str, FileNumber] = {}
         for term in dict.fromkeys(terms):
             near = self._near(term, device)
             for _, value, source in term.inputs:
@@ -190,7 +190,7 @@ class Levers:
                         inputs.setdefault(number.path, number)
         return list(inputs.values())
 
-    def _near(self, term: Term, device: str) -> list[Number]:
+    def _near(self, term: Term, device: str) -> list[FileNumber]:
         """Return the numbers of the parts that a line may name."""
         words = _WORD.findall(" ".join([term.label, term.formula, *(name for name, _, _ in term.inputs)]))
         capacity = self._of(term.capacity)
@@ -203,7 +203,7 @@ class Levers:
                 numbers += self._parts.of_device(name)
         return numbers
 
-    def _whole(self, numbers: Sequence[Number]) -> list[Number]:
+    def _whole(self, numbers: Sequence[FileNumber]) -> list[FileNumber]:
         """Return the numbers, completed to whole mappings of rates by data type: all of `flop`, not only fp16."""
         by_path = {number.path: number for number in numbers}
         for number in numbers:
@@ -215,9 +215,9 @@ class Levers:
         return list(by_path.values())
 
 
-def _grouped(numbers: Iterable[Number]) -> Iterator[Lever]:
+def _grouped(numbers: Iterable[FileNumber]) -> Iterator[Lever]:
     """Yield a change per number, or for all numbers of one mapping (`overhead.*`)."""
-    groups: dict[tuple[str, str, str], list[Number]] = {}
+    groups: dict[tuple[str, str, str], list[FileNumber]] = {}
     for number in numbers:
         above, _, _ = number.key.rpartition(".")
         groups.setdefault((number.part, number.better, "flop" if above in RATES else above or number.key), []).append(number)
@@ -233,7 +233,7 @@ def _draws(cost: Cost, capacity: str) -> list[Term]:
     return drawn or [term for term in terms if term.seconds >= 0.5 * longest]
 
 
-def _is_mentioned(number: Number, source: Cited) -> bool:
+def _is_mentioned(number: FileNumber, source: Cited) -> bool:
     """Return whether a source mentions a number: `flop.fp32: datasheet`, or `coherence, mean over pairs` for all of
     `coherence`.
     """

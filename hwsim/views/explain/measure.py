@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.doors import facts_of
+from hwsim.families_interface import family_reports
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 
@@ -17,7 +17,7 @@ WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ServiceMeasure:
     """The measure of a service.
 
     Args:
@@ -41,18 +41,18 @@ class Measure:
         """Measure in words."""
         return WORDS[self.name] + (f" of {self.service}" if self.service else "")
 
-    def gain(self, after: Measure) -> float:
+    def gain(self, after: ServiceMeasure) -> float:
         """Return the factor by which the measure improves with a change.
 
-        >>> fast, slow = Measure("", "ttft_p95", 0.1, ()), Measure("", "ttft_p95", 0.2, ())
-        >>> slow.gain(fast), Measure("", "tokens_per_s", 100.0, ()).gain(Measure("", "tokens_per_s", 150.0, ()))
+        >>> fast, slow = ServiceMeasure("", "ttft_p95", 0.1, ()), ServiceMeasure("", "ttft_p95", 0.2, ())
+        >>> slow.gain(fast), ServiceMeasure("", "tokens_per_s", 100.0, ()).gain(ServiceMeasure("", "tokens_per_s", 150.0, ()))
         (2.0, 1.5)
         """
         better, worse = (after.value, self.value) if self.name == "tokens_per_s" else (self.value, after.value)
         return better / worse if worse > 0 else float("inf")
 
 
-def measure(result: Result, like: Measure | None = None, *, arrivals: float = 0.0) -> Measure | None:
+def measure(result: Result, like: ServiceMeasure | None = None, *, arrivals: float = 0.0) -> ServiceMeasure | None:
     """Return the measure of the first service of a run; None if arrivals do not set the makespan.
 
     Args:
@@ -60,5 +60,5 @@ def measure(result: Result, like: Measure | None = None, *, arrivals: float = 0.
         like: measure of another run of the same service.
         arrivals: share of the run spent waiting for requests.
     """
-    found = (facts.measure(result, like, arrivals) for facts in facts_of(result))
+    found = (facts.measure(result, like, arrivals) for facts in family_reports(result))
     return next((measured for measured in found if measured is not None), None)

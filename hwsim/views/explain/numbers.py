@@ -30,7 +30,7 @@ _DIGITS: Final = "0123456789"
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class FileNumber:
     """A number of a file.
 
     Args:
@@ -60,7 +60,7 @@ class Number:
     def times(self, factor: float) -> str:
         """Return the number times a factor as a text, in the unit of the file.
 
-        >>> Number("cpu", "clock", "machine.cpu.clock", 3.6e9, "1/s", "3.6 GHz").times(2)
+        >>> FileNumber("cpu", "clock", "machine.cpu.clock", 3.6e9, "1/s", "3.6 GHz").times(2)
         '7.2 GHz'
         """
         parts = _WRITTEN.fullmatch(self.written)
@@ -84,15 +84,15 @@ class Number:
         )
 
 
-class Parts:
+class FileNumbers:
     """The numbers of a machine's file by names of devices and links."""
 
     def __init__(self, machine: Tree) -> None:
         mistakes = Mistakes()
         self._tree = resolve(machine, mistakes)
-        self._numbers: dict[str, tuple[Number, ...]] = {}
+        self._numbers: dict[str, tuple[FileNumber, ...]] = {}
 
-    def of_device(self, name: str) -> tuple[Number, ...]:
+    def of_device(self, name: str) -> tuple[FileNumber, ...]:
         """Return the numbers of a device's part; empty without one."""
         place = self._part(name.split("."))
         if place is None:
@@ -102,11 +102,11 @@ class Parts:
             self._numbers[part] = tuple(_numbers(tree, part, f"machine.{part}"))
         return self._numbers[part]
 
-    def of_path(self, part: str) -> tuple[Number, ...]:
+    def of_path(self, part: str) -> tuple[FileNumber, ...]:
         """Return the numbers of a part by its name in the file, after `of_device` of one of its devices."""
         return self._numbers.get(part, ())
 
-    def of_libraries(self, name: str) -> tuple[Number, ...]:
+    def of_libraries(self, name: str) -> tuple[FileNumber, ...]:
         """Return the numbers of the communication library of a device's machine."""
         steps = name.split(".")[:-1]
         for depth in range(len(steps), -1, -1):
@@ -121,7 +121,7 @@ class Parts:
         place = self._part(name.split("."))
         return (place[1].text("kind") or "") if place is not None else ""
 
-    def of_link(self, capacity: Capacity) -> tuple[Number, ...]:
+    def of_link(self, capacity: Capacity) -> tuple[FileNumber, ...]:
         """Return the numbers of a capacity's link, declared in the innermost machine with both ends."""
         both = [end.split(".")[:-1] for end in capacity.ends]
         common = [a for a, b in zip(*both, strict=False) if a == b]
@@ -131,11 +131,11 @@ class Parts:
                 return numbers
         return ()
 
-    def everything(self) -> Iterator[Number]:
+    def everything(self) -> Iterator[FileNumber]:
         """Yield the numbers of all parts and links, including machines inside the machine."""
         yield from self._inside("", self._tree)
 
-    def _inside(self, inside: str, tree: Tree) -> Iterator[Number]:
+    def _inside(self, inside: str, tree: Tree) -> Iterator[FileNumber]:
         parts, links = tree.get("parts"), tree.get("links")
         for name, part in parts.items() if parts is not None else ():
             path = f"{inside}.{name}" if inside else name
@@ -159,25 +159,25 @@ class Parts:
             path.append(family)
         return ".".join(path), tree
 
-    def _link(self, inside: str, tree: Tree, name: str) -> tuple[Number, ...]:
+    def _link(self, inside: str, tree: Tree, name: str) -> tuple[FileNumber, ...]:
         """Return the numbers of all links of a name, which are changed together."""
         listed = tree.get("links")
         links = enumerate(listed.elements() if listed is not None else ())
         entries = [(place, entry) for place, entry in links if (entry.text("name") or entry.text("kind") or "") == name]
-        numbers: list[Number] = []
+        numbers: list[FileNumber] = []
         for index, entry in entries:
             where = f"machine.{inside}." if inside else "machine."
             part = f"link {inside}.{name}" if inside else f"link {name}"
             path = f"{where}links.{name if len(entries) == 1 else index}"
-            kind = Number(part, "kind", f"{path}.kind", 0.0, "", entry.text("kind") or "")
+            kind = FileNumber(part, "kind", f"{path}.kind", 0.0, "", entry.text("kind") or "")
             numbers += [kind, *_numbers(entry, part, path)]
         return tuple(numbers)
 
 
-def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
+def _numbers(tree: Tree, part: str, path: str) -> Iterator[FileNumber]:
     origins = sources(tree)
 
-    def walk(node: Tree, key: str) -> Iterator[Number]:
+    def walk(node: Tree, key: str) -> Iterator[FileNumber]:
         if node.is_mapping:
             if (value := node.get("value")) is not None:
                 yield from walk(value, key)
@@ -187,12 +187,12 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
                     yield from walk(entry, f"{key}.{name}" if key else name)
         elif (quantity := node.quantity) is not None and quantity.value:
             unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
-            yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), origins.get(key) or GIVEN)
+            yield FileNumber(part, key, f"{path}.{key}", quantity.value, unit, scalar_text(node), origins.get(key) or GIVEN)
 
     yield from walk(tree, "")
 
 
-def written(node: Tree) -> str:
+def scalar_text(node: Tree) -> str:
     """Return the text of a scalar in a file."""
     value = node.value
     if isinstance(value, Quantity):
@@ -200,14 +200,14 @@ def written(node: Tree) -> str:
     return value if isinstance(value, str) else f"{value}"
 
 
-def together(numbers: Iterable[Number]) -> str:
+def describe_changes(numbers: Iterable[FileNumber]) -> str:
     """Return the change of several numbers in words.
 
-    >>> two = [Number("gpu", f"flop.{name}", "", 1.0, "FLOP/s", "") for name in ("fp16", "fp32")]
-    >>> together(two), together(two[:1])
+    >>> two = [FileNumber("gpu", f"flop.{name}", "", 1.0, "FLOP/s", "") for name in ("fp16", "fp32")]
+    >>> describe_changes(two), describe_changes(two[:1])
     ('flop.* of gpu doubled', 'flop.fp16 of gpu doubled')
     """
-    parts: dict[str, dict[str, list[Number]]] = {}
+    parts: dict[str, dict[str, list[FileNumber]]] = {}
     for number in numbers:
         parts.setdefault(number.part, {}).setdefault(number.better or "doubled", []).append(number)
     texts = []
@@ -217,7 +217,7 @@ def together(numbers: Iterable[Number]) -> str:
     return "; ".join(texts)
 
 
-def _keys(numbers: list[Number]) -> list[str]:
+def _keys(numbers: list[FileNumber]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for number in numbers:
         above, _, _ = number.key.rpartition(".")

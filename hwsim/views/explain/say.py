@@ -6,23 +6,23 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
-from hwsim.doors import Place, facts_of
-from hwsim.formats import format_quantity, format_share, many, percent
+from hwsim.families_interface import Place, family_reports
+from hwsim.formats import format_quantity, format_share, percent, pluralized
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.cause import Cause
-from hwsim.results.critical import Share, at_paces, families
+from hwsim.results.critical import Share, families, split_at_paces
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
+from hwsim.views.explain.derivation import Derivation, DerivationLine, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
-from hwsim.views.explain.steps import Step
+from hwsim.views.explain.steps import PathStep
 from hwsim.views.explain.what_if import LARGEST, WhatIf
 from hwsim.views.interval import say as interval
-from hwsim.views.kit import warned
-from hwsim.views.kit.lines import WIDTH, bar, wrapped
-from hwsim.views.kit.table import Column, aligned, middle_out
+from hwsim.views.kit import warning_lines
+from hwsim.views.kit.lines import WIDTH, bar, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, cut_middle
 
 CAUSES: Final = 12  # largest number of causes; the others are joined
 STEPS: Final = 16  # largest number of steps
@@ -34,7 +34,7 @@ SHORT: Final = 28  # width of their names (characters)
 WORTH: Final = 1.005  # least speedup of a change that is shown without -v
 
 
-@invariants.guarded
+@invariants.check_report
 def text(explanation: Explanation, *, path: bool = False, op: bool = False, verbose: bool = False) -> str:
     """Return the explanation as text, 100 columns wide.
 
@@ -50,12 +50,12 @@ def text(explanation: Explanation, *, path: bool = False, op: bool = False, verb
 
 def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Iterator[str]:
     result = explanation.run
-    during = "".join(facts.during(result) for facts in facts_of(result))
-    yield from wrapped(f"{result.workload}, on {result.machine}: {seconds(result.makespan_s)}{during}", 0)
+    during = "".join(facts.during(result) for facts in family_reports(result))
+    yield from wrap_lines(f"{result.workload}, on {result.machine}: {seconds(result.makespan_s)}{during}", 0)
     if result.settings:
-        yield from wrapped("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
+        yield from wrap_lines("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
     for event in result.events:
-        yield from wrapped(f"event: {event}", 2)
+        yield from wrap_lines(f"event: {event}", 2)
     if op or path:
         yield ""
         yield from _pieces(explanation) if path else _derivations(explanation, len(explanation.derivations))
@@ -64,11 +64,11 @@ def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Ite
     if result.only_requests:
         if result.warnings:
             yield ""
-            yield from warned.lines(result.warnings)
+            yield from warning_lines.lines(result.warnings)
         return
     yield ""
     for sentence in explanation.sentences:
-        yield from wrapped(sentence, 2)
+        yield from wrap_lines(sentence, 2)
     yield from _sections(result, "requests")
     if explanation.accounting:
         yield from _accounting(explanation, result.timeline.makespan_fs)
@@ -79,9 +79,9 @@ def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Ite
         yield from _heading("what if: one parameter changed, the others fixed")
         yield from _what_if(explanation, verbose)
         yield from _heading("uncertainty")
-        yield from wrapped(f"{interval.TITLE} {interval.line(result.interval, kernels=result.of_kernels)}", 2)
+        yield from wrap_lines(f"{interval.TITLE} {interval.line(result.interval, kernels=result.of_kernels)}", 2)
         if verbose and (evidence := interval.evidence(result.interval)):
-            yield from wrapped(evidence, 2)
+            yield from wrap_lines(evidence, 2)
         yield from interval.table(result.interval)
         if verbose:
             yield from _heading("critical path by op, repeated steps together")
@@ -90,7 +90,7 @@ def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Ite
             yield from _derivations(explanation, DERIVED)
     if result.warnings:
         yield ""
-        yield from warned.lines(result.warnings)
+        yield from warning_lines.lines(result.warnings)
     if explanation.accounting and not verbose:
         yield ""
         yield "  critical path by op: --path    derivation of an op: --op NAME    everything: -v"
@@ -117,8 +117,8 @@ def _shares(title: str, rows: Sequence[tuple[str, int]], makespan_fs: int) -> li
     shown, rest = list(rows[:SHARES]), rows[SHARES:]
     if rest:
         shown.append((f"{len(rest)} more", sum(time for _, time in rest)))  # integers
-    return aligned([
-        Column(title, [middle_out(name, SHORT) for name, _ in shown], right=False),
+    return align_columns([
+        Column(title, [cut_middle(name, SHORT) for name, _ in shown], right=False),
         Column("time", [format_quantity(time / FEMTO, "s") for _, time in shown]),
         Column("share", [format_share(time / makespan_fs) for _, time in shown]),
     ])  # fmt: skip
@@ -132,12 +132,12 @@ def _derivations(explanation: Explanation, most: int) -> Iterator[str]:
         yield from _derivation(derivation)
     if len(explanation.derivations) > len(shown):
         yield ""
-        yield f"  {many(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
+        yield f"  {pluralized(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
 
 
 def _sections(result: Result, place: Place) -> Iterator[str]:
     """Yield the lines that the workload families of the run add at a place."""
-    for facts in facts_of(result):
+    for facts in family_reports(result):
         yield from facts.explained(result, place)
 
 
@@ -171,22 +171,22 @@ def _span(start_fs: int, end_fs: int) -> str:
     return f"  {duration(start_fs):>9}  {duration(end_fs):>9}  {duration(end_fs - start_fs):>9}"
 
 
-def _step(step: Step, times: int = 1) -> str:
+def _step(step: PathStep, times: int = 1) -> str:
     repeats = f" x {step.ops}" if step.ops > times else ""
-    return f"{_short(called(step.label) + repeats)}{_because(step.label, step.cause)}"
+    return f"{_short(step_title(step.label) + repeats)}{_because(step.label, step.cause)}"
 
 
 def _pieces(explanation: Explanation) -> Iterator[str]:
     timeline = explanation.run.timeline
     flat = timeline.flat
     yield f"  {'from':>9}  {'to':>9}  {'time':>9}  op"
-    for piece in at_paces(timeline, explanation.path):
+    for piece in split_at_paces(timeline, explanation.path):
         label, iteration = flat.graph.labels[int(flat.label[piece.op])], int(flat.iteration[piece.op])
-        name = _short(called(label) + (f", iteration {iteration}" if iteration else ""))
+        name = _short(step_title(label) + (f", iteration {iteration}" if iteration else ""))
         yield f"{_span(piece.start_fs, piece.end_fs)}  {name}{_because(label, piece.cause)}"
 
 
-def called(label: Label) -> str:
+def step_title(label: Label) -> str:
     """Return the name of a step, such as `add (busy) on cpu` or `step on gpu0`."""
     kind = "" if label.kind in {"op", label.name} else f" ({label.kind})"
     return f"{label.name}{kind}" + (f" on {label.device}" if label.device else "")
@@ -203,19 +203,19 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
     device = derivation.devices[0] + (f" (and {len(derivation.devices) - 1} identical)" if len(derivation.devices) > 1 else "")
     name = derivation.name + (f" ({derivation.kind})" if derivation.kind not in {"op", derivation.name} else "")
     size = f"; each {fraction(derivation.size)} of what follows" if derivation.size != 1 else ""
-    yield from wrapped(f"{name}" + (f" on {device}" if device else "") + f", {many(derivation.count, 'op')}{size}", 2)
+    yield from wrap_lines(f"{name}" + (f" on {device}" if device else "") + f", {pluralized(derivation.count, 'op')}{size}", 2)
     if derivation.kind == "arrivals" and derivation.shortest_s < derivation.longest_s:
-        yield from wrapped(f"time: given, {seconds(derivation.shortest_s)} to {seconds(derivation.longest_s)}   (workload)", 4)
+        yield from wrap_lines(f"time: given, {seconds(derivation.shortest_s)} to {seconds(derivation.longest_s)}   (workload)", 4)
         return
     if derivation.own_s:
-        yield from wrapped(f"time: given = {seconds(derivation.own_s)}   (workload)", 4)
+        yield from wrap_lines(f"time: given = {seconds(derivation.own_s)}   (workload)", 4)
     printed: set[tuple[str, str, str]] = set()
     for line in derivation.lines:
         yield from _line(line, printed)
         printed.update(line.inputs)
-    yield from wrapped(f"unloaded: {derivation.alone}; {_took(derivation)}", 4)
+    yield from wrap_lines(f"unloaded: {derivation.alone}; {_took(derivation)}", 4)
     if derivation.spare_s is not None and derivation.spare_s[0]:
-        yield from wrapped(f"spare: {spare(derivation.count, *derivation.spare_s)}", 4)
+        yield from wrap_lines(f"spare: {spare(derivation.count, *derivation.spare_s)}", 4)
 
 
 def spare(count: int, ops: int, low: float, high: float) -> str:
@@ -225,24 +225,24 @@ def spare(count: int, ops: int, low: float, high: float) -> str:
     return f"{who}could end {least if least == most else f'{least} to {most}'} later without delaying the end, all else as it is"
 
 
-def _line(line: Line, printed: Collection[tuple[str, str, str]]) -> Iterator[str]:
+def _line(line: DerivationLine, printed: Collection[tuple[str, str, str]]) -> Iterator[str]:
     """Yield formula, substituted numbers and result of a line, then the sources of numbers not yet printed."""
     binds, result = "   [bound]" if line.binds else "", seconds(line.time_s)
     if len(line.inputs) == 1 and line.formula == line.inputs[0][0]:
-        yield from wrapped(f"{line.label}: {line.formula} = {line.inputs[0][1]}   ({line.inputs[0][2]}){binds}", 4)
+        yield from wrap_lines(f"{line.label}: {line.formula} = {line.inputs[0][1]}   ({line.inputs[0][2]}){binds}", 4)
         return
     parts = [line.formula, *([line.numbers] if line.numbers != line.formula else [])]
     in_one = f"    {line.label}: {' = '.join([*parts, result])}{binds}"
     if len(in_one) <= WIDTH:
         yield in_one
     else:
-        yield from wrapped(f"{line.label}: {parts[0]}", 4)
+        yield from wrap_lines(f"{line.label}: {parts[0]}", 4)
         for number in range(1, len(parts)):
             last = f" = {result}{binds}" if number == len(parts) - 1 else ""
-            yield from wrapped(f"= {parts[number]}{last}", 8)
+            yield from wrap_lines(f"= {parts[number]}{last}", 8)
     for name, value, source in line.inputs:
         if (name, value, source) not in printed:
-            yield from wrapped(f"{name} = {value}   ({source})", 8)
+            yield from wrap_lines(f"{name} = {value}   ({source})", 8)
 
 
 def _took(derivation: Derivation) -> str:
@@ -268,7 +268,7 @@ def _what_if(explanation: Explanation, verbose: bool) -> Iterator[str]:
             option, below = "", row.settings[:1] if option else ()
         else:
             below = ()
-        first, *rest = wrapped(f"{told}{option}", INSIDE, deeper=INSIDE)
+        first, *rest = wrap_lines(f"{told}{option}", INSIDE, deeper=INSIDE)
         yield f"  {_outcome(row, explanation)}  {first[INSIDE:]}"
         yield from rest
         if len(row.settings) > 1:
@@ -281,7 +281,7 @@ def _what_if(explanation: Explanation, verbose: bool) -> Iterator[str]:
         yield "  nothing to try"
     elif left := len(explanation.what_if) - len(worth or explanation.what_if[:1]):
         yield f"  {left} more below {WORTH}x (-v)"
-    yield from (line for text in left_out(explanation) for line in wrapped(text, 2))
+    yield from (line for text in left_out(explanation) for line in wrap_lines(text, 2))
 
 
 def _outcome(row: WhatIf, explanation: Explanation) -> str:

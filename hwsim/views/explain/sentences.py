@@ -9,8 +9,8 @@ from hwsim.formats import format_quantity, format_share
 from hwsim.results.activities import Activities, Activity
 from hwsim.results.bound import GIVEN, words
 from hwsim.views.explain.derivation import seconds
-from hwsim.views.explain.measure import TIMES, Measure
-from hwsim.views.explain.what_if import Tried, WhatIf
+from hwsim.views.explain.measure import TIMES, ServiceMeasure
+from hwsim.views.explain.what_if import TriedChanges, WhatIf
 
 SMALL: Final = 0.005  # least share of the run for a sentence
 SHOWN: Final = 4  # largest number of activities with a sentence
@@ -18,12 +18,12 @@ HELP: Final = 1.01  # least speedup of a helpful change
 NONE: Final = "No op takes any time."
 
 
-def sentences(makespan_s: float, done: Activities, tried: Tried | None = None) -> tuple[str, ...]:
+def sentences(makespan_s: float, done: Activities, tried: TriedChanges | None = None) -> tuple[str, ...]:
     """Return sentences on the longest activities, their bounds and overlap, and on the most helpful change."""
     return tuple(_sentences(makespan_s, done, tried)) if makespan_s and done.rows else (NONE,)
 
 
-def _sentences(makespan_s: float, done: Activities, tried: Tried | None) -> Iterator[str]:
+def _sentences(makespan_s: float, done: Activities, tried: TriedChanges | None) -> Iterator[str]:
     worth = [row for row in done.rows if max(row.path_s, row.overlapped_s) >= SMALL * makespan_s]
     for row in worth[:SHOWN] or done.rows[:1]:
         yield _sentence(row, makespan_s, done)
@@ -65,7 +65,7 @@ def _help(best: WhatIf) -> str:
     return f"What helps most is {best.change}{at_once}: {_time(best.makespan_s)}, {best.speedup:.2f}x faster{then}."
 
 
-def _of_service(tried: Tried, measure: Measure) -> Iterator[str]:
+def _of_service(tried: TriedChanges, measure: ServiceMeasure) -> Iterator[str]:
     """Yield sentences on the measure of a service, because arrivals set the makespan."""
     queueing = f", including up to {seconds(measure.wait_s)} of queueing" if measure.wait_s > 0 and measure.name in TIMES else ""
     if measure.concurrent:

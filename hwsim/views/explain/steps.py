@@ -22,7 +22,7 @@ LONGEST: Final = 12  # largest number of steps of a round
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """Consecutive ops of one label with one cause.
 
     Args:
@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StepRound:
     """A round of steps, repeated; each step has the sums over all repetitions.
 
     Args:
@@ -51,7 +51,7 @@ class Run:
     start_fs: int
     end_fs: int
     times: int
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class _Equal:
     ops: Ints
 
 
-def runs(timeline: Timeline, path: CriticalPath) -> tuple[Run, ...]:
+def runs(timeline: Timeline, path: CriticalPath) -> tuple[StepRound, ...]:
     """Return the joined path in order of time; the times add up to the makespan."""
     return tuple(_runs(timeline, path)) if len(path) else ()
 
 
-def _runs(timeline: Timeline, path: CriticalPath) -> Iterator[Run]:
+def _runs(timeline: Timeline, path: CriticalPath) -> Iterator[StepRound]:
     rows, causes = _stretches(timeline, path), len(path.causes)
     repeats = _repeats(rows.code)
     index = 0
@@ -85,13 +85,13 @@ def _runs(timeline: Timeline, path: CriticalPath) -> Iterator[Run]:
             _step(timeline.flat.graph, path, int(rows.code[first]), causes, rows, slice(first, until, period))
             for first in range(index, index + period)
         )
-        yield Run(int(rows.start[index]), int(rows.end[until - 1]), times, steps)
+        yield StepRound(int(rows.start[index]), int(rows.end[until - 1]), times, steps)
         index = until
 
 
-def _step(graph: OpGraph, path: CriticalPath, code: int, causes: int, rows: _Equal, which: slice) -> Step:
+def _step(graph: OpGraph, path: CriticalPath, code: int, causes: int, rows: _Equal, which: slice) -> PathStep:
     label, cause = divmod(code, causes)
-    return Step(graph.labels[label], path.causes[cause], int(rows.ops[which].sum()), ticks.total(rows.took[which]))
+    return PathStep(graph.labels[label], path.causes[cause], int(rows.ops[which].sum()), ticks.total(rows.took[which]))
 
 
 def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:

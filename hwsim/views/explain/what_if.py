@@ -29,11 +29,11 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.hypothetical import Hypothetical, against, called
+from hwsim.views.explain.hypothetical import Hypothetical, capacity_title, halve_cause
 from hwsim.views.explain.levers import Lever, Levers
-from hwsim.views.explain.measure import Measure, measure
-from hwsim.views.explain.numbers import Parts
-from hwsim.views.explain.stated import Stated
+from hwsim.views.explain.measure import ServiceMeasure, measure
+from hwsim.views.explain.numbers import FileNumbers
+from hwsim.views.explain.stated_times import StatedTimes
 
 LARGEST: Final = 200_000  # largest number of ops of a run with changes by default
 MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # (largest number of ops, number of changes)
@@ -90,7 +90,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedChanges:
     """The changes that were tried, most helpful first.
 
     Args:
@@ -103,7 +103,7 @@ class Tried:
     rows: tuple[WhatIf, ...]
     untried: int = 0
     left: tuple[str, ...] = ()
-    measure: Measure | None = None
+    measure: ServiceMeasure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class _Limit:
     costs: tuple[Cost, ...]
 
 
-def what_if(result: Result, path: CriticalPath, *, progress: Callable[[int, int], None] | None = None) -> Tried:
+def what_if(result: Result, path: CriticalPath, *, progress: Callable[[int, int], None] | None = None) -> TriedChanges:
     """Try one change after another.
 
     Args:
@@ -131,15 +131,15 @@ class _Trial:
         self._result, self._again, self._progress = result, result.again, progress
         self._path, self._makespan = path, result.timeline.makespan_fs
         self._known = by_name(result.timeline.flat.graph.capacities)
-        self._levers = Levers(Parts(self._again.machine), self._known) if self._again is not None else None
-        self._stated = Stated(self._again.workload) if self._again is not None else None
+        self._levers = Levers(FileNumbers(self._again.machine), self._known) if self._again is not None else None
+        self._stated = StatedTimes(self._again.workload) if self._again is not None else None
         waits = sum(share.time_fs for share in path.limited_by if str(share.cause) in GIVEN)
         self._measure = measure(result, arrivals=waits / self._makespan if self._makespan else 0.0)
         self._left: list[str] = []
         most = next((most for ops, most in MOST if len(result.timeline) <= ops), MOST[-1][1])
         self._most = min(most, OF_KERNELS) if result.of_kernels else most
 
-    def run(self) -> Tried:
+    def run(self) -> TriedChanges:
         limits = _limits(self._result.timeline, self._path)
         wanted = list(self._wanted(limits))
         chosen, rest = wanted[: self._most], wanted[self._most :]
@@ -156,13 +156,13 @@ class _Trial:
         if limits and self._measure is None and (both := self._together(limits[0], rows, firsts)) is not None:
             rows.append(both)
         rows.sort(key=lambda row: (-row.speedup, row.hypothetical, row.change))
-        return Tried(tuple(rows), len(rest), tuple(dict.fromkeys(self._left)), self._measure)
+        return TriedChanges(tuple(rows), len(rest), tuple(dict.fromkeys(self._left)), self._measure)
 
     def _wanted(self, limits: Sequence[_Limit]) -> Iterator[tuple[_Limit | None, Lever | Hypothetical]]:
         """Yield distinct changes in the order of their causes' time on the critical path."""
         seen: set[object] = set()
         large = [limit for limit in limits if limit.time_fs >= MATTERS * self._makespan]
-        treated = {called(self._known[limit.cause.name]) for limit in large if limit.cause.kind == "capacity"}
+        treated = {capacity_title(self._known[limit.cause.name]) for limit in large if limit.cause.kind == "capacity"}
         causes: list[tuple[_Limit | None, Lever | Hypothetical]]
         causes = [(limit, change) for limit in large for change in self._against(limit)]
         causes += [(None, change) for change in self._of_busy(treated)]
@@ -185,7 +185,10 @@ class _Trial:
         if limit.cause.kind == "time" and limit.cause.label == "start" and not limit.costs:  # before the first event of a thread
             self._left.append(f"{family(str(limit.cause))}: the recording starts before the first event of this thread")
             return
-        if not self._result.of_kernels and (hypothetical := against(limit.cause, self._result.timeline.flat.graph)) is not None:
+        if (
+            not self._result.of_kernels
+            and (hypothetical := halve_cause(limit.cause, self._result.timeline.flat.graph)) is not None
+        ):
             yield hypothetical
         else:
             why = GIVEN.get(str(limit.cause), "no number of the files makes it shorter")
@@ -200,7 +203,7 @@ class _Trial:
         busy.sort(key=lambda row: (-row.utilisation, row.capacity))
         named: dict[str, str] = {}
         for row in busy:
-            if (name := called(self._known[row.capacity])) not in treated:
+            if (name := capacity_title(self._known[row.capacity])) not in treated:
                 named.setdefault(name, row.capacity)
         for name in list(named.values())[:BUSIEST]:
             yield from list(self._levers.of_capacity(name))[:EACH]
@@ -299,7 +302,7 @@ def _limits(timeline: Timeline, path: CriticalPath) -> list[_Limit]:
         cause = share.cause
         if cause.kind != "wait":
             plain = f"{cause.kind} {family(str(cause))} {family(cause.op)}"
-            name = called(known[cause.name]) if cause.kind == "capacity" else plain
+            name = capacity_title(known[cause.name]) if cause.kind == "capacity" else plain
             spent[name] = spent.get(name, 0) + share.time_fs
             members.setdefault(name, []).append((share.time_fs, numbers[cause]))
     limits = []

@@ -7,12 +7,12 @@ from typing import Any
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.views.kit.figure import COLOURS, LEGEND, MARKERS, OTHER, SOFT, figure_bytes, legend_below, open_axes, titled
+from hwsim.views.kit.figure import COLOURS, LEGEND, MARKERS, OTHER, SOFT, figure_bytes, legend_below, open_axes, write_title
 from hwsim.views.sweep.curves import scaled
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ScatterAxis:
     """A quantity and its unit.
 
     Args:
@@ -50,8 +50,8 @@ class Scatter:
     """
 
     title: str
-    across: Axis
-    up: Axis
+    across: ScatterAxis
+    up: ScatterAxis
     legend: str
     clouds: tuple[Cloud, ...]
     below: str = ""
@@ -74,7 +74,7 @@ def render(scatter: Scatter, suffix: str = ".png") -> Iterable[bytes]:
         front = sorted((x, y) for cloud in scatter.clouds for x, y, is_front in cloud.points if is_front)
         axes.plot([x for x, _ in front], [y for _, y in front], color=SOFT, linewidth=1.4, zorder=2)
         legend_below(figure, _dress(axes, scatter), scatter.legend)
-        titled(figure, scatter.title, scatter.below)
+        write_title(figure, scatter.title, scatter.below)
     return (buffer.getvalue(),)
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from hwsim.doors import facts_of
+from hwsim.families_interface import family_reports
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.activities import bounds_of
 from hwsim.results.result import Result
-from hwsim.views.gantt.rows import Row, Rows, rows_of
+from hwsim.views.gantt.rows import GanttRow, GanttRows, rows_of
 from hwsim.views.kit.figure import (
     COLOURS,
     INK,
@@ -23,13 +23,13 @@ from hwsim.views.kit.figure import (
     PAPER,
     SOFT,
     WAITING,
-    about,
     figure_bytes,
     legend_below,
+    run_caption,
     time_scale,
-    titled,
+    write_title,
 )  # fmt: skip
-from hwsim.views.kit.spans import covered
+from hwsim.views.kit.spans import covered_fractions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ STRETCH: Final = 24  # ops of the busiest row in the second panel
 TICK: Final = 4.5  # size of the mark of an invisible bar (points)
 
 
-class Window(NamedTuple):
+class TimeWindow(NamedTuple):
     """A part of a run.
 
     Args:
@@ -71,7 +71,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     """
     timeline = rows_of(result)
     shown = timeline.rows[:ROWS]
-    everything = Window(0.0, result.makespan_s)
+    everything = TimeWindow(0.0, result.makespan_s)
     near = closer(shown, everything) if len(shown) <= FEW else None
     pitch = 0.42 + 0.12 * any("\n" in row.name for row in shown)
     high = pitch * max(len(shown), 2) + 0.75
@@ -87,13 +87,13 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
             )
         legend_below(figure, _legend(timeline, shown))
         hidden = f"{len(timeline.rows) - len(shown)} more rows not shown" if len(timeline.rows) > len(shown) else ""
-        titled(figure, finding(result), about(result.workload, result.machine, result.settings, hidden))
+        write_title(figure, finding(result), run_caption(result.workload, result.machine, result.settings, hidden))
     return (buffer.getvalue(),)
 
 
 def finding(result: Result) -> str:
     """Return the title: the time, and what bounds most of it."""
-    if own := next(filter(None, (facts.title(result) for facts in facts_of(result))), ""):
+    if own := next(filter(None, (facts.title(result) for facts in family_reports(result))), ""):
         return own
     parts = bounds_of(result.timeline, result.devices)
     text = f"{format_quantity(result.makespan_s, 's')}"
@@ -104,24 +104,24 @@ def finding(result: Result) -> str:
     )
 
 
-def closer(rows: Iterable[Row], everything: Window) -> Window | None:
+def closer(rows: Iterable[GanttRow], everything: TimeWindow) -> TimeWindow | None:
     """Return a part in the middle of a run with space for a bar per op; None if the whole run has it."""
     busiest = max(rows, key=lambda row: len(row.begin), default=None)
     if busiest is None or len(busiest.begin) <= 2 * STRETCH or not any(_is_fine(row, everything) for row in rows):
         return None
     first = (len(busiest.begin) - STRETCH) // 2
     begin, end = float(busiest.begin[first]), float(busiest.begin[first + STRETCH])
-    return Window(begin, end) if end > begin else None
+    return TimeWindow(begin, end) if end > begin else None
 
 
-def _is_fine(row: Row, window: Window) -> bool:
+def _is_fine(row: GanttRow, window: TimeWindow) -> bool:
     """Return whether most bars would be too narrow to see, or there are too many."""
     there = (row.high > window.begin) & (row.low < window.end)
     wide = (row.high - row.low)[there]
     return len(wide) > PIECES or (len(wide) > 2 * STRETCH and float(np.median(wide)) < 2 * window.column)
 
 
-def draw(axes: Axes, rows: Sequence[Row], window: Window) -> None:
+def draw(axes: Axes, rows: Sequence[GanttRow], window: TimeWindow) -> None:
     """Draw rows in a part of the run."""
     scale, unit = time_scale(window.end)
     for place, row in enumerate(rows):
@@ -134,7 +134,7 @@ def draw(axes: Axes, rows: Sequence[Row], window: Window) -> None:
     axes.locator_params(axis="x", nbins=6)
 
 
-def _bars(axes: Axes, row: Row, place: int, window: Window, scale: float) -> None:
+def _bars(axes: Axes, row: GanttRow, place: int, window: TimeWindow, scale: float) -> None:
     """Draw a bar for each segment with its true width."""
     inside = (row.high > window.begin) & (row.low < window.end)
     low, high = np.maximum(row.low[inside], window.begin), np.minimum(row.high[inside], window.end)
@@ -169,14 +169,14 @@ def _marks(axes: Axes, times: Floats, place: int, name: int) -> None:
         )
 
 
-def _columns(axes: Axes, row: Row, place: int, window: Window, scale: float) -> None:
+def _columns(axes: Axes, row: GanttRow, place: int, window: TimeWindow, scale: float) -> None:
     """Draw the fractions of each pixel column, stacked: busy first, then waiting."""
     edges = np.linspace(window.begin, window.end, FINE + 1)
     bottom: Floats = np.zeros(FINE)
     for waiting in (False, True):
         for name in sorted(set(row.name_of[row.waits == waiting].tolist())):
             some = (row.name_of == name) & (row.waits == waiting)
-            part = covered(row.low[some], row.high[some], edges)
+            part = covered_fractions(row.low[some], row.high[some], edges)
             base = place + TALL / 2 - TALL * bottom
             bottom = bottom + part
             beside = np.maximum(
@@ -197,7 +197,7 @@ def _colour(name: int) -> str:
     return COLOURS[name] if name < 8 else OTHER
 
 
-def _shares(axes: Axes, rows: Iterable[Row], everything: Window) -> None:
+def _shares(axes: Axes, rows: Iterable[GanttRow], everything: TimeWindow) -> None:
     """Write the busy share of each row at its end."""
     length = everything.end - everything.begin
     if length <= 0:
@@ -209,7 +209,7 @@ def _shares(axes: Axes, rows: Iterable[Row], everything: Window) -> None:
                   va="bottom", annotation_clip=False)  # fmt: skip
 
 
-def _legend(timeline: Rows, rows: Sequence[Row]) -> list[Any]:
+def _legend(timeline: GanttRows, rows: Sequence[GanttRow]) -> list[Any]:
     from matplotlib.patches import Patch
 
     drawn = {name for row in rows for name in row.name_of.tolist()}

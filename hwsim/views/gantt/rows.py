@@ -13,14 +13,14 @@ from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.lanes import Lane, inside, lanes, spent_by
+from hwsim.views.kit.lanes import OpLane, inside, lanes, spent_by
 
 NAMED: Final = 8  # largest number of op names with their own colour
 _NUMBERED: Final = re.compile(r"[ .]?\d.*$|[ .]\S*\d.*$")
 
 
 @dataclass(frozen=True)
-class Row:
+class GanttRow:
     """Lanes with identical ops at identical times.
 
     Args:
@@ -47,7 +47,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class GanttRows:
     """A timeline as data.
 
     Args:
@@ -56,12 +56,12 @@ class Rows:
         others: number of other names.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[GanttRow, ...]
     names: tuple[str, ...]
     others: int
 
 
-def rows_of(result: Result) -> Rows:
+def rows_of(result: Result) -> GanttRows:
     """Return the rows of a run, in order of their first lanes."""
     labels = result.timeline.flat.graph.labels
     every = dict.fromkeys(label.name for label in labels if label.device)
@@ -71,17 +71,17 @@ def rows_of(result: Result) -> Rows:
     names = tuple(name for name in dict.fromkeys(short.values()) if name in longest)
     number = {name: index for index, name in enumerate(names)}
     of_label = np.array([number.get(short.get(label.name, ""), len(names)) for label in labels], np.int64)
-    alike: dict[tuple[object, ...], list[Lane]] = {}
+    alike: dict[tuple[object, ...], list[OpLane]] = {}
     for lane in lanes(result):
         alike.setdefault(_doing(result, lane, of_label), []).append(lane)
     parts: dict[tuple[object, ...], int] = {}  # number of rows by queue and device family
     for key in alike:
         parts[key[:2]] = parts.get(key[:2], 0) + 1
     rows = tuple(_row(result, members, of_label, whole=parts[key[:2]] == 1) for key, members in alike.items())
-    return Rows(rows, names, len(spent) - len(names))
+    return GanttRows(rows, names, len(spent) - len(names))
 
 
-def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
+def _doing(result: Result, lane: OpLane, of_label: Ints) -> tuple[object, ...]:
     """Return a key that is equal for identical lanes: kind of queue, and start, waiting and end of each op."""
     queue = lane.name.removeprefix(lane.device).lstrip(".")
     ops, timeline = lane.ops, result.timeline
@@ -90,7 +90,7 @@ def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
     return (queue, family(lane.device), of_label[timeline.flat.label[ops]].tobytes(), *times)
 
 
-def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) -> Row:
+def _row(result: Result, members: list[OpLane], of_label: Ints, *, whole: bool) -> GanttRow:
     """Return a row for identical lanes; whole: whether they are all lanes of their family."""
     ops = members[0].ops
     begin, end = (times[ops].astype(np.float64) / FEMTO for times in (result.ops.begin, result.timeline.end))
@@ -102,10 +102,10 @@ def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) ->
     names = np.repeat(of_label[result.timeline.flat.label[ops]], 3)
     waits = np.tile(np.array([True, False, True]), len(ops))
     name, shown = _called(members, whole=whole), (low[lasts], high[lasts], names[lasts], waits[lasts])
-    return Row(name, *shown, begin, members[0].kind)
+    return GanttRow(name, *shown, begin, members[0].kind)
 
 
-def _called(members: list[Lane], *, whole: bool) -> str:
+def _called(members: list[OpLane], *, whole: bool) -> str:
     first = members[0]
     name = first.name if first.name.startswith(first.device) else f"{first.device}  {first.name}"
     if len(members) == 1:

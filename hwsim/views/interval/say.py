@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from hwsim.formats import format_between, format_change, percent
 from hwsim.origins import Case
-from hwsim.results.interval import NORMAL, Interval, Part
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.table import Column, aligned
+from hwsim.results.interval import NORMAL, Interval, IntervalPart
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.table import Column, align_columns
 
 PARTS: Final = 3  # largest number of sources in the summary
 LEAST: Final = 0.1  # least share of the variance of a source in the summary
@@ -88,8 +88,8 @@ def line(interval: Interval, *, kernels: bool = False) -> str:
     if interval.half < EXACT:
         return INPUTS if interval.stated > ALL else "not available"
     if kernels:
-        return f"kernel times {within(interval)}, {basis(interval)}; queueing: add --interval"
-    return f"{range_text(interval)} ({within(interval)}), {basis(interval)}"
+        return f"kernel times {relative_range(interval)}, {basis(interval)}; queueing: add --interval"
+    return f"{range_text(interval)} ({relative_range(interval)}), {basis(interval)}"
 
 
 def basis(interval: Interval) -> str:
@@ -143,9 +143,9 @@ class Error(NamedTuple):
 
 def errors_of(interval: Interval) -> list[Error]:
     """Return the errors of an answer, largest first; parts with one name are joined."""
-    by_name: dict[tuple[str, str], list[Part]] = {}
+    by_name: dict[tuple[str, str], list[IntervalPart]] = {}
     for part in interval.parts:
-        by_name.setdefault((named(part), part.key if part.is_number else ""), []).append(part)
+        by_name.setdefault((error_title(part), part.key if part.is_number else ""), []).append(part)
     errors = []
     for (name, _), parts in by_name.items():
         share = math.fsum(interval.share(part) for part in parts)
@@ -203,7 +203,7 @@ def ends(interval: Interval | None) -> str:
     return "" if interval is None or interval.half < EXACT else f" ({TITLE} {range_text(interval)})"
 
 
-def within(interval: Interval) -> str:
+def relative_range(interval: Interval) -> str:
     """Return the relative range, such as `-9/+10 %`; "" without uncertainty."""
     if interval.half < EXACT:
         return ""
@@ -211,21 +211,22 @@ def within(interval: Interval) -> str:
     return f"{low.removesuffix(' %')}/{high}"
 
 
-def named(part: Part) -> str:
+def error_title(part: IntervalPart) -> str:
     """Return the short name of an error with its case.
 
-    >>> named(Part("gpu stream/gpu", "stream/gpu", "device", 0.4, 0.1, 0.0, 1.6))
+    >>> error_title(IntervalPart("gpu stream/gpu", "stream/gpu", "device", 0.4, 0.1, 0.0, 1.6))
     'memory traffic, GPU (class default)'
     """
     return short_name(part) if part.is_number else f"{short_name(part)} ({CASES[part.case]})"
 
 
-def short_name(part: Part) -> str:
+def short_name(part: IntervalPart) -> str:
     """Return the name of an error: data type and regime of a model; key and source of a number.
 
-    >>> short_name(Part("989.4 TFLOP/s, 132 multiprocessors, matmul.fp16 of 79 %", "product/big", "known", 0.4, 0.1, 0.0, 1.6))
+    >>> matmul = "989.4 TFLOP/s, 132 multiprocessors, matmul.fp16 of 79 %"
+    >>> short_name(IntervalPart(matmul, "product/big", "known", 0.4, 0.1, 0.0, 1.6))
     'fp16 matmul, large'
-    >>> short_name(Part("latency: guess, as others have it", "number/guess.any", "device", 0.4, 0.1, 0.0, 1.6))
+    >>> short_name(IntervalPart("latency: guess, as others have it", "number/guess.any", "device", 0.4, 0.1, 0.0, 1.6))
     'latency (guess)'
     """
     if part.is_number:
@@ -243,7 +244,7 @@ def table(interval: Interval) -> Iterator[str]:
     if not cells:
         return
     yield ""
-    yield from aligned(
+    yield from align_columns(
         [Column(heading, [row[place] for row in cells], right=place > 0) for place, heading in enumerate(HEADINGS)]
     )
 
@@ -281,7 +282,7 @@ def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
         "stated": interval.stated,
         "doubt": [
             {
-                **picked(part, "key", "regime", "case", "of_time"),
+                **select_attributes(part, "key", "regime", "case", "of_time"),
                 "share": interval.share(part),
                 "half_alone": part.quantile * math.sqrt(part.variance),
                 "half_if_known": interval.without(part),

@@ -7,7 +7,7 @@ from typing import Any
 from hwsim.ticks import FEMTO
 
 
-def picked(record: object, *names: str, **renamed: str) -> dict[str, Any]:
+def select_attributes(record: object, *names: str, **renamed: str) -> dict[str, Any]:
     """Return attributes of an object as an entry of a document; tuples become lists, and `x_s` is converted from `x_fs` if
     missing.
 
@@ -17,7 +17,7 @@ def picked(record: object, *names: str, **renamed: str) -> dict[str, Any]:
         renamed: attribute by key.
 
     >>> from hwsim.demand import Capacity
-    >>> picked(Capacity("uplink", 16e9, "B"), "name", "rate", symbol="unit")
+    >>> select_attributes(Capacity("uplink", 16e9, "B"), "name", "rate", symbol="unit")
     {'name': 'uplink', 'rate': 16000000000.0, 'symbol': 'B'}
     """
     keys = {**{name: name for name in names}, **renamed}

@@ -65,7 +65,7 @@ def figure_bytes(suffix: str, *, width: float = PAGE, height: float) -> Iterator
     Args:
         suffix: `.png`, `.svg` or `.pdf`, optionally preceded by `.dark`.
         width: width (inches).
-        height: height without the title (inches); see `titled`.
+        height: height without the title (inches); see `write_title`.
 
     Raises:
         ValueError: the suffix is not .png, .svg or .pdf.
@@ -99,7 +99,7 @@ def _style(colours: Sequence[str]) -> Any:
     return settings | {"grid.color": grid, "axes.prop_cycle": cycler(color=list(colours))}
 
 
-def titled(figure: Figure, finding: str, below: str = "") -> None:
+def write_title(figure: Figure, finding: str, below: str = "") -> None:
     """Write the title in bold and the name of the run below it; the figure grows by their height.
 
     Call it once the rest of the figure has its size, and before anything is measured.
@@ -118,10 +118,10 @@ def titled(figure: Figure, finding: str, below: str = "") -> None:
         figure.text(left, under, "\n".join(more), fontsize=BELOW, color=SOFT, **style)
 
 
-def about(workload: str, machine: str, settings: Iterable[tuple[str, str]] = (), more: str = "") -> str:
+def run_caption(workload: str, machine: str, settings: Iterable[tuple[str, str]] = (), more: str = "") -> str:
     """Return the line below a title, with the run and the changed settings; it differs between figures of different runs.
 
-    >>> print(about("loop", "laptop", [("n", "10"), ("batch", "64")], "2 of 9 rows"))
+    >>> print(run_caption("loop", "laptop", [("n", "10"), ("batch", "64")], "2 of 9 rows"))
     loop on laptop; 2 of 9 rows
     set n=10, batch=64
     """

@@ -10,12 +10,12 @@ import numpy as np
 from hwsim.formats import natural
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
-from hwsim.results.inside import collecting
+from hwsim.results.embedded_collectives import collective_fractions
 from hwsim.results.result import Result
 
 
 @dataclass(frozen=True)
-class Lane:
+class OpLane:
     """Ops in order of time that never overlap.
 
     Args:
@@ -31,7 +31,7 @@ class Lane:
     kind: str = ""
 
 
-def lanes(result: Result) -> tuple[Lane, ...]:
+def lanes(result: Result) -> tuple[OpLane, ...]:
     """Return the rows by device in natural order: queues, then ops without a queue. Each op with a device is in one row."""
     timeline = result.timeline
     flat = timeline.flat
@@ -53,13 +53,13 @@ def lanes(result: Result) -> tuple[Lane, ...]:
         members = ops[part]
         members = members[np.lexsort((members, timeline.end[members], begin[members]))]
         if line >= 0:
-            rows.append(Lane(place, flat.graph.queues[line].name, members, flat.graph.queues[line].kind))
+            rows.append(OpLane(place, flat.graph.queues[line].name, members, flat.graph.queues[line].kind))
         else:
             levels = np.array(_levels(begin[members].tolist(), timeline.end[members].tolist()), np.int64)  # count
             by_row = np.argsort(levels, kind="stable")
             firsts = np.flatnonzero(np.diff(levels[by_row])) + 1
             for number, row in enumerate(np.split(members[by_row], firsts)):
-                rows.append(Lane(place, "unqueued" if number == 0 else f"unqueued {number + 1}", row))
+                rows.append(OpLane(place, "unqueued" if number == 0 else f"unqueued {number + 1}", row))
     return tuple(sorted(rows, key=lambda lane: (natural(lane.device), lane.name.startswith("unqueued"), natural(lane.name))))
 
 
@@ -83,7 +83,7 @@ def spent_by(result: Result, called: Mapping[str, str]) -> dict[str, float]:
 
 def inside(result: Result, ops: Ints) -> Floats:
     """Return the fraction of each op in which it waits for a collective inside it."""
-    return collecting(result.timeline, result.timeline.flat.graph.trainings, ops)
+    return collective_fractions(result.timeline, result.timeline.flat.graph.trainings, ops)
 
 
 def _devices(result: Result) -> list[str]:

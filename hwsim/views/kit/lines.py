@@ -15,7 +15,7 @@ BAR: Final = 12  # width of a bar (columns)
 _JOIN: Final = re.compile(r"(?<=\d) (?=(?:[kMGTPEmunpf]?(?:s|B|b|FLOP|Hz|W)(?:/s)?|%|1/s|min|h|day)(?![A-Za-z]))")  # 16 GB/s
 
 
-def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
+def labelled_lines(title: str, text: str, letters: int = TITLE) -> list[str]:
     """Return a text after its label, wrapped; a number stays on one line with its per cent sign.
 
     Args:
@@ -23,7 +23,7 @@ def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
         text: text.
         letters: width of the label column.
 
-    >>> titled("memory", "12 GB")
+    >>> labelled_lines("memory", "12 GB")
     ['  memory       12 GB']
     """
     tied = text.replace(" %", "\u00a0%")
@@ -60,7 +60,7 @@ def bar(fraction: float) -> str:
     return "█" * min(full, BAR) + "·" * (BAR - full)
 
 
-def wrapped(text: str, indent: int, *, deeper: int = 0) -> list[str]:
+def wrap_lines(text: str, indent: int, *, deeper: int = 0) -> list[str]:
     """Return wrapped lines that keep each number with its unit.
 
     Args:

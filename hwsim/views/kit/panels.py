@@ -9,7 +9,7 @@ import numpy as np
 
 from hwsim.graph.opgraph import Floats
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.figure import COLOURS, about, figure_bytes, time_scale, titled
+from hwsim.views.kit.figure import COLOURS, figure_bytes, run_caption, time_scale, write_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def panels(
             panel.set_xlim(0, result.makespan_s / time_scale(result.makespan_s)[0] or 1)
         axes[-1].set_xlabel(f"time since the start ({time_scale(result.makespan_s)[1]})")
         hidden = f"{len(rows) - len(drawn)} more{unit} not shown" if len(rows) > len(drawn) else ""
-        titled(figure, finding, about(result.workload, result.machine, result.settings, hidden))
+        write_title(figure, finding, run_caption(result.workload, result.machine, result.settings, hidden))
     return (buffer.getvalue(),)
 
 
@@ -75,13 +75,13 @@ def step(axes: Axes, result: Result, time: Ints, values: Floats | Ints, unit: fl
     """
     scale, _ = time_scale(result.makespan_s)
     seconds = np.append(time.astype(np.float64) / FEMTO, result.makespan_s)
-    seconds, drawn = thinned(seconds, np.append(values, values[-1:]).astype(np.float64))
+    seconds, drawn = thin_points(seconds, np.append(values, values[-1:]).astype(np.float64))
     axes.step(seconds / scale, drawn / unit, where="post", color=COLOURS[0], linewidth=width)
     axes.fill_between(seconds / scale, drawn / unit, step="post", color=COLOURS[0], alpha=0.25, linewidth=0)
     return drawn
 
 
-def thinned(time: Floats, values: Floats) -> tuple[Floats, Floats]:
+def thin_points(time: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return the largest and the last value of each pixel column if there are more points than columns."""
     if len(time) <= POINTS:
         return time, values

@@ -7,14 +7,14 @@ import numpy as np
 from hwsim.graph.opgraph import Floats, Ints
 
 
-def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
+def covered_fractions(low: Floats, high: Floats, edges: Floats) -> Floats:
     """Return the covered fraction of each column; overlapping spans count once.
 
     Args:
         low, high: starts and ends of the spans, sorted by start.
         edges: edges of the columns.
 
-    >>> covered(np.array([0.0, 0.5]), np.array([0.25, 1.0]), np.linspace(0.0, 1.0, 3)).tolist()
+    >>> covered_fractions(np.array([0.0, 0.5]), np.array([0.25, 1.0]), np.linspace(0.0, 1.0, 3)).tolist()
     [0.5, 1.0]
     """
     if not len(low):
@@ -30,7 +30,7 @@ def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
     return parts
 
 
-def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floats, Floats, Ints]:
+def merge_spans(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floats, Floats, Ints]:
     """Merge spans of one colour that are less than a pixel apart; spans hidden by others are removed.
 
     Args:
@@ -39,7 +39,7 @@ def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floa
         pixel: width of a pixel; 0 to merge nothing.
 
     >>> start = np.array([0.0, 1.0, 2.0])
-    >>> [each.tolist() for each in merged(start, start + 0.5, np.array([0, 0, 1]), 0.6)]
+    >>> [each.tolist() for each in merge_spans(start, start + 0.5, np.array([0, 0, 1]), 0.6)]
     [[0.0, 2.0], [1.6, 2.6], [0, 1]]
     """
     if not len(start) or not pixel:

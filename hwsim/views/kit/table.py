@@ -50,10 +50,10 @@ class Column(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """Heading and cells."""
-        return [self.heading, *(shortened(cell, self.widest) if self.widest else cell for cell in self.cells)]
+        return [self.heading, *(cut_end(cell, self.widest) if self.widest else cell for cell in self.cells)]
 
 
-def aligned(columns: Sequence[Column], *, indent: int = 2, widest: int | None = None) -> list[str]:
+def align_columns(columns: Sequence[Column], *, indent: int = 2, widest: int | None = None) -> list[str]:
     r"""Return the lines of a table of columns, headings first.
 
     Args:
@@ -61,17 +61,17 @@ def aligned(columns: Sequence[Column], *, indent: int = 2, widest: int | None = 
         indent: indent of each line.
         widest: largest width of a line (characters); longer lines are cut.
 
-    >>> print(*aligned([Column("op", ["add", "all-reduce"], right=False), Column("time", ["1 us", "20 ms"])]), sep="\n")
+    >>> print(*align_columns([Column("op", ["add", "all-reduce"], right=False), Column("time", ["1 us", "20 ms"])]), sep="\n")
       op           time
       add          1 us
       all-reduce  20 ms
     """
     rows = zip(*(column.texts for column in columns), strict=True)
     lines = table(rows, " ".join(">" if column.right else "<" for column in columns), " " * indent)
-    return [shortened(line, widest) for line in lines] if widest else lines
+    return [cut_end(line, widest) for line in lines] if widest else lines
 
 
-def continued(columns: Sequence[Column], place: int, room: int) -> list[Column]:
+def wrap_column(columns: Sequence[Column], place: int, room: int) -> list[Column]:
     r"""Wrap long cells of one column onto additional rows, so that nothing is cut.
 
     Args:
@@ -79,7 +79,8 @@ def continued(columns: Sequence[Column], place: int, room: int) -> list[Column]:
         place: index of the column to wrap.
         room: largest width of its cells (characters).
 
-    >>> print(*aligned(continued([Column("change", ["gpu -> other gpu"], False), Column("time", ["1 us"])], 0, 10)), sep="\n")
+    >>> print(*align_columns(wrap_column([Column("change", ["gpu -> other gpu"], False), Column("time", ["1 us"])], 0, 10)),
+    ...     sep="\n")
       change      time
       gpu ->      1 us
       other gpu
@@ -97,25 +98,25 @@ def continued(columns: Sequence[Column], place: int, room: int) -> list[Column]:
     ]
 
 
-def room(columns: Sequence[Column], place: int) -> int:
+def free_width(columns: Sequence[Column], place: int) -> int:
     """Return the width left for one column beside the others on a line of 100 (characters)."""
     others = sum(max(map(len, column.texts)) + 2 for number, column in enumerate(columns) if number != place)  # integers
     return WIDTH - others - 2
 
 
-def shortened(text: str, widest: int) -> str:
+def cut_end(text: str, widest: int) -> str:
     """Return the text, cut to a width with three dots at the end.
 
-    >>> shortened("all-reduce", 10), shortened("all-reduce", 8)
+    >>> cut_end("all-reduce", 10), cut_end("all-reduce", 8)
     ('all-reduce', 'all-r...')
     """
     return text if len(text) <= widest else text[: widest - 3] + "..."
 
 
-def middle_out(text: str, widest: int) -> str:
+def cut_middle(text: str, widest: int) -> str:
     """Return the text, cut to a width with three dots in the middle.
 
-    >>> middle_out("node0.gpu0.compute", 12)
+    >>> cut_middle("node0.gpu0.compute", 12)
     'nod...ompute'
     """
     tail = widest // 2

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hwsim.spec import Warning
 
 
-class Option(NamedTuple):
+class ViewOption(NamedTuple):
     """An option of a command.
 
     Args:
@@ -91,7 +91,7 @@ class View(NamedTuple):
     name: str
     needs: Literal["machine", "machine [workload]"]
     schema: str
-    options: tuple[Option, ...]
+    options: tuple[ViewOption, ...]
     plots: str = "Write a figure (.png, .svg or .pdf)."
 
     def find(self, machine: Any, **options: Any) -> Any:
@@ -104,19 +104,23 @@ class View(NamedTuple):
 
     def text(self, findings: Any, heading: Heading, **options: Any) -> str:
         """Return the text, with the settings below its first line and the warnings at its end."""
-        from hwsim.results.invariants import printed
-        from hwsim.views.kit import warned
+        from hwsim.results.invariants import checked_text
+        from hwsim.views.kit import warning_lines
 
-        first, end, rest = printed(self.function("say.text")(findings, heading, **options)).partition("\n")
+        first, end, rest = checked_text(self.function("say.text")(findings, heading, **options)).partition("\n")
         changes = textwrap.wrap(f"set {heading.changes}", 98, initial_indent="  ", subsequent_indent="    ")
-        return "\n".join([first, *(changes if heading.settings else ())]) + end + rest + warned.text(heading.warnings)
+        return "\n".join([first, *(changes if heading.settings else ())]) + end + rest + warning_lines.text(heading.warnings)
 
     def document(self, findings: Any, heading: Heading) -> str:
         """Return the JSON document with sorted keys; same findings, same bytes."""
         from hwsim.results import invariants
-        from hwsim.views.kit import warned
+        from hwsim.views.kit import warning_lines
 
-        body: dict[str, Any] = {"hwsim": self.schema, "machine": heading.machine, "warnings": warned.as_dicts(heading.warnings)}
+        body: dict[str, Any] = {
+            "hwsim": self.schema,
+            "machine": heading.machine,
+            "warnings": warning_lines.as_dicts(heading.warnings),
+        }
         if heading.settings:
             body["set"] = dict(heading.settings)
         if "workload" in self.needs:

@@ -12,8 +12,8 @@ import numpy as np
 
 from hwsim.graph.opgraph import Floats
 from hwsim.records import dataclass
-from hwsim.views.kit.figure import COLOURS, INK, PAPER, WAITING, figure_bytes, legend_below, open_axes, time_scale, titled
-from hwsim.views.kit.spans import covered
+from hwsim.views.kit.figure import COLOURS, INK, PAPER, WAITING, figure_bytes, legend_below, open_axes, time_scale, write_title
+from hwsim.views.kit.spans import covered_fractions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ PIXELS: Final = 900  # pixel columns of the axis
 TALL: Final = 0.8  # height of a bar (rows)
 
 
-class Bars(NamedTuple):
+class LaneBars(NamedTuple):
     """Bars of one colour in order of time.
 
     Args:
@@ -37,7 +37,7 @@ class Bars(NamedTuple):
     high: Floats
 
 
-class Lane(NamedTuple):
+class FigureLane(NamedTuple):
     """A row of bars.
 
     Args:
@@ -48,7 +48,7 @@ class Lane(NamedTuple):
 
     block: str
     name: str
-    bars: tuple[Bars, ...]
+    bars: tuple[LaneBars, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Lanes:
     title: str
     end: float
     legend: tuple[str, ...]
-    lanes: tuple[Lane, ...]
+    lanes: tuple[FigureLane, ...]
     below: str = ""
     waiting: int = -1
 
@@ -81,7 +81,7 @@ def render(data: Lanes, suffix: str = ".png") -> Iterable[bytes]:
     with figure_bytes(suffix, height=1.2 + 0.42 * max(len(data.lanes), 3)) as (figure, buffer):
         _draw(figure.add_subplot(), data)
         legend_below(figure, _legend(data))
-        titled(figure, data.title, data.below)
+        write_title(figure, data.title, data.below)
     return (buffer.getvalue(),)
 
 
@@ -98,7 +98,7 @@ def _draw(axes: Axes, data: Lanes) -> None:
         places.append(y)
         bottom: Floats = np.zeros(PIXELS)
         for bars in lane.bars:
-            top = np.minimum(bottom + covered(bars.low, bars.high, edges), 1.0)
+            top = np.minimum(bottom + covered_fractions(bars.low, bars.high, edges), 1.0)
             axes.stairs(y + TALL * (0.5 - top), edges / scale, baseline=y + TALL * (0.5 - bottom), fill=True, linewidth=0,
                         **_look(data, bars.colour))  # fmt: skip
             bottom = top

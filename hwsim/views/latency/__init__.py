@@ -4,15 +4,15 @@ Learning.
 
 from __future__ import annotations
 
-from hwsim.views.kit.view import Option, View
+from hwsim.views.kit.view import View, ViewOption
 
 VIEW = View(
     "latency",
     "machine",
     "latency/1",
     (
-        Option("--all", "every", "Also list the rows without a matching part."),
-        Option("--explain", "key", "Show the derivation of one row, with the sources of its numbers.", "ROW",
+        ViewOption("--all", "every", "Also list the rows without a matching part."),
+        ViewOption("--explain", "key", "Show the derivation of one row, with the sources of its numbers.", "ROW",
                without=("--json", "--all")),
     ),
 )  # fmt: skip

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from hwsim.formats import format_quantity, precise
-from hwsim.views.kit.figure import COLOURS, INK, PAPER, about, decades, figure_bytes, legend_below, open_axes, titled
+from hwsim.views.kit.figure import COLOURS, INK, PAPER, decades, figure_bytes, legend_below, open_axes, run_caption, write_title
 from hwsim.views.kit.view import Heading, Unshowable
-from hwsim.views.latency.find import Latencies, Row
+from hwsim.views.latency.find import LatencyNumbers, LatencyRow
 from hwsim.views.latency.say import TITLES
 
 
-def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[bytes]:
+def figure(latencies: LatencyNumbers, heading: Heading, suffix: str) -> Iterable[bytes]:
     """Draw a bar per row over a logarithmic time axis, with a ring at the number of the text.
 
     Raises:
@@ -52,11 +52,11 @@ def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[byte
         legend_below(drawn, _legend(rows, marked=bool(marked)))
         quick, slow = min(rows, key=lambda row: row.seconds), max(rows, key=lambda row: row.seconds)
         low, high = (f"{format_quantity(row.seconds, 's')} ({row.name})" for row in (quick, slow))
-        titled(drawn, f"Latency from {low} to {high}", about("latency numbers", heading.machine, heading.settings))
+        write_title(drawn, f"Latency from {low} to {high}", run_caption("latency numbers", heading.machine, heading.settings))
     return (buffer.getvalue(),)
 
 
-def _legend(rows: tuple[Row, ...], *, marked: bool) -> list[Any]:
+def _legend(rows: tuple[LatencyRow, ...], *, marked: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -19,7 +19,7 @@ Model = TypeVar("Model", Cpu, Gpu)
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class ProbeTime:
     """The time of a probe.
 
     Args:
@@ -35,7 +35,7 @@ class Timed:
     why: Sequence[Term] = ()
 
 
-class Lacks(Exception):
+class ProbeUnavailable(Exception):
     """Raised if the machine lacks a part, or a part lacks a number."""
 
 
@@ -52,10 +52,10 @@ def first_gpu(machine: Machine) -> tuple[str, Gpu]:
 def _first(machine: Machine, kind: str, model: type[Model]) -> tuple[str, Model]:
     names = machine.devices_of(kind)
     if not names:
-        raise Lacks(f"the machine has no {kind}")
+        raise ProbeUnavailable(f"the machine has no {kind}")
     found = machine.device(names[0]).model
     if not isinstance(found, model):
-        raise Lacks(f"{names[0]} is not a single {kind}")
+        raise ProbeUnavailable(f"{names[0]} is not a single {kind}")
     return names[0], found
 
 

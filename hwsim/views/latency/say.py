@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity, precise
 from hwsim.spec import did_you_mean
-from hwsim.views.explain.derivation import put_in, seconds
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import WIDTH, wrapped
-from hwsim.views.kit.table import Column, aligned, continued, room
+from hwsim.views.explain.derivation import seconds, substitute_inputs
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.lines import WIDTH, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, free_width, wrap_column
 from hwsim.views.kit.view import Heading, Unshowable
-from hwsim.views.latency.find import KEYS, Latencies, Missing, Row, Table
+from hwsim.views.latency.find import KEYS, LatencyNumbers, LatencyRow, MissingRow, Table
 
 TITLES: Final[Mapping[Table, str]] = {"common": "CPU, memory, disks, networks", "gpu": "GPU"}
 
 
-def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: str = "") -> str:
+def text(latencies: LatencyNumbers, heading: Heading, *, every: bool = False, key: str = "") -> str:
     """Return both tables, or the derivation of a row.
 
     Args:
@@ -40,10 +40,10 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
         if cells := [_cells(row) for row in rows if row.table == kind]:
             names = (f"{title:<{widest}}", "latency", "d2l", "ratio ", "derivation")
             columns = list(map(Column, names, zip(*cells, strict=True), (False, True, True, True, False)))
-            lines += ["", *aligned(continued(columns, 4, room(columns[:4], 4)))]
+            lines += ["", *align_columns(wrap_column(columns, 4, free_width(columns[:4], 4)))]
         if every and (reasons := [(row.probe.name, row.reason) for row in missing if row.probe.table == kind]):
             columns = list(map(Column, (" " * widest, ""), zip(*reasons, strict=True), (False, False)))
-            lines += ["", f"  not available: {title}", *aligned(continued(columns, 1, WIDTH - widest - 4))[1:]]
+            lines += ["", f"  not available: {title}", *align_columns(wrap_column(columns, 1, WIDTH - widest - 4))[1:]]
     if not rows:
         lines += ["", "  none: no part has the necessary numbers (--all lists them)"]
     elif missing and not every:
@@ -51,34 +51,39 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
     if any(row.uses_text and row.text_s is not None for row in rows):
         lines += ["", "  * not a prediction: a number of this row is taken from the text or fitted to it"]
     keys = ", ".join(row.key for row in rows)
-    lines += ["", *wrapped(f"d2l: Dive into Deep Learning, section 13.4.  --explain ROW shows a derivation: {keys}", 2, deeper=6)]
+    lines += [
+        "",
+        *wrap_lines(f"d2l: Dive into Deep Learning, section 13.4.  --explain ROW shows a derivation: {keys}", 2, deeper=6),
+    ]
     return "\n".join(lines) + "\n"
 
 
-def document(latencies: Latencies) -> dict[str, Any]:
+def document(latencies: LatencyNumbers) -> dict[str, Any]:
     """Return the tables as dicts and lists; times in seconds, null if the text has no such row."""
     rows = []
     for row in latencies.rows:
         why = [
-            picked(term, "label", "formula", time_s="seconds")
+            select_attributes(term, "label", "formula", time_s="seconds")
             | {"inputs": [{"name": name, "value": value, "source": str(source)} for name, value, source in term.inputs]}
             for term in row.why
         ]
-        names = picked(row, "key", "name", "table", "ratio", "uses_text", "part", time_s="seconds")
+        names = select_attributes(row, "key", "name", "table", "ratio", "uses_text", "part", time_s="seconds")
         rows.append({**names, "text_s": row.text_s, "from": row.how, "why": why})
-    missing = [picked(row.probe, "key", "name", "table", "text_s") | {"reason": row.reason} for row in latencies.missing]
+    missing = [
+        select_attributes(row.probe, "key", "name", "table", "text_s") | {"reason": row.reason} for row in latencies.missing
+    ]
     return {"rows": rows, "left_out": missing}
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: LatencyRow) -> tuple[str, ...]:
     text_s = "" if row.text_s is None else precise(row.text_s, "s")
     mark = "*" if row.uses_text and row.text_s is not None else " "
     return row.name, format_quantity(row.seconds, "s"), text_s, _ratio(row.ratio) + mark, f"{row.part}: {row.how}"
 
 
-def _derivation(row: Row | Missing) -> list[str]:
+def _derivation(row: LatencyRow | MissingRow) -> list[str]:
     """Return the derivation lines of a row, with numbers substituted and their sources."""
-    if isinstance(row, Missing):
+    if isinstance(row, MissingRow):
         return [f"{row.probe.name} ({row.probe.key})", f"  not available: {row.reason}"]
     lines = [f"{row.name} ({row.key})", f"  {seconds(row.seconds)} on {row.part}: {row.how}"]
     if row.text_s is not None:
@@ -88,11 +93,11 @@ def _derivation(row: Row | Missing) -> list[str]:
             continue
         if len(term.inputs) == 1:  # a single input has no formula
             name, value, source = term.inputs[0]
-            lines += wrapped(f"{term.label}: {name} = {value}   ({source!s})", 4, deeper=8)
+            lines += wrap_lines(f"{term.label}: {name} = {value}   ({source!s})", 4, deeper=8)
             continue
-        lines += wrapped(f"{term.label}: {term.formula} = {put_in(term)} = {seconds(term.seconds)}", 4, deeper=8)
+        lines += wrap_lines(f"{term.label}: {term.formula} = {substitute_inputs(term)} = {seconds(term.seconds)}", 4, deeper=8)
         for name, value, source in term.inputs:
-            lines += wrapped(f"{name} = {value}   ({source!s})", 8, deeper=12)
+            lines += wrap_lines(f"{name} = {value}   ({source!s})", 8, deeper=12)
     return lines
 
 

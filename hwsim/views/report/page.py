@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.version import __version__
 from hwsim.views.kit.figure import GREY, LIGHT_COLOURS
-from hwsim.views.report.sections import Bars, Lines, Page, Picture, Spans, Table, Waterfall
+from hwsim.views.report.sections import BarSection, FigureSection, Lines, Page, TableSection, TimelineSection, WaterfallSection
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 DIGITS: Final = 9  # digits of a time, precise to a millionth of a pixel
 MARKS: Final = 5  # largest number of steps of a scale
 # block of the template by class of a section
-KINDS: Final = {Bars: "bars", Lines: "lines", Picture: "picture", Spans: "spans", Table: "table", Waterfall: "bars"}
+KINDS: Final = {
+    BarSection: "bars",
+    Lines: "lines",
+    FigureSection: "picture",
+    TimelineSection: "spans",
+    TableSection: "table",
+    WaterfallSection: "bars",
+}
 
 
 def written(page: Page) -> Iterable[bytes]:
@@ -38,21 +45,21 @@ def written(page: Page) -> Iterable[bytes]:
     yield text.encode()
 
 
-def _prepared(section: Table | Lines | Bars | Waterfall | Picture | Spans) -> Any:
+def _prepared(section: TableSection | Lines | BarSection | WaterfallSection | FigureSection | TimelineSection) -> Any:
     match section:
-        case Waterfall():
+        case WaterfallSection():
             return _placed(section.bars())
-        case Bars():
+        case BarSection():
             return _placed(section)
-        case Picture():
+        case FigureSection():
             return {"section": section, "data": base64.b64encode(section.svg).decode()}
-        case Spans():
+        case TimelineSection():
             return {"section": section, "data": _as_json(section)}
         case _:
             return {"section": section}
 
 
-def _placed(bars: Bars) -> dict[str, Any]:
+def _placed(bars: BarSection) -> dict[str, Any]:
     """Return positions and widths in per cent of the scale, which spans all bars, from 0 if it has numbers."""
     ends = [end for bar in bars.bars for end in (bar.low, bar.high)] + ([] if bars.centre is None else [bars.centre])
     low, high = min(ends, default=0.0), max(ends, default=0.0)
@@ -77,7 +84,7 @@ def round_numbers(high: float) -> list[float]:
     return [float(f"{number * step:.6g}") for number in range(math.ceil(high / step * (1 - 1e-12)) + 1)]
 
 
-def _as_json(spans: Spans) -> str:
+def _as_json(spans: TimelineSection) -> str:
     """Return the numbers of a timeline; `<` is escaped so that no name can close the element."""
     body = {
         "end": spans.end,

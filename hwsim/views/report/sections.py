@@ -23,7 +23,7 @@ class Cell(NamedTuple):
     key: float | str | None = None
 
 
-class Column(NamedTuple):
+class ReportColumn(NamedTuple):
     """A column of a table.
 
     Args:
@@ -36,7 +36,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableSection:
     """A table that a click on a heading sorts.
 
     Args:
@@ -48,7 +48,7 @@ class Table:
     """
 
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[ReportColumn]
     rows: Sequence[Sequence[Cell]]
     marked: frozenset[int] = frozenset()
     note: str = ""
@@ -67,7 +67,7 @@ class Lines:
     lines: Sequence[str]
 
 
-class Bar(NamedTuple):
+class ReportBar(NamedTuple):
     """A bar between two numbers, in the unit of the other bars.
 
     Args:
@@ -83,7 +83,7 @@ class Bar(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BarSection:
     """Stacked bars on one scale.
 
     Args:
@@ -95,14 +95,14 @@ class Bars:
     """
 
     title: str
-    bars: Sequence[Bar]
+    bars: Sequence[ReportBar]
     centre: float | None = None
     note: str = ""
     shown: Callable[[float], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Waterfall:
+class WaterfallSection:
     """The change from one number to another, step by step.
 
     Args:
@@ -118,20 +118,20 @@ class Waterfall:
     end: tuple[str, float, str]
     note: str = ""
 
-    def bars(self) -> Bars:
+    def bars(self) -> BarSection:
         """Return the waterfall as bars: each change starts where the previous one ended."""
         label, value, text = self.start
-        made = [Bar(label, min(0.0, value), max(0.0, value), text)]
+        made = [ReportBar(label, min(0.0, value), max(0.0, value), text)]
         for label, change, text in self.changes:
-            made.append(Bar(label, min(value, value + change), max(value, value + change), text))
+            made.append(ReportBar(label, min(value, value + change), max(value, value + change), text))
             value += change
         label, value, text = self.end
-        made.append(Bar(label, min(0.0, value), max(0.0, value), text))
-        return Bars(self.title, made, note=self.note)
+        made.append(ReportBar(label, min(0.0, value), max(0.0, value), text))
+        return BarSection(self.title, made, note=self.note)
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class FigureSection:
     """A figure.
 
     Args:
@@ -145,7 +145,7 @@ class Picture:
     alternative: str
 
 
-class Lane(NamedTuple):
+class TimelineLane(NamedTuple):
     """A row of spans without overlap, in order of time.
 
     Args:
@@ -158,7 +158,7 @@ class Lane(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class TimelineSection:
     """A timeline with zoom.
 
     Args:
@@ -170,13 +170,13 @@ class Spans:
     """
 
     title: str
-    lanes: Sequence[Lane]
+    lanes: Sequence[TimelineLane]
     names: Sequence[str]
     end: float
     note: str = ""
 
 
-Section = Table | Lines | Bars | Waterfall | Picture | Spans
+Section = TableSection | Lines | BarSection | WaterfallSection | FigureSection | TimelineSection
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ WORKLOAD below it.
 
 from __future__ import annotations
 
-from hwsim.views.kit.view import Option, View
+from hwsim.views.kit.view import View, ViewOption
 
 FORMATS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32", "int8", "int4")
 
@@ -13,8 +13,8 @@ VIEW = View(
     "machine [workload]",
     "roofline/1",
     (
-        Option("--device", "device", "Device (default: one of each kind that computes).", "NAME"),
-        Option("--dtype", "dtype", "Number format, for example fp16 (default: all).", "FORMAT", None, FORMATS),
-        Option("--links", "links", "Add the link from the host (PCIe)."),
+        ViewOption("--device", "device", "Device (default: one of each kind that computes).", "NAME"),
+        ViewOption("--dtype", "dtype", "Number format, for example fp16 (default: all).", "FORMAT", None, FORMATS),
+        ViewOption("--links", "links", "Add the link from the host (PCIe)."),
     ),
 )

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.devices import CannotCompute, Cpu, Gpu, Product, Sockets, Work
-from hwsim.devices.gpu_memory import Stream
+from hwsim.devices import CannotCompute, Cpu, Gpu, MatmulShape, Sockets, Work
+from hwsim.devices.gpu_memory import ThreadStream
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
 from hwsim.records import dataclass
@@ -95,7 +95,7 @@ def _cpu_caches(cpu: Cpu, name: str, sockets: int) -> Iterator[Ceiling]:
 
 def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
     if gpu.l1 is not None and gpu.l1.bandwidth is not None and gpu.sms is not None:
-        stream = Stream(reads=STREAM, working_set=gpu.l1.size / 4, together=True)
+        stream = ThreadStream(reads=STREAM, working_set=gpu.l1.size / 4, together=True)
         cost = gpu.stream(name, stream)
         rate = gpu.l1.bandwidth * gpu.sms
         reached = STREAM / cost.demand.body(rates(gpu.capacities(name)))
@@ -120,7 +120,7 @@ def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
     for dtype in BYTES:
         if dtype in gpu.flop:
             size = BYTES[dtype] * SIDE * SIDE
-            shape = Product(SIDE, SIDE, SIDE)
+            shape = MatmulShape(SIDE, SIDE, SIDE)
             work = Work(flop=2.0 * SIDE**3, reads=2 * size, writes=size, dtype=dtype, mix="matmul", product=shape)
             peak = gpu.flop[dtype]
             yield Ceiling(

@@ -14,18 +14,18 @@ from hwsim.views.kit.figure import (
     MARKERS,
     PAPER,
     SOFT,
-    about,
     decades,
     figure_bytes,
     legend_below,
     line_names,
     open_axes,
     push_apart,
-    titled,
+    run_caption,
+    write_title,
 )  # fmt: skip
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
-from hwsim.views.roofline.find import Point, Roofline
+from hwsim.views.roofline.find import DeviceRoofline, RooflinePoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DRAWN: Final = 12  # largest number of points with their own marker and legend entry
 
 
-def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iterable[bytes]:
+def figure(rooflines: Sequence[DeviceRoofline], heading: Heading, suffix: str) -> Iterable[bytes]:
     """Draw FLOP/s over FLOP/B, both logarithmic, with a panel per device.
 
     Raises:
@@ -49,8 +49,10 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
             axes.set_title(roofline.device if len(rooflines) > 1 else "")
         handles = [line for axes in panels for line in axes.lines if not str(line.get_label()).startswith("_")]
         legend_below(drawn, handles)
-        titled(
-            drawn, _finding(rooflines[0]), about(heading.workload, heading.machine, heading.settings, "thin dashes: sustained")
+        write_title(
+            drawn,
+            _finding(rooflines[0]),
+            run_caption(heading.workload, heading.machine, heading.settings, "thin dashes: sustained"),
         )
         drawn.draw_without_rendering()  # computes the sizes that the labels need
         for axes, (slopes, names) in zip(panels, placed, strict=True):
@@ -59,7 +61,7 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
     return (buffer.getvalue(),)
 
 
-def _finding(roofline: Roofline) -> str:
+def _finding(roofline: DeviceRoofline) -> str:
     """Return the fraction of the roofline that the longest op attains; without a workload, the ridge point."""
     if roofline.points:
         point = _by_time(roofline)[0]
@@ -70,12 +72,12 @@ def _finding(roofline: Roofline) -> str:
     return f"{roofline.device}: {precise(float(f'{most:.3g}'), 'FLOP/s')}, ridge point at {ridge:,.0f} FLOP/B"
 
 
-def _by_time(roofline: Roofline) -> list[Point]:
+def _by_time(roofline: DeviceRoofline) -> list[RooflinePoint]:
     """Return the ops, those with the most time first."""
     return sorted(roofline.points, key=lambda point: -point.count * point.seconds)
 
 
-def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]]:
+def _panel(axes: Axes, roofline: DeviceRoofline) -> tuple[list[Text], list[Annotation]]:
     """Draw a roofline; return the labels of the slopes, and the names of the ceilings, highest first."""
     compute = _distinct(roofline.compute)
     intensities = [level.intensity for level in roofline.points if not math.isinf(level.intensity)]
@@ -153,7 +155,7 @@ def _turn(axes: Axes, labels: Sequence[Text]) -> None:
         label.set_rotation(math.degrees(math.atan2(y1 - y0, x1 - x0)))
 
 
-def _points(axes: Axes, roofline: Roofline, high: float) -> None:
+def _points(axes: Axes, roofline: DeviceRoofline, high: float) -> None:
     points = _by_time(roofline)
     shown = points[:DRAWN]
     for number, point in enumerate(shown):

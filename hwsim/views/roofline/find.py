@@ -26,7 +26,7 @@ STARTS: Final = "launch latency"  # bound of an op with a launch latency above i
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RooflinePoint:
     """Equal ops.
 
     Args:
@@ -60,7 +60,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Roofline:
+class DeviceRoofline:
     """The ceilings of a device, and the ops below them.
 
     Args:
@@ -76,7 +76,7 @@ class Roofline:
     alike: int
     memory: tuple[Ceiling, ...]
     compute: tuple[Ceiling, ...]
-    points: tuple[Point, ...] = ()
+    points: tuple[RooflinePoint, ...] = ()
     idle: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -84,7 +84,7 @@ class Roofline:
         """Peak memory bandwidth (B/s)."""
         return next(ceiling.peak for ceiling in self.memory if ceiling.key == "memory")
 
-    def roof(self, point: Point) -> float:
+    def roof(self, point: RooflinePoint) -> float:
         """Return the largest performance that the op can attain (FLOP/s)."""
         return min(point.peak, point.intensity * self.bandwidth)
 
@@ -95,7 +95,7 @@ class Roofline:
 
 def find(
     machine: Machine, graph: OpGraph | None = None, *, device: str = "", dtype: str | None = None, links: bool = False
-) -> tuple[Roofline, ...]:
+) -> tuple[DeviceRoofline, ...]:
     """Return a roofline for each kind of compute device; with a workload, for each kind that its ops use.
 
     Args:
@@ -117,7 +117,7 @@ def find(
         if compute and (graph is None or points or device):
             is_gpu = isinstance(machine.device(name).model, Gpu)
             alike = sum(member in machine.devices for member in members) if is_gpu and not device else 1  # integers
-            rooflines.append(Roofline(name, alike, memory_ceilings(machine, name, links=links), compute, points, idle))
+            rooflines.append(DeviceRoofline(name, alike, memory_ceilings(machine, name, links=links), compute, points, idle))
     if not rooflines and dtype:
         raise Unshowable(f"no device computes in {dtype}", "omit --dtype to show all formats")
     if not rooflines and graph is not None:
@@ -164,7 +164,7 @@ def _sockets(machine: Machine, name: str) -> tuple[str, ...]:
 
 def _points(
     machine: Machine, graph: OpGraph, members: frozenset[str], most: float
-) -> tuple[tuple[Point, ...], tuple[tuple[str, int], ...]]:
+) -> tuple[tuple[RooflinePoint, ...], tuple[tuple[str, int], ...]]:
     """Return (points of equal ops in order, ops without arithmetic).
 
     Args:
@@ -175,7 +175,7 @@ def _points(
     """
     rates, kinds = machine.rates(), {capacity.name: capacity.kind for capacity in graph.capacities}
     counts: dict[tuple[object, ...], int] = {}
-    firsts: dict[tuple[object, ...], Point] = {}
+    firsts: dict[tuple[object, ...], RooflinePoint] = {}
     idle: dict[str, int] = {}
     for name, kind, cost, size, times in _ops(graph, members):
         flop = size * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
@@ -185,7 +185,7 @@ def _points(
         moved = size * math.fsum(amount for where, amount, unit in cost.moved if unit == "B" and kinds.get(where) == "memory")
         seconds = cost.demand.latency + size * cost.demand.body(rates)
         peak, unit = _units(cost)
-        point = Point(name, kind, 0, flop, moved, seconds, min(peak, most), _bound(cost, size, unit, kinds))
+        point = RooflinePoint(name, kind, 0, flop, moved, seconds, min(peak, most), _bound(cost, size, unit, kinds))
         key = (name, kind, flop, moved, round(seconds * 1e15), point.bound)
         firsts.setdefault(key, point)
         counts[key] = counts.get(key, 0) + times

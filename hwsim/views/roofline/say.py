@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hwsim.formats import format_count, format_quantity, format_share
-from hwsim.views.kit.document import picked
-from hwsim.views.kit.table import Column, aligned, middle_out, room, table
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.table import Column, align_columns, cut_middle, free_width, table
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
-from hwsim.views.roofline.find import Point, Roofline
+from hwsim.views.roofline.find import DeviceRoofline, RooflinePoint
 
 MOST_IDLE: Final = 6  # largest number of named ops without arithmetic
 
 
-def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
+def text(rooflines: Sequence[DeviceRoofline], heading: Heading, **_: object) -> str:
     """Return the ceilings of each device, and with a workload a line per op."""
     lines = [f"roofline{f' of {heading.workload}' if heading.workload else 's'}, on {heading.machine}"]
     for roofline in rooflines:
@@ -29,8 +29,8 @@ def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
             names = ("op", "count", "work", "bytes", "FLOP/B", "attained", "of roof", "bound by")
             ops = (_op(roofline, point) for point in roofline.points)
             columns = list(map(Column, names, zip(*ops, strict=True), (False, *[True] * 6, False)))
-            shown = [middle_out(point.name, room(columns, 0)) for point in roofline.points]
-            lines += ["", *aligned([columns[0]._replace(cells=shown), *columns[1:]])]
+            shown = [cut_middle(point.name, free_width(columns, 0)) for point in roofline.points]
+            lines += ["", *align_columns([columns[0]._replace(cells=shown), *columns[1:]])]
         if roofline.idle:
             idle = ", ".join(f"{name} x {count:,}" for name, count in roofline.idle[:MOST_IDLE])
             idle += f", and {len(roofline.idle) - MOST_IDLE:,} more" if len(roofline.idle) > MOST_IDLE else ""
@@ -40,7 +40,7 @@ def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(rooflines: Sequence[Roofline]) -> dict[str, Any]:
+def document(rooflines: Sequence[DeviceRoofline]) -> dict[str, Any]:
     """Return the rooflines as dicts and lists: B/s and FLOP/s; an intensity is null without memory traffic."""
     return {
         "devices": [
@@ -61,7 +61,7 @@ def _row(ceiling: Ceiling, unit: str, ridge: str) -> tuple[str, ...]:
     return ceiling.key, format_quantity(ceiling.peak, unit), format_quantity(ceiling.sustained, unit), ridge
 
 
-def _op(roofline: Roofline, point: Point) -> tuple[str, ...]:
+def _op(roofline: DeviceRoofline, point: RooflinePoint) -> tuple[str, ...]:
     return (
         point.name,
         f"{point.count:,}",
@@ -84,8 +84,8 @@ def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
     return {"name": ceiling.key, **rates, "source": ceiling.source}
 
 
-def _point(roofline: Roofline, point: Point) -> dict[str, Any]:
+def _point(roofline: DeviceRoofline, point: RooflinePoint) -> dict[str, Any]:
     rates = {"attained_flop_per_s": point.attained, "roof_flop_per_s": roofline.roof(point)}
     intensity = None if math.isinf(point.intensity) else point.intensity
-    names = picked(point, "name", "kind", "count", "flop", "bytes", time_s="seconds", bound_by="bound")
+    names = select_attributes(point, "name", "kind", "count", "flop", "bytes", time_s="seconds", bound_by="bound")
     return {**names, **rates, "intensity_flop_per_byte": intensity}

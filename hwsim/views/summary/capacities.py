@@ -18,7 +18,7 @@ WORDS: Final = {  # display name by kind of capacity
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResourceRow:
     """A row of the table of resources.
 
     Args:
@@ -37,7 +37,7 @@ class Row:
         return format_share(self.utilisation)
 
 
-def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:
+def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[ResourceRow], list[str]]:
     """Return (rows of the capacities in use, names of idle ones).
 
     Capacities that bound the run are first, by their share of its time; then by utilization and busy time. Time due to a device
@@ -64,7 +64,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
         title = group(sorted(map(resource, members), key=natural), whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look
-            rows.append(Row(title, busy, moved, rate, members[0].utilisation))
+            rows.append(ResourceRow(title, busy, moved, rate, members[0].utilisation))
         else:
             unused.append(title)
     return rows, unused

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import format_quantity, lasting, percent
+from hwsim.formats import format_duration, format_quantity, percent
 from hwsim.units import YEAR
-from hwsim.views.kit.document import picked
+from hwsim.views.kit.document import select_attributes
 
 if TYPE_CHECKING:
     from hwsim.costs.amount import Amount
     from hwsim.costs.bill import Bill
-    from hwsim.costs.cost import Cost
+    from hwsim.costs.cost import MoneyCost
     from hwsim.costs.energy import Energy
 
 SHOWN: Final = 4  # largest number of prices
@@ -77,7 +77,7 @@ def energy_text(energy: Energy, *, power: bool = True) -> str:
     return text
 
 
-def cost_text(cost: Cost) -> str:
+def cost_text(cost: MoneyCost) -> str:
     """Return a cost with its items and interval in one line."""
     if cost.total is None:
         missing = ", ".join(cost.missing[:SHOWN]) + (
@@ -118,7 +118,7 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
         yield "", note
 
 
-def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
+def based_lines(cost: MoneyCost) -> Iterator[tuple[str, str]]:
     """Yield the basis of items that no other line explains, such as hosting by power."""
     for item in cost.items:
         if item.basis:
@@ -127,16 +127,16 @@ def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
             yield item.name, f"{item.basis}: {percent(part, '.0f')} of {all_of_it}"
 
 
-def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Iterator[tuple[str, str]]:
+def whole_lines(seconds: float, energy: Energy | None, cost: MoneyCost | None) -> Iterator[tuple[str, str]]:
     """Yield the lines of an entire training."""
-    took = lasting(seconds)
+    took = format_duration(seconds)
     if energy is not None:
         yield "whole training", f"{took}: {energy_text(energy, power=False)}"
     if cost is not None:
         yield "", f"{WAYS[cost.way]}: {cost_text(cost)}"
 
 
-def price_lines(cost: Cost) -> Iterator[tuple[str, str]]:
+def price_lines(cost: MoneyCost) -> Iterator[tuple[str, str]]:
     """Yield provider and date of the prices."""
     texts = cost.said
     for index, text in enumerate(texts[:SHOWN]):
@@ -191,12 +191,12 @@ def energy_dict(energy: Energy) -> dict[str, Any]:
         "basis": "measured" if energy.measured else "ratings",
         "pue": amount(energy.site.pue),
         "carbon_kg": amount(energy.carbon),
-        "parts": [picked(item, "name", "kind", "count", "joules", "busy") for item in energy.items],
+        "parts": [select_attributes(item, "name", "kind", "count", "joules", "busy") for item in energy.items],
         "missing": list(energy.missing),
     }
 
 
-def cost_dict(cost: Cost) -> dict[str, Any]:
+def cost_dict(cost: MoneyCost) -> dict[str, Any]:
     """Return a cost as an entry, in USD."""
     return {
         "way": cost.way,
@@ -210,7 +210,10 @@ def cost_dict(cost: Cost) -> dict[str, Any]:
         ],
         "missing": list(cost.missing),
         "prices": [
-            {**picked(price, "name", "count", "date", "mark", "provider", "source", "offers", "old"), "usd": amount(price.amount)}
+            {
+                **select_attributes(price, "name", "count", "date", "mark", "provider", "source", "offers", "old"),
+                "usd": amount(price.amount),
+            }
             for price in cost.prices
         ],
     }

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from hwsim.costs.bill import bill_of
-from hwsim.doors import FAMILIES, facts_of
+from hwsim.families_interface import FAMILIES, family_reports
 from hwsim.results import invariants
 from hwsim.results.activities import bounds_of
 from hwsim.results.choices import choices
@@ -16,8 +16,8 @@ from hwsim.results.interval import Interval
 from hwsim.results.result import Result
 from hwsim.results.work import work_of
 from hwsim.views.interval import say as interval
-from hwsim.views.kit import warned
-from hwsim.views.kit.document import picked
+from hwsim.views.kit import warning_lines
+from hwsim.views.kit.document import select_attributes
 from hwsim.views.summary import costs
 
 
@@ -27,7 +27,7 @@ def document(result: Result, *, ops: bool = False, rank: int | None = None) -> s
 
 
 def _ends(sure: Interval | None) -> dict[str, Any] | None:
-    return None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high")
+    return None if sure is None else select_attributes(sure, "level", "case", low_s="low", high_s="high")
 
 
 def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
     """
     entries: dict[str, Any] = {
         "hwsim": "result/1",
-        **picked(result, "machine", "workload", "makespan_s", "issued_s"),
+        **select_attributes(result, "machine", "workload", "makespan_s", "issued_s"),
         "makespan_fs": result.simulated.makespan_fs,
         "issued_interval": _ends(result.issued_interval),
         "interval": interval.as_dict(result.interval, kernels=result.of_kernels) if result.sure else None,
@@ -48,23 +48,23 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "work": [work._asdict() for work in work_of(result)],
         "fold": _fold(result),
         "limited_by": [
-            {"cause": str(share.cause), "kind": share.cause.kind, **picked(share, "time_s", "share")}
+            {"cause": str(share.cause), "kind": share.cause.kind, **select_attributes(share, "time_s", "share")}
             for share in limited_by(result.simulated)
         ],
         "bounds": [
             {"bound": str(part.bound), "time_fs": part.time_fs} for part in bounds_of(result.simulated, result.devices)
         ],
         "capacities": [
-            picked(
+            select_attributes(
                 usage, "busy_s", "moved", "unit", "rate", "utilisation", *(["alike"] if usage.alike > 1 else []), name="capacity"
             )
             for usage in result.usage
         ],
         **{family.rows: [] for family in FAMILIES.values() if family.rows},
-        **{name: value for facts in facts_of(result) for name, value in facts.entries(result, rows=ops).items()},
+        **{name: value for facts in family_reports(result) for name, value in facts.entries(result, rows=ops).items()},
         "jobs": [
             {
-                **picked(job, "name", "start_s", "end_s", "makespan_s"),
+                **select_attributes(job, "name", "start_s", "end_s", "makespan_s"),
                 "interval": _ends(sure),
             }
             for job, sure in zip(result.jobs, result.job_intervals, strict=True)
@@ -72,24 +72,24 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "events": [asdict(event) for event in result.events],
         "collectives": [
             {
-                **picked(chosen, "op", "times"),
-                **picked(chosen.choice, "channels", algorithm="name", time_s="seconds", next_best="runner_up",
+                **select_attributes(chosen, "op", "times"),
+                **select_attributes(chosen.choice, "channels", algorithm="name", time_s="seconds", next_best="runner_up",
                          next_best_s="runner_up_seconds"),
             }
             for chosen in choices(result.simulated)
         ],
         "memory": [
             {
-                **picked(device, "device", "at_s", "fits", peak_bytes="peak", size_bytes="size"),
+                **select_attributes(device, "device", "at_s", "fits", peak_bytes="peak", size_bytes="size"),
                 "holds": [asdict(value) for value in device.holds],
             }
             for device in result.memory
         ],
         "requests": [
             {
-                **picked(device, *(field.name for field in fields(device) if field.name != "times")),
+                **select_attributes(device, *(field.name for field in fields(device) if field.name != "times")),
                 "counters": dict(device.counters),
-                **picked(device, "rate", "bandwidth", "gap"),
+                **select_attributes(device, "rate", "bandwidth", "gap"),
             }
             for device in result.requests
         ],
@@ -97,7 +97,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "latency_curves": [asdict(curve) for curve in result.curves],
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
-        "warnings": warned.as_dicts(result.warnings),
+        "warnings": warning_lines.as_dicts(result.warnings),
     }  # fmt: skip
     if (covered := coverage(result.simulated)) is not None:
         entries["calibrated"] = asdict(covered)

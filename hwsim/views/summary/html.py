@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hwsim.results.critical import limited_by
 from hwsim.results.result import Result
-from hwsim.views.kit.shown import fragment as shown
+from hwsim.views.kit.answer_forms import fragment as shown
 from hwsim.views.summary.capacities import capacities
 from hwsim.views.summary.say import summary
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from hwsim.doors import Fact, facts_of
-from hwsim.formats import family, format_change, format_count, format_quantity, format_share, many, prefixed
+from hwsim.families_interface import SummaryLine, family_reports
+from hwsim.formats import family, format_change, format_count, format_quantity, format_share, pluralized, prefixed
 from hwsim.results import invariants
 from hwsim.results.activities import Activities, Activity, activities
-from hwsim.results.bound import ARRIVALS, GIVEN, Part, words
+from hwsim.results.bound import ARRIVALS, GIVEN, BoundTime, words
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.critical import families, limited_by
@@ -18,10 +18,10 @@ from hwsim.results.expect import Verdict
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.result import Result
 from hwsim.views.interval import say as interval
-from hwsim.views.kit import warned
-from hwsim.views.kit.lines import LABEL, WIDTH, bar, titled, wrapped
-from hwsim.views.kit.table import Column, aligned, middle_out
-from hwsim.views.summary.capacities import NONE, Row, capacities
+from hwsim.views.kit import warning_lines
+from hwsim.views.kit.lines import LABEL, WIDTH, bar, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns, cut_middle
+from hwsim.views.summary.capacities import NONE, ResourceRow, capacities
 
 if TYPE_CHECKING:
     from hwsim.results.requests import RequestStatistics
@@ -39,7 +39,7 @@ RESOURCE: Final = 44  # width of the name of a resource (characters)
 SMALL: Final = 0.005  # least share or utilization of a row
 
 
-@invariants.guarded
+@invariants.check_report
 def summary(result: Result, *, verbose: bool = False) -> str:
     """Return the summary, ending with a newline.
 
@@ -53,17 +53,17 @@ def summary(result: Result, *, verbose: bool = False) -> str:
 def _lines(result: Result, verbose: bool) -> Iterator[str]:
     for verdict in result.verdicts:
         if verdict.status == "violated":
-            yield from wrapped(f"expectation violated: {_verdict(verdict)}", 0)
+            yield from wrap_lines(f"expectation violated: {_verdict(verdict)}", 0)
     for memory in result.memory:
         if not memory.fits:
-            yield from wrapped(f"out of memory: {memory.verdict()}", 0)
-    yield from wrapped(f"{result.workload}, on {result.machine}", 0)
+            yield from wrap_lines(f"out of memory: {memory.verdict()}", 0)
+    yield from wrap_lines(f"{result.workload}, on {result.machine}", 0)
     yield ""
     done = None if result.only_requests else activities(result)
     for fact in facts(result, done):
         if verbose or not fact.verbose:
-            yield from titled(fact.label, fact.text, LABEL)
-    for report in facts_of(result):
+            yield from labelled_lines(fact.label, fact.text, LABEL)
+    for report in family_reports(result):
         yield from report.table(result)
     if done is not None and (verbose or not result.of_kernels):
         yield from _activities(done.rows, of_ops=done.of_ops, most=ALL if verbose else ACTIVITIES)
@@ -74,46 +74,50 @@ def _lines(result: Result, verbose: bool) -> Iterator[str]:
             yield from _resources(result, verbose)
     if result.warnings:
         yield ""
-        yield from warned.lines(result.warnings)
+        yield from warning_lines.lines(result.warnings)
 
 
-def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
+def facts(result: Result, done: Activities | None = None) -> Iterator[SummaryLine]:
     """Yield the labelled lines of a run: the answer with its interval, the bottleneck, then all other facts."""
-    reports = facts_of(result)
+    reports = family_reports(result)
     lead = [fact for report in reports for fact in report.headline(result)]
     if not lead:
-        yield Fact("time", format_quantity(result.makespan_s, "s") + "".join(report.during(result) for report in reports))
+        yield SummaryLine("time", format_quantity(result.makespan_s, "s") + "".join(report.during(result) for report in reports))
     yield from lead[:1]
     yield from _interval(result, next(filter(None, (report.headline_s(result) for report in reports)), None), of_run=bool(lead))
     yield from lead[1:]
     if not result.only_requests:
         done = done or activities(result)
         own, is_work = next(filter(any, (report.bottleneck(result) for report in reports)), ("", False))
-        yield Fact("bottleneck", f"{own}{_of_work(done) if is_work else ''}" or bottleneck(done, result.simulated.makespan_fs))
+        yield SummaryLine(
+            "bottleneck", f"{own}{_of_work(done) if is_work else ''}" or bottleneck(done, result.simulated.makespan_fs)
+        )
     if result.issued_s is not None:
         issued = f"{format_quantity(result.issued_s, 's')}{interval.ends(result.issued_interval)}"
-        yield Fact("front end", f"issued its last op after {issued}")
+        yield SummaryLine("front end", f"issued its last op after {issued}")
     for job, sure in zip(result.jobs, result.job_intervals, strict=True):
-        unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
-        yield Fact(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure}, from {format_quantity(job.start_s, 's')}")
+        unsure = f" ({interval.relative_range(sure)})" if sure is not None and interval.relative_range(sure) else ""
+        yield SummaryLine(
+            f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure}, from {format_quantity(job.start_s, 's')}"
+        )
     yield from _events(result)
     yield from (fact for report in reports for fact in report.rows(result))
     yield from _memory(result.memory)
     for requests in result.requests:
-        yield Fact("I/O requests", _requests(requests))
+        yield SummaryLine("I/O requests", _requests(requests))
     yield from _costs(result)
     yield from _fold(result)
     yield from _choices(result)
     if result.settings:
-        yield Fact("set", ", ".join(f"{key}={value}" for key, value in result.settings))
+        yield SummaryLine("set", ", ".join(f"{key}={value}" for key, value in result.settings))
     if (covered := coverage(result.simulated)) is not None:
-        yield Fact("calibration", str(covered))
+        yield SummaryLine("calibration", str(covered))
     for verdict in result.verdicts:
         if verdict.status != "violated":
-            yield Fact("expectation", _verdict(verdict), verbose=verdict.status == "skipped")
+            yield SummaryLine("expectation", _verdict(verdict), verbose=verdict.status == "skipped")
 
 
-def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[Fact]:
+def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[SummaryLine]:
     """Yield the interval of the answer, and its evidence and sources for -v.
 
     Args:
@@ -128,11 +132,11 @@ def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[
         return
     sure = result.interval if value is None else result.interval.of(value)
     whole = " (of the simulated time)" if of_run and value is None and not result.of_kernels else ""
-    yield Fact(interval.TITLE, interval.line(sure, kernels=result.of_kernels) + whole)
+    yield SummaryLine(interval.TITLE, interval.line(sure, kernels=result.of_kernels) + whole)
     if evidence := interval.evidence(result.interval):
-        yield Fact("", evidence, verbose=True)
+        yield SummaryLine("", evidence, verbose=True)
     for number, source in enumerate(interval.sources(result.interval)):
-        yield Fact("" if number else "uncertainty", source, verbose=True)
+        yield SummaryLine("" if number else "uncertainty", source, verbose=True)
 
 
 def bottleneck(done: Activities, makespan_fs: int) -> str:
@@ -156,7 +160,7 @@ def _of_work(done: Activities) -> str:
     return f", bound by {longest}" if longest else ""
 
 
-def _within(row: Activity, part: Part) -> int:
+def _within(row: Activity, part: BoundTime) -> int:
     """Return the time on the critical path that a bound has in an activity (fs)."""
     return sum(bound.time_fs for bound in row.bounds if bound.bound == part.bound) if row.path_s > 0 else 0  # integers
 
@@ -176,7 +180,7 @@ def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterato
 
 def _table(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[str]:
     """Return the lines of a table of activities; bounds: largest number of bounds per activity."""
-    columns = [Column("op" if of_ops else "activity", [middle_out(row.name, NAME) for row in shown], right=False)]
+    columns = [Column("op" if of_ops else "activity", [cut_middle(row.name, NAME) for row in shown], right=False)]
     if of_ops:
         columns += [
             Column("count", [f"{row.count:,}" for row in shown]),
@@ -190,7 +194,7 @@ def _table(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[str]
         Column("critical path", [_time_and_share(row) if row.path_fs else "-" for row in shown]),
         Column("bound by", [words(list(row.bounds), shown=bounds) for row in shown], right=False),
     ]
-    return aligned([column for column in columns if any(column.cells)])
+    return align_columns([column for column in columns if any(column.cells)])
 
 
 def _rate(amount: float, unit: str) -> str:
@@ -207,8 +211,8 @@ def _causes(result: Result) -> Iterator[str]:
     if not rows:
         return
     yield ""
-    yield from aligned([
-        Column("cause on the critical path", [middle_out(name, 2 * NAME) for name, _, _ in rows[:CAUSES]], right=False),
+    yield from align_columns([
+        Column("cause on the critical path", [cut_middle(name, 2 * NAME) for name, _, _ in rows[:CAUSES]], right=False),
         Column("share", [format_share(share) for _, _, share in rows[:CAUSES]]),
     ])  # fmt: skip
     if len(rows) > CAUSES:
@@ -239,63 +243,65 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
         limit = format_share(max(row.utilisation for row in rest) + 1e-12).removeprefix("<")
         remaining.append(f"{len(rest)} more rows below {limit}")
     if idle and not verbose:
-        remaining.append(many(idle, "idle resource"))
+        remaining.append(pluralized(idle, "idle resource"))
     if remaining:
         yield f"  {', '.join(remaining)} (-v)"
     if unused and verbose:
-        yield from wrapped("idle: " + ", ".join(unused) + (f" and {graph.unlisted:,} more" if graph.unlisted else ""), 2)
+        yield from wrap_lines("idle: " + ", ".join(unused) + (f" and {graph.unlisted:,} more" if graph.unlisted else ""), 2)
 
 
-def _used(shown: Sequence[Row], letters: int) -> list[str]:
+def _used(shown: Sequence[ResourceRow], letters: int) -> list[str]:
     """Return a row per resource, with the name cut to a number of characters; columns without a number are omitted."""
     columns = [
-        Column("resource", [middle_out(row.name, letters) for row in shown], right=False),
+        Column("resource", [cut_middle(row.name, letters) for row in shown], right=False),
         Column("busy", [row.busy for row in shown]),
         Column("util", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
         Column("moved", [row.moved for row in shown]),
         Column("rate while busy", [row.rate for row in shown]),
     ]
-    return aligned([column for column in columns if {*column.cells} != {NONE}])
+    return align_columns([column for column in columns if {*column.cells} != {NONE}])
 
 
-def _events(result: Result) -> Iterator[Fact]:
+def _events(result: Result) -> Iterator[SummaryLine]:
     """Yield the events of parts and links."""
     for event in result.events[:EVENTS]:
-        yield Fact("event", str(event))
+        yield SummaryLine("event", str(event))
     if len(result.events) > EVENTS:
-        yield Fact("", f"and {len(result.events) - EVENTS} more events")
+        yield SummaryLine("", f"and {len(result.events) - EVENTS} more events")
     if result.events and result.only_requests:
-        yield Fact("", "capacities are those of parts and links at full speed")
+        yield SummaryLine("", "capacities are those of parts and links at full speed")
 
 
-def _choices(result: Result) -> Iterator[Fact]:
+def _choices(result: Result) -> Iterator[SummaryLine]:
     """Yield the algorithms that the library chose for collectives."""
     if result.only_requests:
         return
     chosen = choices(result.simulated)
     for collective in chosen[:CHOICES]:
-        yield Fact("collective", f"{collective.title}: {collective.choice}", verbose=True)
+        yield SummaryLine("collective", f"{collective.title}: {collective.choice}", verbose=True)
     if len(chosen) > CHOICES:
-        yield Fact("", f"and {len(chosen) - CHOICES} more collectives", verbose=True)
+        yield SummaryLine("", f"and {len(chosen) - CHOICES} more collectives", verbose=True)
 
 
-def _costs(result: Result) -> Iterator[Fact]:
+def _costs(result: Result) -> Iterator[SummaryLine]:
     """Yield energy and cost if requested or if the machine has prices; the energy of trainings and services always."""
     machine = result.built
     priced = machine is not None and machine.layout.priced
-    if result.only_requests or (result.paying is None and not priced and not any(report.billed for report in facts_of(result))):
+    if result.only_requests or (
+        result.paying is None and not priced and not any(report.billed for report in family_reports(result))
+    ):
         return
     from hwsim.costs.bill import bill_of
     from hwsim.views.summary import costs
 
     bill = bill_of(result)
     if result.paying is not None or priced:
-        yield from (Fact(*line) for line in costs.lines(bill))
+        yield from (SummaryLine(*line) for line in costs.lines(bill))
     elif bill.energy is not None and bill.energy.complete:
-        yield Fact("energy", costs.energy_text(bill.energy))
+        yield SummaryLine("energy", costs.energy_text(bill.energy))
 
 
-def _fold(result: Result) -> Iterator[Fact]:
+def _fold(result: Result) -> Iterator[SummaryLine]:
     """Yield the classes of ranks of a folded run; a warning states why many ranks were not folded."""
     graph = result.simulated.flat.graph
     if result.only_requests or graph.alike is None or graph.alike.unseen or len(graph.alike.programs) < 2:
@@ -304,19 +310,21 @@ def _fold(result: Result) -> Iterator[Fact]:
     shown = [name if count == 1 else f"{name} and {count - 1:,} identical" for name, count in classes[:CLASSES]]
     if len(classes) > CLASSES:
         shown.append(f"{len(classes) - CLASSES:,} classes more")
-    yield Fact("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} class{'es' * (len(classes) > 1)}: {', '.join(shown)}")
+    yield SummaryLine(
+        "ranks", f"{len(graph.alike.programs):,} in {len(classes):,} class{'es' * (len(classes) > 1)}: {', '.join(shown)}"
+    )
 
 
-def _memory(found: Sequence[DeviceMemory]) -> Iterator[Fact]:
+def _memory(found: Sequence[DeviceMemory]) -> Iterator[SummaryLine]:
     """Yield the devices with the fullest memory, identical ones joined."""
     identical: dict[tuple[str, str], list[DeviceMemory]] = {}
     for memory in sorted(found, key=lambda device: (device.fits, -device.peak / (device.size or math.inf))):
         identical.setdefault((family(memory.device), _filled(memory)), []).append(memory)
     for (devices, filled), members in list(identical.items())[:MEMORIES]:
         name = members[0].device if len(members) == 1 else f"{devices} ({len(members)})"
-        yield Fact("memory", f"{name} {filled}{' each' if len(members) > 1 else ''}")
+        yield SummaryLine("memory", f"{name} {filled}{' each' if len(members) > 1 else ''}")
     if rest := sum(len(members) for members in list(identical.values())[MEMORIES:]):  # integers
-        yield Fact("", f"{rest} more devices, less full")
+        yield SummaryLine("", f"{rest} more devices, less full")
 
 
 def _filled(memory: DeviceMemory) -> str:

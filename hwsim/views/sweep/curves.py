@@ -17,7 +17,7 @@ FAR: Final = 1000.0  # largest / smallest value from which each tick has its own
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class StudyCurve:
     """A line of a study.
 
     Args:
@@ -55,7 +55,7 @@ class Curves:
     numbers: tuple[float, ...]
     names: tuple[str, ...]
     legend: str
-    lines: tuple[Curve, ...]
+    lines: tuple[StudyCurve, ...]
     measure: str = "time"
     measure_unit: str = "s"
     binary: bool = False

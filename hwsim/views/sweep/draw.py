@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity
-from hwsim.views.kit.figure import DASHES, INK, LEGEND, MARKERS, PAPER, SOFT, figure_bytes, legend_below, open_axes, titled
+from hwsim.views.kit.figure import DASHES, INK, LEGEND, MARKERS, PAPER, SOFT, figure_bytes, legend_below, open_axes, write_title
 from hwsim.views.kit.table import size_text
-from hwsim.views.sweep.beside import HATCHES, bands, bar_legend, colour, name_lines
 from hwsim.views.sweep.curves import BITS, Curves, logarithmic, scaled
+from hwsim.views.sweep.figure_labels import HATCHES, bands, bar_legend, colour, name_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def render(curves: Curves, suffix: str = ".png") -> Iterable[bytes]:
         legend_below(
             figure, bands(axes, curves) if curves.numbers else bar_legend(curves), "" if curves.numbers else curves.legend
         )
-        titled(figure, curves.title, curves.below)
+        write_title(figure, curves.title, curves.below)
         if curves.numbers:
             name_lines(figure, axes, curves, scale[0])
     return (buffer.getvalue(),)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hwsim.views.kit.view import Option, View
+from hwsim.views.kit.view import View, ViewOption
 
 VIEW = View(
     "topology",
     "machine",
     "topology/1",
-    (Option("--of", "of", "With --topology: devices to route between (default: the GPUs, else the NICs).", "NAMES"),),
+    (ViewOption("--of", "of", "With --topology: devices to route between (default: the GPUs, else the NICs).", "NAMES"),),
 )

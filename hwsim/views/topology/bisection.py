@@ -18,14 +18,14 @@ from typing import Final
 
 from hwsim.machine import Link, Machine
 from hwsim.records import dataclass
-from hwsim.views.topology.flow import Network
+from hwsim.views.topology.flow import FlowNetwork
 from hwsim.views.topology.reach import neighbours
 
 MOST_CUTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class BisectionCut:
     """Links of one kind, or devices with their own rate, that limit a bisection.
 
     Args:
@@ -59,7 +59,7 @@ class Bisection:
     exact: bool
     cuts: int
     over: str
-    limits: tuple[Cut, ...]
+    limits: tuple[BisectionCut, ...]
 
     @property
     def wires(self) -> float:
@@ -70,7 +70,7 @@ class Bisection:
 def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisection | None:
     """Return the bisection of at least two devices, over all links or one kind of link; None if they are not connected."""
     links = _carrying(machine, [link for link in machine.links if over in ("", link.kind)], frozenset(members))
-    network = Network(machine, links)
+    network = FlowNetwork(machine, links)
     if len(members) < 2 or not all(network.holds(name) for name in members):
         return None
     if not _reached(links, members[0]) >= set(members):
@@ -143,9 +143,9 @@ def _reached(links: Sequence[Link], start: str) -> set[str]:
     return reached
 
 
-def _limits(machine: Machine, cut: Sequence[Link | str]) -> tuple[Cut, ...]:
+def _limits(machine: Machine, cut: Sequence[Link | str]) -> tuple[BisectionCut, ...]:
     """Return the full links by kind, and the devices whose own rate is the limit."""
-    limits: dict[str, Cut] = {}
+    limits: dict[str, BisectionCut] = {}
     for end in cut:
         if isinstance(end, Link):
             kind, count = end.kind, parallel_links(end)
@@ -154,8 +154,8 @@ def _limits(machine: Machine, cut: Sequence[Link | str]) -> tuple[Cut, ...]:
             kind, count = machine.devices[end].kind, 1
             capacity = machine.capacities.get(f"{end}.backplane") or machine.capacities[f"{end}.tx"]
             bandwidth = wires = capacity.rate
-        before = limits.get(kind, Cut(kind, 0, 0.0, 0.0))
-        limits[kind] = Cut(kind, before.count + count, before.bandwidth + bandwidth, before.wires + wires)
+        before = limits.get(kind, BisectionCut(kind, 0, 0.0, 0.0))
+        limits[kind] = BisectionCut(kind, before.count + count, before.bandwidth + bandwidth, before.wires + wires)
     return tuple(sorted(limits.values(), key=lambda limit: (-limit.bandwidth, limit.kind)))
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import links
 from hwsim.formats import format_quantity
-from hwsim.views.kit.figure import COLOURS, INK, PAPER, SOFT, about, figure_bytes, legend_below, titled
+from hwsim.views.kit.figure import COLOURS, INK, PAPER, SOFT, figure_bytes, legend_below, run_caption, write_title
 from hwsim.views.kit.view import Heading
-from hwsim.views.topology.find import Topology
+from hwsim.views.topology.find import MachineTopology
 from hwsim.views.topology.layout import arrange
-from hwsim.views.topology.rows import HEIGHT, Box, Drawing, Line, arc_depth, feet, line_shape
+from hwsim.views.topology.rows import HEIGHT, DeviceBox, TopologyDrawing, TopologyEdge, arc_depth, feet, line_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ _FILLS: Final = {"cpu": COLOURS[1], "gpu": COLOURS[2], "switch": COLOURS[7], "ni
 _LEGEND: Final = 10
 
 
-def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]:
+def figure(topology: MachineTopology, heading: Heading, suffix: str) -> Iterable[bytes]:
     """Return the figure as bytes; same machine, same bytes with the same matplotlib.
 
     Raises:
@@ -45,11 +45,11 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
 
             handles = [Line2D([], [], color=_colour(line), linewidth=_thick(drawing, line), label=text) for text, line in legend]
             legend_below(canvas, handles)
-        titled(canvas, _finding(topology), about("", heading.machine, heading.settings))
+        write_title(canvas, _finding(topology), run_caption("", heading.machine, heading.settings))
     return (buffer.getvalue(),)
 
 
-def _finding(topology: Topology) -> str:
+def _finding(topology: MachineTopology) -> str:
     """Return the number of devices and the bisection bandwidth."""
     devices: dict[str, int] = {}
     for device in topology.machine.devices.values():
@@ -64,7 +64,7 @@ def _finding(topology: Topology) -> str:
     return f"{shown or topology.machine.name}{half}"
 
 
-def _extent(drawing: Drawing) -> tuple[float, float, float, float]:
+def _extent(drawing: TopologyDrawing) -> tuple[float, float, float, float]:
     boxes = drawing.boxes.values()
     left = min([box.x - box.width / 2 for box in boxes] + [frame.left for frame in drawing.frames])
     right = max([box.x + box.width / 2 for box in boxes] + [frame.right for frame in drawing.frames])
@@ -73,7 +73,7 @@ def _extent(drawing: Drawing) -> tuple[float, float, float, float]:
     return left - 0.2, right + 0.2, bottom - 0.35, top + 0.35
 
 
-def _lowest(drawing: Drawing) -> float:
+def _lowest(drawing: TopologyDrawing) -> float:
     """Return the lowest point of the arcs."""
     depths = [
         min(drawing.boxes[line.a].y, drawing.boxes[line.b].y) - arc_depth(drawing.boxes[line.a], drawing.boxes[line.b])
@@ -83,22 +83,22 @@ def _lowest(drawing: Drawing) -> float:
     return min(depths, default=0.0)
 
 
-def _legend(drawing: Drawing) -> list[tuple[str, Line]]:
+def _legend(drawing: TopologyDrawing) -> list[tuple[str, TopologyEdge]]:
     """Return a line of each kind and bandwidth, widest first."""
-    alike: dict[tuple[str, float], Line] = {}
+    alike: dict[tuple[str, float], TopologyEdge] = {}
     for line in drawing.lines:
         alike.setdefault((line.label, round(line.bandwidth)), line)
     ordered = sorted(alike.values(), key=lambda line: (-line.bandwidth, line.label))[:_LEGEND]
     return [(f"{line.label}: {format_quantity(line.bandwidth, 'B/s')} each way", line) for line in ordered]
 
 
-def _thick(drawing: Drawing, line: Line) -> float:
+def _thick(drawing: TopologyDrawing, line: TopologyEdge) -> float:
     widest = max(other.bandwidth for other in drawing.lines)
     crowd = min(1.0, 40 / len(drawing.lines)) if drawing.round else 1.0
     return max(0.3, (0.8 + 4.2 * math.sqrt(line.bandwidth / widest)) * crowd)
 
 
-def _colour(line: Line) -> str:
+def _colour(line: TopologyEdge) -> str:
     return _PALETTE[links.KINDS[line.kind].colour]
 
 
@@ -111,7 +111,7 @@ def _fill(kind: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def _draw(axes: Axes, drawing: Drawing) -> None:
+def _draw(axes: Axes, drawing: TopologyDrawing) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     def rounded(corner: tuple[float, float], width: float, height: float, radius: float, **look: Any) -> None:
@@ -130,7 +130,7 @@ def _draw(axes: Axes, drawing: Drawing) -> None:
         axes.text(box.x, box.y, box.label, ha="center", va="center", fontsize=8.5, zorder=4, color=INK)
 
 
-def _draw_line(axes: Axes, drawing: Drawing, line: Line) -> None:
+def _draw_line(axes: Axes, drawing: TopologyDrawing, line: TopologyEdge) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -150,7 +150,7 @@ def _draw_line(axes: Axes, drawing: Drawing, line: Line) -> None:
         axes.plot([xa, xb], [a.y, b.y], color=colour, linewidth=thick, solid_capstyle="butt", zorder=2)
 
 
-def _upright(a: Box, b: Box) -> tuple[float, float]:
+def _upright(a: DeviceBox, b: DeviceBox) -> tuple[float, float]:
     """Return the ends of a line between two boxes of different rows, vertical if they overlap."""
     low = max(a.x - a.width / 2, b.x - b.width / 2) + 0.1
     high = min(a.x + a.width / 2, b.x + b.width / 2) - 0.1

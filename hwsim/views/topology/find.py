@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwsim.machine import Link, Machine, NoRoute, UnknownName
-from hwsim.machine.placed import PlacedDevice, PlacedNode
+from hwsim.machine.contents import PlacedDevice, PlacedNode
 from hwsim.records import dataclass
 from hwsim.views.kit.view import Unshowable
 from hwsim.views.topology.bisection import Bisection, bisection, parallel_links
-from hwsim.views.topology.reach import Reach, reach
+from hwsim.views.topology.reach import HopDistances, reach
 
 MOST_PAIRS: Final = 16  # largest number of devices with a list of pairs
 MOST_DEVICES: Final = 20_000  # largest number of devices
@@ -38,7 +38,7 @@ class LinksTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class DeviceGroup:
     """Devices of one family and kind with identical links.
 
     Args:
@@ -54,7 +54,7 @@ class Alike:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class DevicePair:
     """The route between two devices.
 
     Args:
@@ -74,7 +74,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
+class MachineTopology:
     """The topology of a machine.
 
     Args:
@@ -87,14 +87,14 @@ class Topology:
     """
 
     machine: Machine
-    alike: tuple[Alike, ...]
+    alike: tuple[DeviceGroup, ...]
     of: tuple[str, ...]
     bisections: tuple[Bisection, ...]
-    reach: Reach | None
-    pairs: tuple[Pair, ...]
+    reach: HopDistances | None
+    pairs: tuple[DevicePair, ...]
 
 
-def find(machine: Machine, *, of: str = "") -> Topology:
+def find(machine: Machine, *, of: str = "") -> MachineTopology:
     """Return the topology of a machine, with distances between the devices of a pattern.
 
     Args:
@@ -112,7 +112,7 @@ def find(machine: Machine, *, of: str = "") -> Topology:
     except UnknownName as error:
         raise Unshowable(error.message, error.hint, "--of") from error
     several = len(members) > 1
-    return Topology(
+    return MachineTopology(
         machine=machine,
         alike=tuple(alike(machine)),
         of=members,
@@ -142,7 +142,7 @@ def _starred(machine: Machine, placed: PlacedDevice | PlacedNode) -> str:
     return f"{starred_node(machine, placed.node)}.{family}" if placed.node else family
 
 
-def alike(machine: Machine) -> list[Alike]:
+def alike(machine: Machine) -> list[DeviceGroup]:
     """Return all devices, grouped by family and links."""
     leaving: dict[str, list[Link]] = {}
     for link in machine.links:
@@ -158,7 +158,7 @@ def alike(machine: Machine) -> list[Alike]:
         links = [LinksTo(count, label, bandwidth, to) for (label, bandwidth, to), count in counts.items()]
         ordered = tuple(sorted(links, key=lambda to: (-to.count * to.bandwidth, to.label, to.to)))
         groups.setdefault((families[name], device.kind, ordered), []).append(name)
-    return [Alike(family, kind, tuple(names), links) for (family, kind, links), names in groups.items()]
+    return [DeviceGroup(family, kind, tuple(names), links) for (family, kind, links), names in groups.items()]
 
 
 def _default_members(machine: Machine) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _bisections(machine: Machine, members: Sequence[str]) -> tuple[Bisection, ..
     return (over_all,) if alone is None or {limit.kind for limit in over_all.limits} == {widest} else (over_all, alone)
 
 
-def _pairs(machine: Machine, members: Sequence[str]) -> list[Pair]:
+def _pairs(machine: Machine, members: Sequence[str]) -> list[DevicePair]:
     pairs = []
     for a in members:
         for b in members:
@@ -190,7 +190,7 @@ def _pairs(machine: Machine, members: Sequence[str]) -> list[Pair]:
                 route = machine.route(a, b)
             except NoRoute:
                 continue
-            pairs.append(Pair(a, b, _how(machine, route), len(route), _width(machine, a, b, route)))
+            pairs.append(DevicePair(a, b, _how(machine, route), len(route), _width(machine, a, b, route)))
     return pairs
 
 
@@ -204,7 +204,7 @@ def _width(machine: Machine, a: str, b: str, route: Sequence[Link]) -> float:
 
 
 def _how(machine: Machine, route: Sequence[Link]) -> str:
-    """Return the kind of a route (see `Pair.how`); MIX for links of several kinds."""
+    """Return the kind of a route (see `DevicePair.how`); MIX for links of several kinds."""
     passed = [machine.devices[link.target].kind for link in route[:-1]]
     kinds = {link.kind for link in route}
     if kinds == {"nvlink"}:

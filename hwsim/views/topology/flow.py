@@ -17,7 +17,7 @@ from hwsim.machine import Link, Machine
 _UNBOUNDED = 1 << 80
 
 
-class Network:
+class FlowNetwork:
     """A flow network with devices as nodes and links as arcs."""
 
     def __init__(self, machine: Machine, links: Iterable[Link]) -> None:

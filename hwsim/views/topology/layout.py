@@ -22,11 +22,11 @@ from hwsim.views.topology.bisection import parallel_links
 from hwsim.views.topology.find import starred, starred_node
 from hwsim.views.topology.rows import (
     ROW,
-    Box,
-    Drawing,
+    DeviceBox,
     Frame,
-    Line,
     Rank,
+    TopologyDrawing,
+    TopologyEdge,
     arc_depth,
     line_shape,
     narrow_what_is_passed,
@@ -40,12 +40,12 @@ _LABELLED: Final = 48  # largest number of boxes with names on a circle
 _LINKED: Final = ", linked to each other"
 
 
-def arrange(machine: Machine) -> Drawing:
+def arrange(machine: Machine) -> TopologyDrawing:
     """Return the drawing of a machine; same machine, same drawing."""
     stand_in, numbers = _stand_ins(machine)
     boxes, box_of = _boxes(machine, stand_in, numbers)
     lines = _lines(machine, boxes, box_of, stand_in)
-    drawing = Drawing(boxes, lines)
+    drawing = TopologyDrawing(boxes, lines)
     rows = {box.rank for box in boxes.values()}
     drawing.round = len(rows) == 1 and len(boxes) > 2 and len(lines) > 0
     if drawing.round:
@@ -53,7 +53,7 @@ def arrange(machine: Machine) -> Drawing:
         return drawing
     near = _near(lines)
     left = 0.0
-    framed: list[tuple[str, float, float, list[Box]]] = []
+    framed: list[tuple[str, float, float, list[DeviceBox]]] = []
     for scope in dict.fromkeys(box.scope for box in boxes.values() if box.rank[0] > -2):
         inside = [box for box in boxes.values() if box.scope == scope and box.rank[0] > -2]
         place(inside, near, boxes)
@@ -83,7 +83,7 @@ def arrange(machine: Machine) -> Drawing:
     return drawing
 
 
-def _on_circle(drawing: Drawing) -> None:
+def _on_circle(drawing: TopologyDrawing) -> None:
     radius = max(1.6, 0.16 * len(drawing.boxes)) if len(drawing.boxes) <= _LABELLED else 3.6
     for index, box in enumerate(drawing.boxes.values()):
         angle = math.pi / 2 - 2 * math.pi * index / len(drawing.boxes)
@@ -107,7 +107,9 @@ def _stand_ins(machine: Machine) -> tuple[dict[str, str], dict[str, int]]:
     return stand_in, numbers
 
 
-def _boxes(machine: Machine, stand_in: Mapping[str, str], numbers: Mapping[str, int]) -> tuple[dict[str, Box], dict[str, str]]:
+def _boxes(
+    machine: Machine, stand_in: Mapping[str, str], numbers: Mapping[str, int]
+) -> tuple[dict[str, DeviceBox], dict[str, str]]:
     """Return (boxes by key, key of the box of each device)."""
     ranks = _ranks(machine)
     drawn = [name for name, device in machine.devices.items() if not device.node or stand_in[device.node] == device.node]
@@ -128,13 +130,13 @@ def _boxes(machine: Machine, stand_in: Mapping[str, str], numbers: Mapping[str, 
             )
             key = device.node, device.family, rank, others
         groups.setdefault(key, []).append(name)
-    boxes: dict[str, Box] = {}
+    boxes: dict[str, DeviceBox] = {}
     box_of: dict[str, str] = {}
     for names in groups.values():
         device = machine.devices[names[0]]
         short = [name[len(device.node) + 1 :] if device.node else name for name in names]
         label = ranges(short) if len(short) <= MOST_IN_ROW else f"{device.family}  × {len(short)}"
-        boxes[names[0]] = Box(names[0], label, device.kind, ranks[names[0]], device.node, names)
+        boxes[names[0]] = DeviceBox(names[0], label, device.kind, ranks[names[0]], device.node, names)
         box_of |= dict.fromkeys(names, names[0])
     for name, device in machine.devices.items():
         if device.node and name not in box_of:
@@ -182,8 +184,10 @@ def _depths(near: Mapping[str, Sequence[str]], start: Sequence[str], through: se
     return depths
 
 
-def _lines(machine: Machine, boxes: Mapping[str, Box], box_of: Mapping[str, str], stand_in: Mapping[str, str]) -> list[Line]:
-    lines: dict[tuple[str, str, str, float], Line] = {}
+def _lines(
+    machine: Machine, boxes: Mapping[str, DeviceBox], box_of: Mapping[str, str], stand_in: Mapping[str, str]
+) -> list[TopologyEdge]:
+    lines: dict[tuple[str, str, str, float], TopologyEdge] = {}
     for link in machine.links:
         nodes = [machine.devices[end].node for end in (link.source, link.target)]
         if all(node and stand_in[node] != node for node in nodes):
@@ -194,11 +198,11 @@ def _lines(machine: Machine, boxes: Mapping[str, Box], box_of: Mapping[str, str]
             continue
         count = parallel_links(link)
         label = f"{count} × {link.model.label()}" if count > 1 else link.model.label()
-        lines.setdefault((a, b, label, link.bandwidth), Line(a, b, link.kind, label, link.bandwidth))
+        lines.setdefault((a, b, label, link.bandwidth), TopologyEdge(a, b, link.kind, label, link.bandwidth))
     return list(lines.values())
 
 
-def _near(lines: Iterable[Line]) -> dict[str, list[str]]:
+def _near(lines: Iterable[TopologyEdge]) -> dict[str, list[str]]:
     near: dict[str, list[str]] = {}
     for line in lines:
         near.setdefault(line.a, []).append(line.b)

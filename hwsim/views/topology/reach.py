@@ -12,7 +12,7 @@ from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class HopDistances:
     """Distances over all pairs.
 
     Args:
@@ -28,7 +28,7 @@ class Reach:
     apart: int
 
 
-def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
+def reach(machine: Machine, members: Sequence[str]) -> HopDistances | None:
     """Return the distances over all pairs; None if no pair is connected."""
     ends = {link.source for link in machine.links}
     forwards = {name for name in ends if machine.devices[name].forwards}
@@ -45,7 +45,7 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
     )
     n = len(members)
     mean = sum(level * count for level, count in hops) / pairs  # integers
-    return Reach(diameter, farthest, mean, n * (n - 1) - pairs)
+    return HopDistances(diameter, farthest, mean, n * (n - 1) - pairs)
 
 
 def _levels(links: Collection[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:

@@ -20,7 +20,7 @@ Rank = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Box:
+class DeviceBox:
     """One or several devices.
 
     Args:
@@ -46,7 +46,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TopologyEdge:
     """A connection between two boxes; with a single box, between machines drawn as one.
 
     Args:
@@ -80,7 +80,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Drawing:
+class TopologyDrawing:
     """A drawing of a machine.
 
     Args:
@@ -90,13 +90,13 @@ class Drawing:
         round: whether the boxes are on a circle.
     """
 
-    boxes: dict[str, Box]
-    lines: list[Line]
+    boxes: dict[str, DeviceBox]
+    lines: list[TopologyEdge]
     frames: list[Frame] = field(default_factory=list)
     round: bool = False
 
 
-def place(inside: Sequence[Box], near: Mapping[str, Sequence[str]], boxes: Mapping[str, Box]) -> None:
+def place(inside: Sequence[DeviceBox], near: Mapping[str, Sequence[str]], boxes: Mapping[str, DeviceBox]) -> None:
     """Place a machine: first the fullest row of CPUs or GPUs, then the rows next to it, outwards."""
     ranks = sorted({box.rank for box in inside})
     rows = {rank: sorted((box for box in inside if box.rank == rank), key=lambda box: natural(box.key)) for rank in ranks}
@@ -114,15 +114,15 @@ def place(inside: Sequence[Box], near: Mapping[str, Sequence[str]], boxes: Mappi
 
 
 def place_row(
-    row: Sequence[Box],
+    row: Sequence[DeviceBox],
     near: Mapping[str, Sequence[str]],
-    boxes: Mapping[str, Box],
+    boxes: Mapping[str, DeviceBox],
     *,
     placed: set[str] | None = None,
     rows_below: Rank | None = None,
 ) -> None:
     """Centre each box on its neighbours as far as space allows; a switch spans its neighbours."""
-    wanted: list[tuple[float, Box]] = []
+    wanted: list[tuple[float, DeviceBox]] = []
     every = [box.x for box in boxes.values() if (placed is None or box.key in placed) and box not in row]
     centre = (min(every) + max(every)) / 2 if every else 0.0
     for box in row:
@@ -149,7 +149,7 @@ def place_row(
     _spread(wanted)
 
 
-def _spread(wanted: Sequence[tuple[float, Box]]) -> None:
+def _spread(wanted: Sequence[tuple[float, DeviceBox]]) -> None:
     """Place boxes in order, as close as possible to the wanted positions; adjacent boxes in conflict share the deviation."""
     pools: list[tuple[float, int]] = []  # (mean of wanted - offset, members)
     offset, offsets = 0.0, []
@@ -166,7 +166,7 @@ def _spread(wanted: Sequence[tuple[float, Box]]) -> None:
         box.x = start + off
 
 
-def narrow_what_is_passed(drawing: Drawing) -> None:
+def narrow_what_is_passed(drawing: TopologyDrawing) -> None:
     """Shrink a switch bar to a box if a line between other rows would seem to end at it."""
     for line in drawing.lines:
         a, b = sorted((drawing.boxes[line.a], drawing.boxes[line.b]), key=lambda box: box.y)
@@ -176,11 +176,11 @@ def narrow_what_is_passed(drawing: Drawing) -> None:
                 box.width = _width(box)
 
 
-def _width(box: Box) -> float:
+def _width(box: DeviceBox) -> float:
     return max(0.72, 0.2 + 0.075 * len(box.label))
 
 
-def line_shape(drawing: Drawing, line: Line) -> str:
+def line_shape(drawing: TopologyDrawing, line: TopologyEdge) -> str:
     """Return the shape of a line: "straight" or "arc" within a row, "" between rows.
 
     It is "straight" if no box is between the ends, and "stub" between machines drawn as one.
@@ -196,12 +196,12 @@ def line_shape(drawing: Drawing, line: Line) -> str:
     return "straight" if not between and mates < len(row) else "arc"
 
 
-def arc_depth(a: Box, b: Box) -> float:
+def arc_depth(a: DeviceBox, b: DeviceBox) -> float:
     """Return the depth of an arc below its row (inches)."""
     return 0.3 + 0.28 * math.pow(abs(a.x - b.x), 0.85) + HEIGHT / 2
 
 
-def feet(drawing: Drawing, line: Line) -> tuple[float, float]:
+def feet(drawing: TopologyDrawing, line: TopologyEdge) -> tuple[float, float]:
     """Return the ends of an arc on its boxes; shorter arcs are outside, so that no two arcs of a box cross."""
     places = []
     first, last = sorted((drawing.boxes[line.a], drawing.boxes[line.b]), key=lambda box: box.x)

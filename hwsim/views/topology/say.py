@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from hwsim import links
 from hwsim.formats import format_quantity, natural
-from hwsim.machine.placed import within
-from hwsim.views.kit.document import picked
+from hwsim.machine.contents import within
+from hwsim.views.kit.document import select_attributes
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading
 from hwsim.views.topology.bisection import Bisection
-from hwsim.views.topology.find import Alike, Topology
+from hwsim.views.topology.find import DeviceGroup, MachineTopology
 
 _LISTED: Final = 8  # largest number of ranges
 _MEANINGS: Final = {
@@ -25,7 +25,7 @@ _MEANINGS: Final = {
 }
 
 
-def text(topology: Topology, heading: Heading, **_: object) -> str:
+def text(topology: MachineTopology, heading: Heading, **_: object) -> str:
     """Return devices, links, bisection bandwidth, distances, and the route of each pair for few devices."""
     machine = topology.machine
     lines = [f"{heading.machine}: {len(machine.devices)} devices, {len(machine.links) // 2} connections", ""]
@@ -38,24 +38,27 @@ def text(topology: Topology, heading: Heading, **_: object) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(topology: Topology) -> dict[str, Any]:
+def document(topology: MachineTopology) -> dict[str, Any]:
     """Return the topology as dicts and lists in SI units."""
     numbers: dict[str, Any] = {
         "devices": [
             {
-                **picked(alike, "family", "kind", "names"),
-                "links": [picked(to, "count", "to", what="label", bandwidth_bytes_per_s="bandwidth") for to in alike.links],
+                **select_attributes(alike, "family", "kind", "names"),
+                "links": [
+                    select_attributes(to, "count", "to", what="label", bandwidth_bytes_per_s="bandwidth") for to in alike.links
+                ],
             }
             for alike in topology.alike
         ],
         "of": list(topology.of),
         "bisection": [_bisection(bisection) for bisection in topology.bisections],
         "pairs": [
-            {"from": pair.a, **picked(pair, "how", "hops", to="b", bandwidth_bytes_per_s="bandwidth")} for pair in topology.pairs
+            {"from": pair.a, **select_attributes(pair, "how", "hops", to="b", bandwidth_bytes_per_s="bandwidth")}
+            for pair in topology.pairs
         ],
     }
     if topology.reach is not None:
-        numbers["distance"] = picked(
+        numbers["distance"] = select_attributes(
             topology.reach,
             "farthest",
             diameter_hops="diameter",
@@ -106,7 +109,7 @@ def _runs(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _parts(groups: Sequence[Alike]) -> Iterator[str]:
+def _parts(groups: Sequence[DeviceGroup]) -> Iterator[str]:
     families = [alike.family for alike in groups]
     names = [alike.family if families.count(alike.family) == 1 else ranges(alike.names) for alike in groups]
     width = max(map(len, names), default=0)
@@ -118,7 +121,7 @@ def _parts(groups: Sequence[Alike]) -> Iterator[str]:
             yield f"{' ' * len(head) if number else head}{link}"
 
 
-def _distances(topology: Topology) -> Iterator[tuple[str, str]]:
+def _distances(topology: MachineTopology) -> Iterator[tuple[str, str]]:
     """Yield (label, text) of each line; "" continues the previous label."""
     if not topology.bisections:
         yield "bisection", "none: the links do not connect all of them"
@@ -150,7 +153,7 @@ def _limits(bisection: Bisection) -> str:
     return " and ".join(parts) + (f", {format_quantity(bisection.wires, 'B/s')} with headers" if faster else "")
 
 
-def _matrix(topology: Topology) -> Iterator[str]:
+def _matrix(topology: MachineTopology) -> Iterator[str]:
     """Yield the kind of route, hops and bandwidth (GB/s) of each pair in the format of `nvidia-smi topo -m`."""
     how = {(pair.a, pair.b): f"{pair.how}/{pair.hops}" for pair in topology.pairs}
     widths = {(pair.a, pair.b): f"{pair.bandwidth / 1e9:.3g}" for pair in topology.pairs}
@@ -180,7 +183,9 @@ def _square(title: str, devices: Sequence[str], cells: dict[tuple[str, str], str
 
 
 def _bisection(bisection: Bisection) -> dict[str, Any]:
-    numbers = picked(bisection, "exact", bandwidth_bytes_per_s="bandwidth", wires_bytes_per_s="wires", halvings_tried="cuts")
-    limits = [picked(cut, "count", what="kind", bandwidth_bytes_per_s="bandwidth") for cut in bisection.limits]
+    numbers = select_attributes(
+        bisection, "exact", bandwidth_bytes_per_s="bandwidth", wires_bytes_per_s="wires", halvings_tried="cuts"
+    )
+    limits = [select_attributes(cut, "count", what="kind", bandwidth_bytes_per_s="bandwidth") for cut in bisection.limits]
     halves = [list(half) for half in bisection.halves]
     return {**numbers, "over": bisection.over or "all links", "halves": halves, "limits": limits}

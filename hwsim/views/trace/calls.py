@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from hwsim.records import dataclass
-from hwsim.views.trace.slices import Slices
+from hwsim.views.trace.slices import TraceSlices
 
 LAUNCH: Final = 4 * 10**9  # duration of a launch (fs), shorter if the issuing ops are short
 RECORD: Final = "cudaEventRecord"
@@ -21,7 +21,7 @@ LAST: Final = "cudaDeviceSynchronize"
 _Clock = dict[int, int]  # by track: position of the last slice that has certainly ended
 
 
-class Call(NamedTuple):
+class CudaCall(NamedTuple):
     """A call on a host thread.
 
     Args:
@@ -72,7 +72,7 @@ class Calls:
         unsaid: number of waits between host threads, which have no call.
     """
 
-    of: dict[int, tuple[Call, ...]]
+    of: dict[int, tuple[CudaCall, ...]]
     launched: tuple[int, ...]
     by: tuple[int, ...]
     at: tuple[int, ...]
@@ -80,7 +80,7 @@ class Calls:
     unsaid: int
 
 
-def ranks_of(slices: Slices) -> tuple[int, ...]:
+def ranks_of(slices: TraceSlices) -> tuple[int, ...]:
     """Return the rank of each track: GPUs and threads that wait for each other outside of collectives are one process.
 
     Ranks are numbered in the order of their first GPUs; threads without a GPU belong to rank 0.
@@ -107,13 +107,13 @@ def ranks_of(slices: Slices) -> tuple[int, ...]:
     return tuple(numbers.get(root(number), 0) for number in range(len(slices.tracks)))
 
 
-def calls_of(slices: Slices, ranks: tuple[int, ...]) -> Calls:
+def calls_of(slices: TraceSlices, ranks: tuple[int, ...]) -> Calls:
     """Return the calls of a run."""
     return _Calling(slices, ranks).calls()
 
 
 class _Calling:
-    def __init__(self, slices: Slices, ranks: tuple[int, ...]) -> None:
+    def __init__(self, slices: TraceSlices, ranks: tuple[int, ...]) -> None:
         self.slices, self.ranks = slices, ranks
         self.place = [0] * len(slices.all)
         for numbers in slices.order:
@@ -182,7 +182,7 @@ class _Placing:
 
     def __init__(self, calling: _Calling) -> None:
         self.calling, self.slices = calling, calling.slices
-        self.of: dict[int, list[Call]] = {}
+        self.of: dict[int, list[CudaCall]] = {}
         self.launched = [0] * len(self.slices.all)
         self.at = [0] * len(self.slices.all)
         self.records: dict[int, int] = {}
@@ -258,7 +258,7 @@ class _Placing:
         for (name, about, waits), start, stop in zip(steps, points, points[1:], strict=False):
             self.number += 1
             end = stop if lasting else start
-            calls.append(Call(name, start, end, self.number, about, by))
+            calls.append(CudaCall(name, start, end, self.number, about, by))
             if not name:
                 self.launched[about], self.at[about] = self.number, start
             elif name == RECORD:
@@ -290,5 +290,5 @@ class _Placing:
             start, end = (time_fs, time_fs + 1) if before in over else (since, end)
             time_fs, since = time_fs + (before in over), max(since, end)
             self.number += 1
-            calls.append(Call(SYNCHRONISE, start, end, self.number, before, -1))
+            calls.append(CudaCall(SYNCHRONISE, start, end, self.number, before, -1))
             self.waiting.append(Sync(-1, start, end, self.number, before, 0))

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hwsim.graph.opgraph import Label
-from hwsim.views.trace.calls import LAST, RECORD, SYNCHRONISE, WAIT, Call, Sync
+from hwsim.views.trace.calls import LAST, RECORD, SYNCHRONISE, WAIT, CudaCall, Sync
 from hwsim.views.trace.names import COPIES, arguments_of_collective, moved_of, name_on_gpu
-from hwsim.views.trace.run import Run
-from hwsim.views.trace.slices import Slice
+from hwsim.views.trace.run import TracedRun
+from hwsim.views.trace.slices import TraceSlice
 
 FEMTO_PER_MICRO: Final = 10**9
 FIRST_STREAM: Final = 7  # number of CUDA's default stream in traces
@@ -37,7 +37,7 @@ class Events:
     GPUs are processes from 0 on, and their streams threads from 7 on, as in CUDA traces; other devices follow.
     """
 
-    def __init__(self, run: Run, rank: int | None) -> None:
+    def __init__(self, run: TracedRun, rank: int | None) -> None:
         self.run, self.flat = run, run.result.timeline.flat
         self.labels = self.flat.graph.labels
         self.shown = [number for number, owner in enumerate(run.ranks) if rank is None or owner == rank]
@@ -182,13 +182,13 @@ class Events:
                 arrow = f'"id": {by}, "cat": "ac2g", "name": "ac2g"'
                 yield f'{{"ph": "f", "bp": "e", {arrow}, "pid": {pid}, "tid": {tid}, "ts": {begin}}}'
 
-    def _head(self, part: Slice, on_gpu: bool) -> str:
+    def _head(self, part: TraceSlice, on_gpu: bool) -> str:
         label, cost = self.labels[int(self.flat.label[part.op])], self.run.cost_of(part.op)
         category = "cpu_op" if not on_gpu else _CATEGORIES.get(label.kind, "kernel")
         name = name_on_gpu(label, cost, self.run) if on_gpu else label.name
         return f'{{"ph": "X", "cat": "{category}", "name": {json.dumps(name, ensure_ascii=False)}'
 
-    def _of_gpu(self, number: int, part: Slice, label: Label) -> Iterator[str]:
+    def _of_gpu(self, number: int, part: TraceSlice, label: Label) -> Iterator[str]:
         if label.kind in COPIES:
             moved = moved_of(self.run.cost_of(part.op), float(self.flat.size[part.op]), self.run)
             yield f'"name": {json.dumps(label.name, ensure_ascii=False)}'
@@ -210,7 +210,7 @@ class Events:
 
     # ---------------------------------------------------------------- calls
 
-    def _call(self, call: Call, pid: int, tid: int) -> Iterator[str]:
+    def _call(self, call: CudaCall, pid: int, tid: int) -> Iterator[str]:
         name = call.name
         if not name:
             label = self.labels[int(self.flat.label[self.run.slices.all[call.slice].op])]
@@ -239,7 +239,7 @@ class Events:
         if max(ends, default=0) > start:
             pid, tid = self.places[thread]
             number = len(self.run.slices.all) + sum(map(len, self.run.calls.of.values())) + 1 + rank  # integers
-            yield from self._call(Call(LAST, start, max(ends), number, -1, -1), pid, tid)
+            yield from self._call(CudaCall(LAST, start, max(ends), number, -1, -1), pid, tid)
             yield from self._sync("Context Sync", Sync(-1, start, max(ends), number, -1, -1), 0, -1, -1)
 
     def _syncs(self) -> Iterator[str]:

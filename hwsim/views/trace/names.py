@@ -8,7 +8,7 @@ from typing import Any, Final
 from hwsim.demand import Cost
 from hwsim.graph.opgraph import Label
 from hwsim.results.bound import COLLECTIVES
-from hwsim.views.trace.run import Run
+from hwsim.views.trace.run import TracedRun
 from hwsim.views.trace.slices import REPLAYED
 
 COPIES: Final = frozenset({"copy", "send"})
@@ -36,7 +36,7 @@ def operation_of(label: Label, cost: Cost | None) -> str:
     return plain if plain in _CALLED else ""
 
 
-def name_on_gpu(label: Label, cost: Cost | None, run: Run) -> str:
+def name_on_gpu(label: Label, cost: Cost | None, run: TracedRun) -> str:
     """Return the name of a slice on a stream: of a kernel, or of a copy or collective as in CUDA and NCCL."""
     if (label.kind == REPLAYED and cost is None) or (label.kind in COPIES and label.name.startswith("Mem")):
         return label.name  # as it was recorded
@@ -49,7 +49,7 @@ def name_on_gpu(label: Label, cost: Cost | None, run: Run) -> str:
     return f"ncclKernel_{'_'.join([operation, *words])}(ncclDevComm*, unsigned long, ncclWork*)"
 
 
-def _way(cost: Cost | None, run: Run) -> str:
+def _way(cost: Cost | None, run: TracedRun) -> str:
     """Return source and target of a copy, by its links, such as `HtoD (Pinned -> Device)`."""
     drawn = (run.capacities[name] for name, _ in (cost.demand.amounts if cost is not None else ()))
     ends = [link.ends for link in drawn if link.kind == "way"]
@@ -88,7 +88,7 @@ def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, .
     return facts
 
 
-def moved_of(cost: Cost | None, size: float, run: Run) -> int:
+def moved_of(cost: Cost | None, size: float, run: TracedRun) -> int:
     """Return the bytes that a copy moves; 0 if unknown."""
     if cost is None:
         return 0

@@ -9,11 +9,11 @@ from hwsim.demand import Capacity, Cost, by_name
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.views.trace.calls import Calls, calls_of, ranks_of
-from hwsim.views.trace.slices import Slices, kinds_of, slices_of
+from hwsim.views.trace.slices import TraceSlices, kinds_of, slices_of
 
 
 @dataclass(frozen=True)
-class Run:
+class TracedRun:
     """A run with its slices and calls.
 
     Args:
@@ -24,7 +24,7 @@ class Run:
     """
 
     result: Result
-    slices: Slices
+    slices: TraceSlices
     ranks: tuple[int, ...]
     calls: Calls
 
@@ -54,8 +54,8 @@ class Run:
         return {track.device: rank for track, rank in zip(self.slices.tracks, self.ranks, strict=True) if track.on_gpu}
 
 
-def run_of(result: Result) -> Run:
+def run_of(result: Result) -> TracedRun:
     """Return the slices and calls of a result."""
     slices = slices_of(result)
     ranks = ranks_of(slices)
-    return Run(result, slices, ranks, calls_of(slices, ranks))
+    return TracedRun(result, slices, ranks, calls_of(slices, ranks))

@@ -20,7 +20,7 @@ from hwsim.records import dataclass
 from hwsim.results.bound import COLLECTIVES
 from hwsim.results.ops import ARRIVE
 from hwsim.results.result import Result
-from hwsim.views.kit.lanes import Lane, lanes
+from hwsim.views.kit.lanes import OpLane, lanes
 
 REPLAYED: Final = "collective"  # kind of a collective in a replayed recording
 _OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of replayed ops that only GPUs execute
@@ -45,7 +45,7 @@ class Track(NamedTuple):
     on_gpu: bool
 
 
-class Slice(NamedTuple):
+class TraceSlice(NamedTuple):
     """An op on a track.
 
     Args:
@@ -63,7 +63,7 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slices:
+class TraceSlices:
     """All slices of a run.
 
     Args:
@@ -76,7 +76,7 @@ class Slices:
     """
 
     tracks: tuple[Track, ...]
-    all: tuple[Slice, ...]
+    all: tuple[TraceSlice, ...]
     order: tuple[tuple[int, ...], ...]
     waits: tuple[Waits, ...]
     members: Mapping[int, tuple[str, ...]]
@@ -102,7 +102,7 @@ def _is_replay(labels: Sequence[Label]) -> bool:
     return any(label.kind in _REPLAYS for label in labels)
 
 
-def _rows(result: Result) -> tuple[Lane, ...]:
+def _rows(result: Result) -> tuple[OpLane, ...]:
     """Return the lanes with the displayed ops."""
     flat = result.timeline.flat
     hidden = between(flat.graph.labels)
@@ -125,11 +125,11 @@ def _times(result: Result, before: _Before) -> tuple[Ints, Ints]:
     return begin, waiting
 
 
-def slices_of(result: Result) -> Slices:
+def slices_of(result: Result) -> TraceSlices:
     """Return the slices of a run."""
     flat, kinds = result.timeline.flat, kinds_of(result)
     tracks: dict[Track, int] = {}
-    made: list[Slice] = []
+    made: list[TraceSlice] = []
     of_op: dict[int, dict[str, int]] = {}  # slice by op and device
     rows = _rows(result)
     before = _Before(flat, made, of_op)
@@ -139,10 +139,10 @@ def slices_of(result: Result) -> Slices:
         columns = (lane.ops, begin[lane.ops], end[lane.ops], waiting[lane.ops])
         for op, *times in zip(*(column.tolist() for column in columns), strict=True):
             of_op[op] = {lane.device: len(made)}
-            made.append(Slice(op, track, *times))
+            made.append(TraceSlice(op, track, *times))
     if not any(track.on_gpu for track in tracks):  # without a GPU there are no launches and no waits
         order = np.split(np.arange(len(made)), np.cumsum([len(lane.ops) for lane in rows])[:-1]) if rows else []
-        return Slices(tuple(tracks), tuple(made), tuple(tuple(part.tolist()) for part in order), ({},) * len(made), {}, {})
+        return TraceSlices(tuple(tracks), tuple(made), tuple(tuple(part.tolist()) for part in order), ({},) * len(made), {}, {})
     members, works, copies = _met(result, kinds, made, before)
     names = list(tracks)
     teams = _teams(result, kinds, [part.op for part in made if names[part.track].on_gpu and part.op not in members])
@@ -173,13 +173,13 @@ def slices_of(result: Result) -> Slices:
         for number, part in enumerate(made)
         if part.op in members
     }
-    return Slices(tuple(tracks), tuple(made), tuple(map(tuple, orders)), waits, met, works)
+    return TraceSlices(tuple(tracks), tuple(made), tuple(map(tuple, orders)), waits, met, works)
 
 
 class _Before:
     """The predecessors of each op, with joins resolved."""
 
-    def __init__(self, flat: FlatGraph, made: list[Slice], of_op: Mapping[int, Mapping[str, int]]) -> None:
+    def __init__(self, flat: FlatGraph, made: list[TraceSlice], of_op: Mapping[int, Mapping[str, int]]) -> None:
         self.found, self.of_op, self.flat = made, of_op, flat
         source, target = flat.edges()
         order = np.argsort(target, kind="stable")
@@ -244,7 +244,7 @@ class _Before:
                             devices.setdefault(track, set()).add(tracks[part.track].device)
         return {track: next(iter(made)) for track, made in devices.items() if len(made) == 1}
 
-    def of(self, part: Slice, device: str) -> Waits:
+    def of(self, part: TraceSlice, device: str) -> Waits:
         """Return the slices that a slice of a device depends on; in a collective only slices of its own GPU."""
         waits: Waits = {}
         parts = self.of_op[part.op]
@@ -263,7 +263,7 @@ class _Before:
 
 
 def _met(
-    result: Result, kinds: Mapping[str, str], made: list[Slice], before: _Before
+    result: Result, kinds: Mapping[str, str], made: list[TraceSlice], before: _Before
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, int], list[tuple[int, str]]]:
     """Return (GPUs of each collective by op, common work by op, (op, GPU) of parts without their own op)."""
     graph = result.timeline.flat.graph

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hwsim.results.result import Result
 from hwsim.views.trace.events import Events
-from hwsim.views.trace.run import Run, run_of
+from hwsim.views.trace.run import TracedRun, run_of
 
 CHUNK: Final = 4096  # events per chunk
 
@@ -25,7 +25,7 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:
     return write_ranks(run_of(result), None, suffix)
 
 
-def write_ranks(run: Run, rank: int | None, suffix: str = "", about: Mapping[str, Any] | None = None) -> Iterable[bytes]:
+def write_ranks(run: TracedRun, rank: int | None, suffix: str = "", about: Mapping[str, Any] | None = None) -> Iterable[bytes]:
     """Return the file of one rank, or of all ranks; about: further entries of its head."""
     chunks = _chunks(run, rank, about or {})
     return _packed(chunks) if suffix.endswith("gz") else chunks
@@ -43,7 +43,7 @@ def _packed(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield buffer.getvalue()
 
 
-def _chunks(run: Run, rank: int | None, about: Mapping[str, Any]) -> Iterator[bytes]:
+def _chunks(run: TracedRun, rank: int | None, about: Mapping[str, Any]) -> Iterator[bytes]:
     events = Events(run, rank)
     head = {
         "schemaVersion": 1,

@@ -21,7 +21,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Place, Problem, Warning, field, place_field
 from hwsim.ticks import FEMTO, Column
 from hwsim.units import DAY, PerSecond, Seconds
-from hwsim.workload.load.draws import Constant, Distribution, Draws, Exponential, Uniform
+from hwsim.workload.load.draws import Constant, Distribution, Exponential, RandomDraws, Uniform
 from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
 from hwsim.workload.load.numbers import Floats, sine, stream
 from hwsim.workload.load.traces import read_trace
@@ -201,14 +201,14 @@ class ArrivalKeys:
         return Uniform(0.0, within) if within > 0 else Constant(0.0)
 
 
-def thoughts(keys: ArrivalKeys, seed: int, *names: str | int) -> Draws:
+def thoughts(keys: ArrivalKeys, seed: int, *names: str | int) -> RandomDraws:
     """Return the think times before requests (s)."""
-    return Draws(stream(seed, *names, "think"), keys.thinking)
+    return RandomDraws(stream(seed, *names, "think"), keys.thinking)
 
 
-def beginnings(keys: ArrivalKeys, seed: int, *names: str | int) -> Draws:
+def beginnings(keys: ArrivalKeys, seed: int, *names: str | int) -> RandomDraws:
     """Return the times until the first request of each client (s)."""
-    return Draws(stream(seed, *names, "think"), keys.beginning)
+    return RandomDraws(stream(seed, *names, "think"), keys.beginning)
 
 
 def instants(keys: ArrivalKeys, seed: int, *names: str | int) -> Iterator[int]:
@@ -235,7 +235,7 @@ def blocks(keys: ArrivalKeys, seed: int, *names: str | int) -> Iterator[Column]:
 
 
 def _poisson(rate: float, key: int) -> Iterator[Column]:
-    draws, since, number = Draws(key, UNIT), 0, 0
+    draws, since, number = RandomDraws(key, UNIT), 0, 0
     while True:
         gaps = ticks.rounded(np.rint(draws.many(number, BLOCK) * (FEMTO / rate)))
         block = ticks.add(ticks.running_total(gaps), since)
@@ -254,7 +254,7 @@ def _regular(gap: float) -> Iterator[Column]:
 
 
 def _bursts(keys: BurstKeys, key: int, size: int) -> Iterator[Column]:
-    sizes, number = Draws(size, distribution_of(keys.size)), 0
+    sizes, number = RandomDraws(size, distribution_of(keys.size)), 0
     for block in _poisson(keys.poisson, key):
         counts = np.maximum(1, np.rint(sizes.many(number, len(block)))).astype(np.int64)
         number += len(block)

@@ -89,7 +89,7 @@ class Uniform:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class UniformInteger:
     """A uniform distribution of the whole numbers from `low` to `high`, both included."""
 
     low: int
@@ -159,11 +159,11 @@ class Values:
         return cast("Number", self.values[int(index)] if values is None else values)
 
 
-Distribution: TypeAlias = Constant | Exponential | Lognormal | Uniform | Whole | Pareto | Values
+Distribution: TypeAlias = Constant | Exponential | Lognormal | Uniform | UniformInteger | Pareto | Values
 
 
 @dataclass(slots=True)
-class Draws:
+class RandomDraws:
     """The random draws of one quantity, by request and visit.
 
     First visits are drawn in blocks of 1,024 requests; the two latest blocks are kept.

@@ -10,10 +10,10 @@ from hwsim.records import dataclass
 from hwsim.spec import Place, Problem, SpecError, field, place_field
 from hwsim.spec.confined import refuse_outside
 from hwsim.units import COUNT, SIZE, TIME, Bytes, Dimension, Seconds, UnitError, parse_as
-from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
+from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, UniformInteger, Values
 
 WAYS: Final = ("exponential", "lognormal", "uniform", "pareto", "values")
-MOST: Final = 1_000_000  # values of a file
+MAX_FILE_VALUES: Final = 1_000_000  # values of a file
 
 
 class _Keys:
@@ -53,7 +53,7 @@ class _Keys:
         if keys.lognormal is not None:
             return Lognormal(keys.lognormal.median, keys.lognormal.sigma)
         if keys.uniform is not None:
-            return Whole(*keys.uniform) if self.dimension is COUNT else Uniform(*keys.uniform)
+            return UniformInteger(*keys.uniform) if self.dimension is COUNT else Uniform(*keys.uniform)
         if keys.pareto is not None:
             bound = {} if keys.pareto.most is None else {"most": keys.pareto.most}
             return Pareto(keys.pareto.shape, keys.pareto.least, **bound)
@@ -190,8 +190,8 @@ def _read(name: str, dimension: Dimension, place: Place) -> list[float]:
         except (UnitError, ValueError) as error:
             message = f"line {number} of '{name}': expected {dimension.name}, got '{line.strip()[:40]}'"
             raise SpecError.of(place, message, f"one value per line, such as {dimension.example}") from error
-        if len(numbers) > MOST:
-            raise SpecError.of(place, f"the file '{name}' has more than the maximum of {MOST:,} values", None)
+        if len(numbers) > MAX_FILE_VALUES:
+            raise SpecError.of(place, f"the file '{name}' has more than the maximum of {MAX_FILE_VALUES:,} values", None)
     if not numbers:
         raise SpecError.of(place, f"the file '{name}' contains no values", f"one value per line, such as {dimension.example}")
     return numbers

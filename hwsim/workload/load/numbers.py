@@ -85,7 +85,7 @@ EXP_TERMS: Final = tuple(1.0 / math.factorial(number) for number in range(14, -1
 _SINE: Final = tuple((-1.0) ** number / math.factorial(2 * number + 1) for number in range(11, -1, -1))
 
 
-def falling(count: int, skew: float) -> Floats:
+def zipf_probabilities(count: int, skew: float) -> Floats:
     """Return the probabilities of a Zipf distribution: that of the n-th item is proportional to n to the power of -skew."""
     weights = np.array([rank**-skew for rank in range(1, count + 1)], np.float64)
     return weights / math.fsum(weights.tolist())

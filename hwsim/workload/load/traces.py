@@ -29,13 +29,13 @@ from hwsim.spec import Place, SpecError
 from hwsim.ticks import Column
 from hwsim.workload.load.keys import near
 
-MOST: Final = 5_000_000  # requests of a trace
+MAX_TRACE_REQUESTS: Final = 5_000_000  # requests of a trace
 HASHED: Final = 512  # tokens per block in a Mooncake trace
 _MANY: Final = 10**9  # upper limit of a token count
 _HINT: Final = "a CSV file with the columns arrival, prompt, output; an Azure or BurstGPT CSV; or Mooncake JSONL"
 
 
-class Line(NamedTuple):
+class TraceRecord(NamedTuple):
     """A line of a trace as read: line number, arrival, tokens (None if the file has none) and ids of the prompt's blocks."""
 
     number: int
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class RequestTrace:
     """A trace: the requests of a file in order of arrival, as columns.
 
     Args:
@@ -75,7 +75,7 @@ class Trace:
         return ids
 
 
-def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None) -> Trace:
+def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None) -> RequestTrace:
     """Read the requests of a trace file.
 
     Args:
@@ -98,7 +98,7 @@ def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None
 # ---- forms ----
 
 
-def _lines(file: Iterable[str], name: str, place: Place, tokens: bool) -> Iterator[Line]:
+def _lines(file: Iterable[str], name: str, place: Place, tokens: bool) -> Iterator[TraceRecord]:
     rows = iter(file)
     first = next(rows, "")
     if first.lstrip().startswith("{"):
@@ -114,10 +114,10 @@ def _lines(file: Iterable[str], name: str, place: Place, tokens: bool) -> Iterat
     indices = [columns.index(column) if column in columns else -1 for column in form]
     for row in reader:
         if any(cell.strip() for cell in row):
-            yield Line(reader.line_num + 1, *(row[index] if 0 <= index < len(row) else None for index in indices))
+            yield TraceRecord(reader.line_num + 1, *(row[index] if 0 <= index < len(row) else None for index in indices))
 
 
-def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterator[Line]:
+def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterator[TraceRecord]:
     text, number = first, 1
     while text:
         if text.strip():
@@ -126,7 +126,7 @@ def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterat
                 seconds = float(entry["timestamp"]) / 1000
             except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
                 raise _no_request(name, number, text, place) from error
-            yield Line(number, seconds, entry.get("input_length"), entry.get("output_length"), entry.get("hash_ids") or ())
+            yield TraceRecord(number, seconds, entry.get("input_length"), entry.get("output_length"), entry.get("hash_ids") or ())
         text, number = next(rows, ""), number + 1
 
 
@@ -140,7 +140,7 @@ _FORMS: Final = (  # columns of arrival, prompt tokens and output tokens
 # ---- lines to columns ----
 
 
-def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most: int | None) -> Trace:
+def _collect(lines: Iterable[TraceRecord], name: str, place: Place, tokens: bool, most: int | None) -> RequestTrace:
     came: list[int] = []
     numbers, prompts, outputs, blocks, begins = (array("q") for _ in range(5))
     begins.append(0)
@@ -160,25 +160,27 @@ def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most:
         prompts.append(prompt)
         outputs.append(output)
         begins.append(len(blocks))
-        if len(came) > MOST:
-            raise SpecError.of(place, f"the trace '{name}' has more than {MOST:,} requests", f"requests: {MOST}")
+        if len(came) > MAX_TRACE_REQUESTS:
+            raise SpecError.of(
+                place, f"the trace '{name}' has more than {MAX_TRACE_REQUESTS:,} requests", f"requests: {MAX_TRACE_REQUESTS}"
+            )
     if not came:
         raise SpecError.of(place, f"the trace '{name}' contains no requests", _HINT)
     return _sorted(came, numbers, prompts, outputs, blocks, begins)
 
 
-def _sorted(came: list[int], *columns: array[int]) -> Trace:
+def _sorted(came: list[int], *columns: array[int]) -> RequestTrace:
     """The trace in order of arrival; simultaneous requests keep their order in the file."""
     numbers, prompts, outputs, blocks, begins = (np.array(column, np.int64) for column in columns)
     block = HASHED if len(blocks) else 0
     if all(earlier <= later for earlier, later in pairwise(came)):
-        return Trace(ticks.column(came), numbers, prompts, outputs, blocks, begins, block)
+        return RequestTrace(ticks.column(came), numbers, prompts, outputs, blocks, begins, block)
     order = sorted(range(len(came)), key=came.__getitem__)
     block_counts = np.diff(begins)[order]
     ids = np.concatenate([blocks[begins[index] : begins[index + 1]] for index in order])
     starts = np.concatenate(([0], np.cumsum(block_counts)))  # count
     arrival = ticks.column([came[index] for index in order])
-    return Trace(arrival, numbers[order], prompts[order], outputs[order], ids, starts, block)
+    return RequestTrace(arrival, numbers[order], prompts[order], outputs[order], ids, starts, block)
 
 
 def _instant(written: Any, first: datetime | float | None) -> tuple[float, datetime | float]:

@@ -17,20 +17,20 @@ from __future__ import annotations
 
 from hwsim.devices import CannotCompute
 from hwsim.families.pipeline.workload.keys import Checkpoint, PipelineKeys, StageKeys
-from hwsim.families.pipeline.workload.reading import Reader, Stage, operations, time_of, with_defaults
+from hwsim.families.pipeline.workload.parser import PlacedStage, StageParser, operations, time_of, with_defaults
 from hwsim.families.pipeline.workload.schedule import bodies
-from hwsim.families.pipeline.workload.writing import Writer
+from hwsim.families.pipeline.workload.writer import PipelineWriter
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, Tree, decode, decode_value
 from hwsim.spec.limits import refuse_beyond
 from hwsim.units import Seconds
-from hwsim.workload.checkpoint import Saving, saving
-from hwsim.workload.file import Each
+from hwsim.workload.checkpoint import ProgramCheckpoint, checkpoint_ops
+from hwsim.workload.file import RankProgram
 from hwsim.workload.programs import MAIN, Program, find_programs
 
-__all__ = ["PipelineKeys", "Saving", "StageKeys", "add_pipeline", "operations", "saving", "with_defaults"]
+__all__ = ["PipelineKeys", "ProgramCheckpoint", "StageKeys", "add_pipeline", "checkpoint_ops", "operations", "with_defaults"]
 
 
 def add_pipeline(
@@ -57,11 +57,11 @@ def add_pipeline(
         return
     if not keys.stages:
         mistakes.add(tree.key_place("stages"), "a pipeline needs at least one stage")
-    programs = find_programs(name, tree, Each(keys.each, ()) if keys.each or tree.get("each") else None, machine, mistakes)
+    programs = find_programs(name, tree, RankProgram(keys.each, ()) if keys.each or tree.get("each") else None, machine, mistakes)
     batches = _batches(keys, tree, len(programs), mistakes)
     if not programs or len(mistakes):
         return
-    reader = Reader(keys, tree.get("dataset"), programs, mistakes)
+    reader = StageParser(keys, tree.get("dataset"), programs, mistakes)
     lines = [reader.stages(rank) for rank in range(len(programs))]
     if len(mistakes):
         return
@@ -72,7 +72,9 @@ def add_pipeline(
         return
     ops = sum(len(stage.ops) for stages in lines for stage in stages)
     refuse_beyond("ops", ops * batches * keys.epochs, tree.key_place("epochs"))
-    writer = Writer(builder, programs, lines, saved, keys.checkpoint is not None and keys.checkpoint.mode == "sync", mistakes)
+    writer = PipelineWriter(
+        builder, programs, lines, saved, keys.checkpoint is not None and keys.checkpoint.mode == "sync", mistakes
+    )
     writer.prepare()
     if len(mistakes):
         return
@@ -122,11 +124,11 @@ def _every(keys: Checkpoint, batches: int, slowest: float, mistakes: Mistakes) -
     return max(1, round(seconds / slowest)) if seconds and slowest > 0 else 1 if seconds is not None else 0
 
 
-def _saved(keys: Checkpoint, program: Program, stages: tuple[Stage, ...], mistakes: Mistakes) -> Saving | None:
+def _saved(keys: Checkpoint, program: Program, stages: tuple[PlacedStage, ...], mistakes: Mistakes) -> ProgramCheckpoint | None:
     """Return the checkpoint of a program, or None if mistakes were noted."""
     source = keys.source or stages[-1].ops[-1].at(0).device
     try:
-        return saving(program.scope, keys.bytes, source, keys.target, request=keys.request, depth=keys.depth)
+        return checkpoint_ops(program.scope, keys.bytes, source, keys.target, request=keys.request, depth=keys.depth)
     except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
         mistakes.add(keys.place, error.message, error.hint)
         return None

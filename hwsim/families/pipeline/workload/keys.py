@@ -5,7 +5,7 @@ from __future__ import annotations
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Bytes, Seconds
-from hwsim.workload.checkpoint import Writing
+from hwsim.workload.checkpoint import CheckpointWriteKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint(Writing):
+class Checkpoint(CheckpointWriteKeys):
     """Periodic checkpoints after batches of the last stage; of several pipelines, the first writes them."""
 
     every: Tree = field("interval: 1000 (batches), 30 min (the batches that the slowest stage processes in it), or epoch")

@@ -16,7 +16,7 @@ LONGEST: Final = 4096  # maximum number of batches between checkpoints in one bo
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BatchKind:
     """A kind of batch: the epoch whose costs it has, and whether a checkpoint follows."""
 
     epoch: int = 0
@@ -27,7 +27,7 @@ class Kind:
 class Body:
     """A sequence of batches, and the number of its repetitions."""
 
-    batches: tuple[Kind, ...]
+    batches: tuple[BatchKind, ...]
     times: int = 1
 
 
@@ -41,7 +41,7 @@ def bodies(epochs: tuple[int, ...], batches: int, every: int, reach: int) -> tup
         reach: maximum number of batches that an edge spans.
 
     >>> bodies((0, 0), 10, 0, 3)
-    (Body(batches=(Kind(epoch=0, saves=False),), times=20),)
+    (Body(batches=(BatchKind(epoch=0, saves=False),), times=20),)
     >>> [(len(body.batches), body.times) for body in bodies((0, 1), 10, 0, 3)]
     [(3, 3), (1, 1), (3, 3), (1, 1)]
     >>> sum(len(body.batches) * body.times for body in bodies((0, 1, 1), 1000, 7, 3))
@@ -51,8 +51,8 @@ def bodies(epochs: tuple[int, ...], batches: int, every: int, reach: int) -> tup
     total = sum(count for _, count in runs)
     if not every or every > total:
         if len(runs) == 1:
-            return (Body((Kind(runs[0][0]),), total),)
-        return tuple(body for epoch, count in runs for body in _alike(Kind(epoch), count, reach))
+            return (Body((BatchKind(runs[0][0]),), total),)
+        return tuple(body for epoch, count in runs for body in _alike(BatchKind(epoch), count, reach))
     saving: list[Body] = []
     done = 0
     for epoch, count in runs:
@@ -61,7 +61,7 @@ def bodies(epochs: tuple[int, ...], batches: int, every: int, reach: int) -> tup
     return tuple(saving)
 
 
-def _alike(kind: Kind, count: int, reach: int) -> list[Body]:
+def _alike(kind: BatchKind, count: int, reach: int) -> list[Body]:
     whole, rest = divmod(count, reach)
     if whole < 2:
         return [Body((kind,) * count)] if count else []
@@ -70,7 +70,7 @@ def _alike(kind: Kind, count: int, reach: int) -> list[Body]:
 
 def _saving(epoch: int, done: int, count: int, every: int, reach: int) -> list[Body]:
     """Return the batches of one epoch; a checkpoint follows every `every`-th batch of the run."""
-    plain, saves = Kind(epoch), Kind(epoch, saves=True)
+    plain, saves = BatchKind(epoch), BatchKind(epoch, saves=True)
     head = min(count, -done % every)
     made: list[Body] = []
     if head:

@@ -28,7 +28,7 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
         name: name of its program.
         batch: samples per step from the pipeline; 0: unknown.
     """
-    from hwsim.families.training.workload import Asked, add_training
+    from hwsim.families.training.workload import TrainingRequest, add_training
 
     if tree.get("steps") is not None:
         mistakes.add(tree.key_place("steps"), "`steps` has no effect in a stage: it trains one step per batch", "omit `steps`")
@@ -48,11 +48,11 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
     builder = GraphBuilder(capacities_of(machine.capacities))
     before = len(mistakes)
     tree = tree.put("steps", tree_of(1, tree.place)) if tree.is_mapping else tree
-    add_training(Asked(tree, machine, builder, mistakes, name))
+    add_training(TrainingRequest(tree, machine, builder, mistakes, name))
     return builder.build() if len(mistakes) == before else None
 
 
-def pace(graph: OpGraph, rates: Mapping[str, float]) -> float:
+def step_time_estimate(graph: OpGraph, rates: Mapping[str, float]) -> float:
     """Return an estimate of the step time: the time of its busiest queue without contention (s)."""
     alone = np.array([*(cost.demand.alone(rates) for cost in graph.costs), 0.0])
     busy = np.zeros(len(graph.queues) + 1)
@@ -69,7 +69,7 @@ def first_gpu(graph: OpGraph, machine: Machine) -> str:
 
 
 @dataclass(slots=True)
-class Embedding:
+class EmbeddedGraph:
     """A graph whose ops are written repeatedly into the bodies of another graph."""
 
     graph: OpGraph

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from heapq import heappop
 
-from hwsim.families.services.actors.stations import NEVER, Line, Member, Serves
-from hwsim.families.services.workload.arms import scales, seen
+from hwsim.families.services.actors.stations import NEVER, Member, ServerQueue, Serves
+from hwsim.families.services.workload.arms import choice_window, positioning_factors
 from hwsim.families.services.workload.program import Station
 from hwsim.workload.load.numbers import stream, uniform
 
 
-class Arms(Line):
+class Arms(ServerQueue):
     """A station of disk arms with one queue.
 
     An arm chooses its next access one femtosecond after the previous one, when all accesses of that instant have arrived.
@@ -19,9 +19,9 @@ class Arms(Line):
     __slots__ = ("_key", "_latest", "_scales", "_seen")
 
     def __init__(self, of: Station, seed: int, engine: Serves | None = None) -> None:
-        Line.__init__(self, of.servers, engine)
-        self._scales = [scales(accesses) for accesses in of.accesses]
-        self._seen = seen(of.accesses)
+        ServerQueue.__init__(self, of.servers, engine)
+        self._scales = [positioning_factors(accesses) for accesses in of.accesses]
+        self._seen = choice_window(of.accesses)
         self._key = stream(seed, of.name)
         self._latest: Member = None  # member whose access began last
 

@@ -1,6 +1,7 @@
 """A program of services as tables of integers and floats for the C++ simulator (core/src/services).
 
-`Columns.table` has one row of 8 integers for each step and each object that steps refer to; NONE (-1) means "none". A reference
+`ServiceTableBuilder.table` has one row of 8 integers for each step and each object that steps refer to; NONE (-1) means
+"none". A reference
 is the index of a row, in `table` unless stated otherwise. The columns, in order (rows.h has their names):
 
     SERVE    kind, station, demand at the station, latency (fs), fixed time (fs), number or NONE, cause of waits, cost
@@ -20,7 +21,7 @@ is the index of a row, in `table` unless stated otherwise. The columns, in order
     cache    service, row of `floats` of an event's hit rate (-1: none), first and last row of its segments, lookups or NONE
     event    service, whether it sets a hit rate, row of `floats` of the hit rate, emptied cache or NONE
 
-`Columns.floats` has rows of 4: the wait before a retry (fs) and jitter; segments (upper end, a, b); parameters of a
+`ServiceTableBuilder.floats` has rows of 4: the wait before a retry (fs) and jitter; segments (upper end, a, b); parameters of a
 distribution, followed by a row for each of its values. `services` and `stations` have the columns of `rows` and `station_rows`.
 The services are followed by loads (requests, end) and locks (group, whether it is taken, first and last in the queue, first and
 last and number of the requests served together, cause of waits). The stations are followed by their classes (members, root,
@@ -41,25 +42,25 @@ from hwsim.engine.compile import flow_class
 from hwsim.engine.fair import FULL
 from hwsim.families.services.actors import rows as code
 from hwsim.families.services.actors import station_rows as places
-from hwsim.families.services.workload.arms import scales, seen, stretch
+from hwsim.families.services.workload.arms import choice_window, positioning_factors, positioning_scale
 from hwsim.families.services.workload.program import (
     NONE,
     Ask,
     Branch,
-    Cache,
     Fork,
     Give,
     Join,
     Jump,
     Keep,
-    Number,
-    Program,
     Serve,
+    ServiceCache,
+    ServicesProgram,
     Step,
+    StepNumber,
     Take,
 )  # fmt: skip
 from hwsim.workload.load.arrivals import beginnings, thoughts
-from hwsim.workload.load.draws import Distribution, Draws, Pareto, Values
+from hwsim.workload.load.draws import Distribution, Pareto, RandomDraws, Values
 from hwsim.workload.load.numbers import stream
 
 WORD: Final = (1 << 64) - 1
@@ -69,7 +70,7 @@ ANSWERS: Final = 16384  # responses kept until they are counted
 CROWD: Final = 1024  # initial maximum queue depth in tables
 
 
-class Rows:
+class TableRows:
     """A table under construction, whose rows are referenced by their index."""
 
     def __init__(self, width: int) -> None:
@@ -98,13 +99,17 @@ def number_of(row: Sequence[Any], first: int = 0, count: int = 3) -> int:
     return sum(int(row[first + index]) << 64 * index for index in range(count))  # integers
 
 
-class Columns:
+class ServiceTableBuilder:
     """The tables of a program at the begin of its run; see the module."""
 
-    def __init__(self, program: Program, slower: float) -> None:
+    def __init__(self, program: ServicesProgram, slower: float) -> None:
         self.program, self.slower = program, slower
-        self.table, self.floats = Rows(8), Rows(FLOATS)
-        self.services, self.stations, self.words = Rows(code.SERVICE_WIDTH), Rows(places.STATION_WIDTH), Rows(places.WORDS_WIDTH)
+        self.table, self.floats = TableRows(8), TableRows(FLOATS)
+        self.services, self.stations, self.words = (
+            TableRows(code.SERVICE_WIDTH),
+            TableRows(places.STATION_WIDTH),
+            TableRows(places.WORDS_WIDTH),
+        )
         self.first_lock = len(program.services) + len(program.loads)
         self.draws = [self._drawn(stream(program.seed, *draw.names), draw.distribution) for draw in program.draws]
         self.cache_rows = [self._cache(cache) for cache in program.caches]
@@ -166,7 +171,7 @@ class Columns:
             clients = 0 if keys is None or keys.clients is None else keys.clients
             begin = think = NONE
             if keys is not None and clients:
-                drawings: list[Draws] = [draws(keys, program.seed, service.name) for draws in (beginnings, thoughts)]
+                drawings: list[RandomDraws] = [draws(keys, program.seed, service.name) for draws in (beginnings, thoughts)]
                 begin, think = (self._drawn(drawing.key, drawing.distribution) for drawing in drawings)
             windows = len(self.words)
             for _ in range(code.MOST_WINDOWS + 1):
@@ -224,11 +229,11 @@ class Columns:
             case _:
                 return [code.END]
 
-    def _cache(self, cache: Cache) -> int:
+    def _cache(self, cache: ServiceCache) -> int:
         lines = [self.floats.add(*line) for line in cache.filling.lines] if cache.filling is not None else [0]
         return self.table.add(cache.service, self.floats.add(-1.0), lines[0], lines[-1], NONE)
 
-    def _size(self, size: Number, body: float) -> int:
+    def _size(self, size: StepNumber, body: float) -> int:
         lines = [self.floats.add(*line) for line in size.lines]
         body_row = self.floats.add(body)
         first, last = (lines[0], lines[-1] + 1) if lines else (0, 0)
@@ -285,14 +290,14 @@ class Columns:
     def _add_arms(self, number: int) -> int:
         """Add the rows of arms, and return the first one."""
         program, station = self.program, self.program.stations[number]
-        first = self.stations.add(seen(station.accesses), _signed(stream(program.seed, station.name)), NONE)
+        first = self.stations.add(choice_window(station.accesses), _signed(stream(program.seed, station.name)), NONE)
         costs = {served.flow: cost for cost, served in enumerate(program.served) if served.station == number}
         for flow, accesses in enumerate(station.accesses):
             ways = accesses.ways
             curve = self.floats.add(ways.seeks.curve.a, ways.seeks.curve.b, ways.seeks.curve.c, ways.seeks.curve.e)
             self.floats.add(ways.seeks.curve.bend, ways.seeks.cylinders, ways.turn, ways.settle)
-            self.floats.add(stretch(accesses, self.slower))
-            parts = [self.floats.add(part) for part in scales(accesses)]
+            self.floats.add(positioning_scale(accesses, self.slower))
+            parts = [self.floats.add(part) for part in positioning_factors(accesses)]
             follows = round(accesses.follows * self.slower) if accesses.follows >= 0 else NONE
             way, key = round(accesses.reach * self.slower), _signed(program.ways_of(costs[flow]))
             self.stations.add(accesses.count, follows, way, key, curve, parts[0], len(parts) - 1)
@@ -300,7 +305,7 @@ class Columns:
 
     def crowd_rows(self, first: int, depth: int) -> Any:
         """Return the first row of each crowd and their rows of words up to a queue depth; `first`: index of the first row."""
-        rows = Rows(places.WORDS_WIDTH)
+        rows = TableRows(places.WORDS_WIDTH)
         begins = []
         for _, flow in self.classes:
             begins.append(first + len(rows))

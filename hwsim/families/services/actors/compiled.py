@@ -18,10 +18,10 @@ from hwsim.engine.fair import FULL
 from hwsim.engine.native import fits
 from hwsim.families.services.actors import rows as names
 from hwsim.families.services.actors import station_rows as places
-from hwsim.families.services.actors.columns import ANSWERS, CROWD, ROOM, Columns, number_of
+from hwsim.families.services.actors.columns import ANSWERS, CROWD, ROOM, ServiceTableBuilder, number_of
 from hwsim.families.services.actors.stations import NEVER
-from hwsim.families.services.results.notes import ServiceNotes
-from hwsim.families.services.workload.program import NONE, Program
+from hwsim.families.services.results.statistics import ServiceNotes
+from hwsim.families.services.workload.program import NONE, ServicesProgram
 from hwsim.records import dataclass
 from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.load.arrivals import blocks
@@ -52,10 +52,10 @@ class Counted:
         return self.busy / FULL / end
 
 
-class CompiledPlay:
+class CompiledSimulation:
     """A simulation of a program in C++, which `until` continues."""
 
-    def __init__(self, program: Program, *, slower: float = 1.0) -> None:
+    def __init__(self, program: ServicesProgram, *, slower: float = 1.0) -> None:
         """Create the simulation.
 
         Args:
@@ -69,7 +69,7 @@ class CompiledPlay:
         self._origin = 0  # time of the last reset of the clock (fs)
         self._first = [NONE] * len(program.services)  # first request of each service before the last reset (fs)
         self._later: dict[int, list[int]] = {}  # arrivals of each service that are too late for the current clock
-        columns = self._columns = Columns(program, slower)
+        columns = self._columns = ServiceTableBuilder(program, slower)
         if not program.compiles or columns.too_long or not fits(columns.flows, MOST):
             raise TooFar(f"{len(program.stations)} stations: not supported by the C++ simulator")
         self.notes = [ServiceNotes(len(of.choices), of.within, of.since) for of in program.services]
@@ -94,7 +94,7 @@ class CompiledPlay:
         self._margin = columns.margin
         self._fixed = len(columns.words)
         slots = max(1, *(service.slots for service in program.services))
-        self._state = names.State(
+        self._state = names.ServiceTables(
             table=columns.table.column(np.int64),
             floats=columns.floats.column(np.float64),
             services=columns.services.column(np.int64),
@@ -193,7 +193,9 @@ class CompiledPlay:
 
     def _call(self, kernel: str, *numbers: int) -> int:
         kinds = [core.INT] * len(numbers)
-        return core.kernel(kernel, ctypes.POINTER(names.Columns), *kinds)(ctypes.byref(names.columns(self._state)), *numbers)
+        return core.kernel(kernel, ctypes.POINTER(names.TableAddresses), *kinds)(
+            ctypes.byref(names.columns(self._state)), *numbers
+        )
 
     # ---- room
 

@@ -31,7 +31,7 @@ ENDED_LIST, READY_STRANDS, READY_STEPS, FREE_LIST, RISING, LISTS = range(6)
 ANSWER_WIDTH = 4  # columns of a response before its waits: service, end, latency, branch
 
 
-class State(NamedTuple):
+class ServiceTables(NamedTuple):
     """The tables of a program and its run; rows of `table`, `floats` and `words` are referenced by their index."""
 
     table: Ints  # steps, draws, numbers, ways, caches and events
@@ -54,21 +54,21 @@ class State(NamedTuple):
 REALS, WORDS = ("floats", "slots"), ("words", "targets")  # tables of float64 and of uint64; the others are int64
 
 
-class Columns(ctypes.Structure):
+class TableAddresses(ctypes.Structure):
     """The struct `hwsim_services` of core/src/hwsim_core.h: addresses and sizes of the tables of a state."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in State._fields] + [
+    _fields_ = [(name, ctypes.c_void_p) for name in ServiceTables._fields] + [
         (name, ctypes.c_int64) for name in ("strand_rows", "slot_width", "wait_width", "answer_rows", "arrival_width")
     ]
 
 
-def columns(state: State) -> Columns:
+def columns(state: ServiceTables) -> TableAddresses:
     """Return the addresses of the tables of a state; they are valid until a table is replaced."""
     places = []
-    for name, column in zip(State._fields, state, strict=True):
+    for name, column in zip(ServiceTables._fields, state, strict=True):
         kind = np.float64 if name in REALS else np.uint64 if name in WORDS else np.int64
         if column.dtype != kind or not column.flags.c_contiguous:
             raise TypeError(f"table {name}: expected contiguous {kind.__name__}, got {column.dtype}")
         places.append(column.ctypes.data)
     sizes = (len(state.strands), state.slots.shape[1], state.waits.shape[1], len(state.answers), state.arrivals.shape[1])
-    return Columns(*places, *sizes)
+    return TableAddresses(*places, *sizes)

@@ -33,7 +33,7 @@ class Serves(Protocol):
     def used(self, end: int) -> float: ...
 
 
-class Line:
+class ServerQueue:
     """A group of servers with one queue and statistics; subclasses choose the next member.
 
     Args:
@@ -82,7 +82,7 @@ class Line:
         return inside
 
 
-class Fifo(Line):
+class Fifo(ServerQueue):
     """A station with first come, first served."""
 
     __slots__ = ()

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from hwsim.families.services.actors.strands import WAITS, Do, Service, Strand
-from hwsim.families.services.workload.arms import stretch
-from hwsim.families.services.workload.program import Ask, Branch, End, Fork, Give, Join, Jump, Keep, Number, Serve, Step, Take
+from hwsim.families.services.actors.strands import WAITS, Do, ServiceState, Strand
+from hwsim.families.services.workload.arms import positioning_scale
+from hwsim.families.services.workload.program import Ask, Branch, End, Fork, Give, Join, Jump, Keep, Serve, Step, StepNumber, Take
 from hwsim.workload.load.numbers import uniform
 
 if TYPE_CHECKING:
-    from hwsim.families.services.actors.play import Play
+    from hwsim.families.services.actors.simulation import ServiceSimulation
 
 Sized = Callable[[Strand], int]
 
 
-def made(play: Play, step: Step, index: int, service: Service) -> Do:
+def step_function(play: ServiceSimulation, step: Step, index: int, service: ServiceState) -> Do:
     """Return the function of the `index`-th step of a service."""
     following = index + 1
     match step:
@@ -76,7 +76,7 @@ def made(play: Play, step: Step, index: int, service: Service) -> Do:
             return end
 
 
-def _keep(play: Play, draw: int, slot: int, slot_count: int, following: int) -> Do:
+def _keep(play: ServiceSimulation, draw: int, slot: int, slot_count: int, following: int) -> Do:
     draws = play.draws[draw]
 
     def keep(strand: Strand) -> int:
@@ -89,7 +89,7 @@ def _keep(play: Play, draw: int, slot: int, slot_count: int, following: int) -> 
     return keep
 
 
-def _branch(play: Play, step: Branch, following: int) -> Do:
+def _branch(play: ServiceSimulation, step: Branch, following: int) -> Do:
     draws, hits, lookups, cache, choices = play.draws[step.draw], play.hits, play.lookups, step.cache, step.choices
     filling = play.program.caches[cache].filling if cache >= 0 else None
     ways = tuple(zip(step.limits, step.to, choices or (-1,) * len(step.to), strict=True))
@@ -115,7 +115,7 @@ def _branch(play: Play, step: Branch, following: int) -> Do:
     return branch
 
 
-def _serve(play: Play, step: Serve, following: int) -> Do:
+def _serve(play: ServiceSimulation, step: Serve, following: int) -> Do:
     """Return the function of work at a station, after its latency."""
     served = play.program.served[step.cost]
     if play.program.accesses_of(step.cost) is not None:
@@ -150,13 +150,13 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
     return serve
 
 
-def _access(play: Play, step: Serve, following: int) -> Do:
+def _access(play: ServiceSimulation, step: Serve, following: int) -> Do:
     """Return the function of sequential accesses to a disk arm, after the latency of the work."""
     program = play.program
     served, accesses, key = program.served[step.cost], program.accesses_of(step.cost), program.ways_of(step.cost)
     assert accesses is not None
     number, latency, ways, count = served.station, served.latency, accesses.ways, accesses.count
-    way, per_s = round(accesses.reach * play.slower), stretch(accesses, play.slower)
+    way, per_s = round(accesses.reach * play.slower), positioning_scale(accesses, play.slower)
     follows = round(accesses.follows * play.slower) if accesses.follows >= 0 else -1
     sized = _sized(play, step.size, accesses.first * play.slower)
     first, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
@@ -185,7 +185,7 @@ def _access(play: Play, step: Serve, following: int) -> Do:
     return serve
 
 
-def _sized(play: Play, size: Number, body: float) -> Sized:
+def _sized(play: ServiceSimulation, size: StepNumber, body: float) -> Sized:
     """Return a function for the time of work (fs), which may be random."""
     if size.is_fixed:
         time = round(body * size.fixed)

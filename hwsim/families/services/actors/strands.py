@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from hwsim.families.services.results.notes import ServiceNotes
+from hwsim.families.services.results.statistics import ServiceNotes
 from hwsim.families.services.workload.program import NONE, ServiceProgram
 
 WAITS: Final = -1  # result of a step that waits
@@ -53,12 +53,12 @@ class Strand:
     slots: list[float] | None = None
     why = ""
 
-    def __init__(self, service: Service, root: int, visit: int, began: int) -> None:
+    def __init__(self, service: ServiceState, root: int, visit: int, began: int) -> None:
         self.service, self.root, self.visit, self.began = service, root, visit, began
         self.main = self
 
 
-class Service:
+class ServiceState:
     """The state of a service: functions of its steps, free workers, and the queue."""
 
     __slots__ = ("do", "down", "free", "line", "notes", "number", "of", "parked", "resource")
@@ -72,7 +72,7 @@ class Service:
         self.parked: list[Strand] = []
 
 
-class Lock:
+class LockState:
     """The state of a lock: its queue, and the requests that its holder serves together with its own (`along`)."""
 
     __slots__ = ("along", "group", "line", "taken")

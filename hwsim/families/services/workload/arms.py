@@ -17,9 +17,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hwsim.demand import Demand, Each
-from hwsim.devices.arm import Reach
-from hwsim.devices.crowding import Arm, Members, Mixture, Streams
+from hwsim.demand import AccessTime, Demand
+from hwsim.devices.arm import HeadPositioning
+from hwsim.devices.contention import ArrayMembers, Mixture, QueuedArm, SequentialStreams
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO, femtoseconds
 
@@ -28,7 +28,7 @@ _SAME: Final = 1e-9  # relative difference
 
 
 @dataclass(frozen=True, slots=True)
-class Accesses:
+class ArmAccesses:
     """The accesses of one statement to disk arms.
 
     Args:
@@ -45,7 +45,7 @@ class Accesses:
     count: int
     fixed: int
     reach: int
-    ways: Reach
+    ways: HeadPositioning
     follows: int
     gain: float
     queue: int
@@ -57,40 +57,40 @@ class Accesses:
         return self.fixed + self.reach
 
 
-def is_arm(access: Each) -> bool:
+def is_arm(access: AccessTime) -> bool:
     """Whether accesses wait for the arm and the rotation of a hard disk, or of one disk of an array."""
     match access:
-        case Members(member=member):
+        case ArrayMembers(member=member):
             return is_arm(member)
         case Mixture(sorts=sorts):
             return any(is_arm(sort) for _, sort in sorts)
-        case Arm() | Streams():
+        case QueuedArm() | SequentialStreams():
             return access.ways is not None
     return False
 
 
-def accesses_of(demand: Demand, rates: Mapping[str, float]) -> Accesses | None:
+def accesses_of(demand: Demand, rates: Mapping[str, float]) -> ArmAccesses | None:
     """Return the accesses of a demand, or None if it uses no arm, several at once, or more than `MOST` accesses."""
     crowd = demand.crowd
     if crowd is None or crowd.depth != 1 or crowd.rest or crowd.times != 1 or demand.holds:
         return None
     access, arms = crowd.each, 1.0
-    if isinstance(access, Members):
+    if isinstance(access, ArrayMembers):
         arms = 1.0 / access.part
         access = access.member
     if isinstance(access, Mixture):
         access = _mean_of(access)
-    if not isinstance(access, Arm | Streams) or access.ways is None or not _is_whole(arms):
+    if not isinstance(access, QueuedArm | SequentialStreams) or access.ways is None or not _is_whole(arms):
         return None
     body, fixed, follows = demand.body(rates), access.fixed, -1.0
-    ratio = body / (access.alone if isinstance(access, Streams) else access.fixed + access.reach)
+    ratio = body / (access.alone if isinstance(access, SequentialStreams) else access.fixed + access.reach)
     if not _is_whole(ratio) or ratio > MOST:
         return None
     count = round(ratio)
-    if isinstance(access, Streams):
+    if isinstance(access, SequentialStreams):
         fixed += access.each
         follows = (body - fixed - access.reach) / (count - 1) if count > 1 else -1.0
-    return Accesses(
+    return ArmAccesses(
         count=count,
         fixed=femtoseconds(fixed),
         reach=femtoseconds(access.reach),
@@ -102,32 +102,32 @@ def accesses_of(demand: Demand, rates: Mapping[str, float]) -> Accesses | None:
     )
 
 
-def _mean_of(mixture: Mixture) -> Each:
+def _mean_of(mixture: Mixture) -> AccessTime:
     """Return a mixture of accesses as one kind with their average, if they differ only in their times."""
-    sorts = [(part, arm) for part, arm in mixture.sorts if isinstance(arm, Arm) and arm.ways is not None]
+    sorts = [(part, arm) for part, arm in mixture.sorts if isinstance(arm, QueuedArm) and arm.ways is not None]
     if len(sorts) < len(mixture.sorts) or len({(arm.gain, arm.queue) for _, arm in sorts}) != 1:
         return mixture
     first = sorts[0][1]
     fixed = math.fsum(part * arm.fixed for part, arm in sorts) + mixture.turn
-    return Arm(fixed, math.fsum(part * arm.reach for part, arm in sorts), first.gain, first.queue, first.ways)
+    return QueuedArm(fixed, math.fsum(part * arm.reach for part, arm in sorts), first.gain, first.queue, first.ways)
 
 
 def _is_whole(number: float) -> bool:
     return number >= 1 - _SAME and math.isclose(number, round(number), rel_tol=_SAME)
 
 
-def scales(accesses: Accesses) -> list[float]:
+def positioning_factors(accesses: ArmAccesses) -> list[float]:
     """Return the factor on the positioning time, by the number of accesses queued and in service at all arms."""
     max_depth = accesses.queue * accesses.arms
     return [max(1.0, depth / accesses.arms) ** -accesses.gain for depth in range(max_depth + 1)]
 
 
-def seen(works: Sequence[Accesses]) -> int:
+def choice_window(works: Sequence[ArmAccesses]) -> int:
     """Return the number of queued accesses among which the arms choose."""
     return max([accesses.queue * accesses.arms for accesses in works if accesses.gain > 0], default=1)
 
 
-def stretch(accesses: Accesses, slower: float) -> float:
+def positioning_scale(accesses: ArmAccesses, slower: float) -> float:
     """Return the positioning time (fs) per second of `ways`."""
     mean = accesses.ways.mean
     return accesses.reach * slower / mean if mean > 0 else FEMTO * slower

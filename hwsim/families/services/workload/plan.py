@@ -11,11 +11,20 @@ from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import Cpu, Sockets
-from hwsim.families.services.workload.program import ENDLESS, NONE, Ask, Happening, Load, Program, Serve, ServiceProgram
-from hwsim.families.services.workload.reading import Read, Reader
-from hwsim.families.services.workload.rings import endless
+from hwsim.families.services.workload.circular_calls import endless
+from hwsim.families.services.workload.parser import ParsedSteps, ServiceParser
+from hwsim.families.services.workload.program import (
+    ENDLESS,
+    NONE,
+    ArrivalLoad,
+    Ask,
+    Serve,
+    ServiceEvent,
+    ServiceProgram,
+    ServicesProgram,
+)
 from hwsim.families.services.workload.schema import ServiceKeys
-from hwsim.families.services.workload.stations import NotInTurn, stations_of
+from hwsim.families.services.workload.stations import NotFifo, stations_of
 from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine
 from hwsim.records import dataclass
@@ -29,7 +38,7 @@ MOST_SAID: Final = 1e30  # largest number of requests in a message
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ServicesPart:
     """The services of a workload, or of one of its jobs.
 
     Args:
@@ -54,15 +63,15 @@ class Part:
         return f"{self.job}." if self.job else ""
 
 
-def parts_of(workload: Workload) -> Iterator[Part]:
+def parts_of(workload: Workload) -> Iterator[ServicesPart]:
     """Yield the services of the workload and of each job."""
     if workload.services is not None:
-        yield Part("", 0, workload.services, workload.requests, workload.lasting, workload.seed)
+        yield ServicesPart("", 0, workload.services, workload.requests, workload.lasting, workload.seed)
     for name, job in sorted((workload.jobs or {}).items()):
         if job.services is not None:
             start = ticks.femtoseconds(job.start)
             services = {service: job.on_devices(tree) for service, tree in job.services.items()}
-            yield Part(name, start, services, job.requests, job.lasting, workload.seed)
+            yield ServicesPart(name, start, services, job.requests, job.lasting, workload.seed)
 
 
 def choices_of(workload: Workload) -> dict[str, tuple[str, ...]]:
@@ -86,7 +95,7 @@ def _ways(tree: Tree) -> Iterator[str]:
 
 def plan(
     workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str], changes: Sequence[Change] = ()
-) -> Program | None:
+) -> ServicesProgram | None:
     """Return the services as one program, or None if mistakes were noted.
 
     Args:
@@ -118,7 +127,7 @@ def plan(
             sizes=sizes,
             works=works,
         )
-    except NotInTurn as error:
+    except NotFifo as error:
         mistakes.add(place, str(error), "serves: shared")
         return None
     drawn = {name for work in served if work.cost is not None for name, _ in work.cost.demand.amounts}
@@ -144,7 +153,7 @@ def check_services(workload: Workload, mistakes: Mistakes) -> None:
     _program(workload, None, mistakes)
 
 
-def _reached(program: Program) -> set[int]:
+def _reached(program: ServicesProgram) -> set[int]:
     """Return the services that receive requests, from outside or from other services."""
     reached: set[int] = set()
     waiting = [number for load in program.loads for number in load.services]
@@ -165,12 +174,12 @@ def _in_turn(machine: Machine) -> set[str]:
     return result
 
 
-def _program(workload: Workload, machine: Machine | None, mistakes: Mistakes) -> Program | None:
+def _program(workload: Workload, machine: Machine | None, mistakes: Mistakes) -> ServicesProgram | None:
     """Return the services of all parts without stations, or None if mistakes were noted."""
     before = len(mistakes)
-    reader = Reader(machine, mistakes)
+    reader = ServiceParser(machine, mistakes)
     programs: list[ServiceProgram] = []
-    loads: list[Load | None] = []
+    loads: list[ArrivalLoad | None] = []
     written: list[tuple[str, Place]] = []  # (name in its part, place) of each service
     for part in parts_of(workload):
         noted, first = len(mistakes), len(programs)
@@ -183,7 +192,7 @@ def _program(workload: Workload, machine: Machine | None, mistakes: Mistakes) ->
         loads.append(_load(part, first, programs[first:], mistakes) if len(mistakes) == noted else None)
     if len(mistakes) > before:
         return None
-    made = Program(
+    made = ServicesProgram(
         services=tuple(programs),
         served=tuple(reader.served),
         stations=(),
@@ -200,7 +209,7 @@ def _program(workload: Workload, machine: Machine | None, mistakes: Mistakes) ->
     return made if len(mistakes) == before and made.loads else None
 
 
-def _service(part: Part, name: str, keys: ServiceKeys, read: Read, mistakes: Mistakes) -> ServiceProgram:
+def _service(part: ServicesPart, name: str, keys: ServiceKeys, read: ParsedSteps, mistakes: Mistakes) -> ServiceProgram:
     if keys.queue_limit is not None and keys.workers is None:
         mistakes.add(keys.place, "`queue_limit` has no effect with unlimited workers", "workers: 64")
     if keys.arrivals is not None:
@@ -225,7 +234,7 @@ def _circle(names: list[str]) -> str:
     return f"{names[0]} calls itself" if len(names) == 1 else f"{', '.join(names)} call each other in a circle"
 
 
-def _load(part: Part, first: int, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
+def _load(part: ServicesPart, first: int, programs: list[ServiceProgram], mistakes: Mistakes) -> ArrivalLoad | None:
     """Return the load of a part whose first service has the index `first`, or None if mistakes were noted."""
     asked = [number for number, entry in enumerate(programs) if entry.arrivals is not None]
     asked.sort(key=lambda number: programs[number].name)  # independent of their order in the file
@@ -242,16 +251,16 @@ def _load(part: Part, first: int, programs: list[ServiceProgram], mistakes: Mist
             mistakes.add(place, "the run has no end: `requests` or `for` is missing", "requests: 100000, or for: 10 min")
             return None
         count = sum(len(read_trace(keys.trace, keys.place, tokens=False)) for keys in traces if keys is not None and keys.trace)
-        return Load(entries, requests=count)
+        return ArrivalLoad(entries, requests=count)
     if part.requests is not None and part.lasting is not None:
         mistakes.add(place, "both `requests` and `for` end the run: expected one of them", "omit `requests` or `for`")
         return None
     _refuse_many(part, traces, place)
     until = NONE if part.lasting is None else part.start + ticks.femtoseconds(part.lasting)
-    return Load(entries, NONE if part.requests is None else part.requests, until)
+    return ArrivalLoad(entries, NONE if part.requests is None else part.requests, until)
 
 
-def _refuse_many(part: Part, arrivals: Collection[ArrivalKeys | None], place: Place) -> None:
+def _refuse_many(part: ServicesPart, arrivals: Collection[ArrivalKeys | None], place: Place) -> None:
     """Raise SpecError if requests or clients exceed the limits; requests of clients are counted during the run."""
     keys = [arrival for arrival in arrivals if arrival is not None]
     refuse_beyond("clients", sum(key.clients or 0 for key in keys), place)  # integers
@@ -267,7 +276,7 @@ def _disjoint(spans: list[tuple[int, int, float]]) -> list[tuple[int, int, float
     return [(begin, end, value) for (value, begin), (_, end) in pairwise(turns) if value is not None]
 
 
-def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Iterator[Happening]:
+def _happenings(workload: Workload, program: ServicesProgram, mistakes: Mistakes) -> Iterator[ServiceEvent]:
     """Yield outages of services, changes of hit rates, and emptied caches."""
     names = [service.name for service in program.services]
     spans: dict[tuple[int, bool], list[tuple[int, int, float]]] = {}
@@ -286,8 +295,8 @@ def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Ite
         spans.setdefault((number, event.hit is None), []).append((at, until, event.hit or 0.0))
     for (number, down), given in spans.items():
         for begin, end, hit in _disjoint(given):
-            yield Happening(begin, end, number, None if down else hit)
+            yield ServiceEvent(begin, end, number, None if down else hit)
     for place, cache in enumerate(program.caches):
         start = program.services[cache.service].start
         for time in cache.emptied:
-            yield Happening(start + time, start + time, cache.service, emptied=place)
+            yield ServiceEvent(start + time, start + time, cache.service, emptied=place)

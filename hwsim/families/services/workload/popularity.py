@@ -57,7 +57,7 @@ class Filling:
         return self.hit
 
 
-def filling(entries: float, of: float, zipf: float) -> Filling:
+def hit_rate_curve(entries: float, of: float, zipf: float) -> Filling:
     """Return the hit rate of a cache, from the first lookup on.
 
     Args:
@@ -65,7 +65,7 @@ def filling(entries: float, of: float, zipf: float) -> Filling:
         of: number of distinct items.
         zipf: exponent of the popularity.
 
-    >>> half = filling(500, 1000, 0.0)  # uniform popularity: the hit rate is the share of items in the cache
+    >>> half = hit_rate_curve(500, 1000, 0.0)  # uniform popularity: the hit rate is the share of items in the cache
     >>> round(half.hit, 6), round(half.at(0), 6), round(half.full)
     (0.5, 0.0, 693)
     """

@@ -14,16 +14,16 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from hwsim.demand import Capacity, Cost, Demand
-from hwsim.doors import Planned
-from hwsim.families.services.workload.arms import Accesses
+from hwsim.families.services.workload.arms import ArmAccesses
 from hwsim.families.services.workload.popularity import Filling
+from hwsim.families_interface import FamilyPlan
 from hwsim.records import dataclass
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Distribution
 from hwsim.workload.load.numbers import stream
 
 if TYPE_CHECKING:
-    from hwsim.families.services.actors.running import Running
+    from hwsim.families.services.actors.actor import ServicesActor
     from hwsim.machine import Machine
 
 NONE: Final = -1
@@ -31,7 +31,7 @@ ENDLESS: Final = 2**62  # unlimited workers or queue length
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class StatementDraw:
     """A random value that a request draws at each visit of a statement.
 
     Args:
@@ -44,7 +44,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class StepNumber:
     """A number of a step: fixed, or a piecewise linear function of a random value x.
 
     Args:
@@ -66,7 +66,7 @@ class Number:
     def of(self, drawn: float) -> float:
         """Return the number for a value of x; at least 0.
 
-        >>> Number(slot=0, lines=((2.0, -10.0, 20.0), (4.0, 30.0, 0.0))).of(1.5), Number(slot=0).of(3.0)
+        >>> StepNumber(slot=0, lines=((2.0, -10.0, 20.0), (4.0, 30.0, 0.0))).of(1.5), StepNumber(slot=0).of(3.0)
         (20.0, 3.0)
         """
         for until, base, slope in self.lines:
@@ -86,7 +86,7 @@ class Serve:
     """A step that waits for the latency of a cost, then works at its station for `size` times the body of the cost."""
 
     cost: int
-    size: Number = Number()
+    size: StepNumber = StepNumber()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ Step: TypeAlias = Serve | Keep | Branch | Fork | Join | Ask | Take | Give | Jump
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedStatement:
     """A statement with its cost and the station that serves it.
 
     Args:
@@ -248,7 +248,7 @@ class Station:
     capacities: tuple[Capacity, ...]
     demands: tuple[Demand, ...] = ()
     servers: int = 1
-    accesses: tuple[Accesses, ...] = ()
+    accesses: tuple[ArmAccesses, ...] = ()
     issued: bool = False
 
     @property
@@ -262,7 +262,7 @@ class Station:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
+class ServiceLock:
     """A lock; `group`: maximum number of requests that one execution serves."""
 
     name: str
@@ -300,7 +300,7 @@ class ServiceProgram:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ServiceEvent:
     """An event of a service from `at` to `until` (fs): an outage, a lower hit rate, or an emptied cache.
 
     Args:
@@ -316,7 +316,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class ServiceCache:
     """A cache of a service.
 
     Args:
@@ -333,7 +333,7 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ArrivalLoad:
     """The services of a workload or job, whose arrivals end together.
 
     Args:
@@ -347,7 +347,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Program(Planned):
+class ServicesProgram(FamilyPlan):
     """Services that call each other and share stations.
 
     Causes of waits are numbered: first `resources`, then the locks, the workers of each service, retry backoff, and attempts that
@@ -361,14 +361,14 @@ class Program(Planned):
     """
 
     services: tuple[ServiceProgram, ...]
-    served: tuple[Served, ...]
+    served: tuple[ServedStatement, ...]
     stations: tuple[Station, ...]
-    locks: tuple[Lock, ...]
-    draws: tuple[Drawn, ...]
-    loads: tuple[Load, ...]
-    caches: tuple[Cache, ...] = ()
+    locks: tuple[ServiceLock, ...]
+    draws: tuple[StatementDraw, ...]
+    loads: tuple[ArrivalLoad, ...]
+    caches: tuple[ServiceCache, ...] = ()
     resources: tuple[str, ...] = ()
-    events: tuple[Happening, ...] = ()
+    events: tuple[ServiceEvent, ...] = ()
     seed: int = 0
     disturbed: tuple[int, ...] = ()
     issues: ClassVar[bool] = False  # type: ignore[misc]
@@ -380,11 +380,11 @@ class Program(Planned):
         costs = [served.cost for served in self.served if served.cost is not None]
         return {name for cost in costs for name, _ in (*cost.demand.amounts, *cost.demand.holds, *cost.demand.clocks)}
 
-    def begin(self, machine: Machine, slower: float) -> Running:
+    def begin(self, machine: Machine, slower: float) -> ServicesActor:
         """Return the services as an actor of one run."""
-        from hwsim.families.services.actors.running import Running
+        from hwsim.families.services.actors.actor import ServicesActor
 
-        return Running(self, machine.capacities, slower)
+        return ServicesActor(self, machine.capacities, slower)
 
     @property
     def has_one_rate(self) -> bool:
@@ -401,7 +401,7 @@ class Program(Planned):
         """Whether the C++ simulator supports all stations: none is issued, and rates depend only on the number of works."""
         return all(not station.issued and (station.kind != "network" or station.is_tied) for station in self.stations)
 
-    def accesses_of(self, cost: int) -> Accesses | None:
+    def accesses_of(self, cost: int) -> ArmAccesses | None:
         """Return the accesses of a statement to disk arms, or None."""
         served = self.served[cost]
         accesses = self.stations[served.station].accesses if served.station >= 0 else ()

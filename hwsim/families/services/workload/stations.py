@@ -15,28 +15,28 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Capacity, Demand, rates_of
-from hwsim.families.services.workload.arms import Accesses, accesses_of
-from hwsim.families.services.workload.program import NONE, Number, Served, Station, StationKind
+from hwsim.families.services.workload.arms import ArmAccesses, accesses_of
+from hwsim.families.services.workload.program import NONE, ServedStatement, Station, StationKind, StepNumber
 
 _SAME: Final = 1e-12  # relative difference
 _ROUNDED: Final = 1e-6  # relative rounding where segments meet
 _DEPTHS: Final = tuple(2**power for power in range(17))  # queue depths of a device
 
 
-class NotInTurn(Exception):
+class NotFifo(Exception):
     """Raised if work cannot be served first come, first served at a station that requires it."""
 
 
 def stations_of(
-    served: Sequence[Served],
+    served: Sequence[ServedStatement],
     capacities: Mapping[str, Capacity],
     *,
     shared: Collection[str] = (),
     changed: Collection[str] = (),
     in_turn: Collection[str] = (),
-    sizes: Mapping[int, Number] | None = None,
+    sizes: Mapping[int, StepNumber] | None = None,
     works: Iterable[int] | None = None,
-) -> tuple[tuple[Served, ...], tuple[Station, ...], tuple[str, ...]]:
+) -> tuple[tuple[ServedStatement, ...], tuple[Station, ...], tuple[str, ...]]:
     """Return the statements with their stations, the stations, and the capacities that work waits for.
 
     Args:
@@ -80,7 +80,7 @@ def stations_of(
         if (fifo := names & set(in_turn)) and (kind != "fifo" or drawn_by_others):
             name = served[next(iter(members))].name
             why = "jobs or models use them, too" if drawn_by_others else f"'{name}' uses several of them, or memory as well"
-            raise NotInTurn(f"{min(fifo)} cannot serve requests first come, first served: {why}")
+            raise NotFifo(f"{min(fifo)} cannot serve requests first come, first served: {why}")
         demands: list[Demand] = []
         for number, demand in members.items():
             apart = issued or at_arms
@@ -105,9 +105,9 @@ def stations_of(
     )
 
 
-def _at_arms(works: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:
+def _at_arms(works: Mapping[int, ArmAccesses | None], sizes: Mapping[int, StepNumber]) -> tuple[ArmAccesses, ...]:
     """Return the accesses of all work at a capacity if the same number of arms serves each access, else ()."""
-    at_arms: list[Accesses] = []
+    at_arms: list[ArmAccesses] = []
     for number, accesses in works.items():
         size = sizes.get(number)
         if accesses is None or accesses.arms != next(iter(at_arms), accesses).arms:

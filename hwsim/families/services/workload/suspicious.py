@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hwsim.demand import Capacity, Each
-from hwsim.devices.crowding import Members
+from hwsim.demand import AccessTime, Capacity
+from hwsim.devices.contention import ArrayMembers
 from hwsim.families.services.workload.arms import is_arm
-from hwsim.families.services.workload.program import Ask, Program
+from hwsim.families.services.workload.program import Ask, ServicesProgram
 from hwsim.formats import format_quantity
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
 
 
 def suspicions(
-    program: Program, capacities: Mapping[str, Capacity], alone: Mapping[str, float], entered: Mapping[str, int]
+    program: ServicesProgram, capacities: Mapping[str, Capacity], alone: Mapping[str, float], entered: Mapping[str, int]
 ) -> Iterator[Warning]:
     """Yield warnings of simulated services.
 
@@ -42,7 +42,7 @@ def suspicions(
                 "timeout-too-short",
                 f"{service.name} times out calls of {name} after {given}, but {name} takes {takes} on average without load",
             )
-    arms: dict[tuple[str, str], tuple[Each, str]] = {}  # by service and disk
+    arms: dict[tuple[str, str], tuple[AccessTime, str]] = {}  # by service and disk
     for number, served in enumerate(program.served):
         crowd = None if served.cost is None else served.cost.demand.crowd
         if crowd is not None and is_arm(crowd.each) and program.accesses_of(number) is None:
@@ -51,7 +51,7 @@ def suspicions(
             why = "jobs use it as well" if issued else "not all statements there make one access at a time"
             arms.setdefault((program.services[served.service].name, disk), (crowd.each, why))
     for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):
-        single = access.member if isinstance(access, Members) else access
+        single = access.member if isinstance(access, ArrayMembers) else access
         mean = format_quantity(single(1)[0], "s")
         text = f"each access to {disk} takes its average time ({mean}), because {why}; percentiles are too low"
         yield Warning("accesses-in-the-mean", f"{name}: {text}")

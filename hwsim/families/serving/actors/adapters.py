@@ -19,15 +19,15 @@ import math
 
 from hwsim import ticks
 from hwsim.devices import Work
-from hwsim.families.serving.actors.pace import Line, Pace
-from hwsim.families.serving.actors.run import Run
-from hwsim.families.serving.actors.speculating import Guessed
+from hwsim.families.serving.actors.iteration_times import DecodeLine, Pace
+from hwsim.families.serving.actors.run import IterationRun
+from hwsim.families.serving.actors.speculation import SpeculativePace
 from hwsim.models.framework import Framework
-from hwsim.models.kernel_tables import Taken
+from hwsim.models.kernel_tables import KernelSeconds
 from hwsim.models.kernel_times import KernelTimes
 
 
-class Adapted(Pace):
+class AdapterPace(Pace):
     """Times of iterations that include the kernels of adapters."""
 
     def __post_init__(self) -> None:
@@ -35,14 +35,14 @@ class Adapted(Pace):
         plan = self.plan
         assert isinstance(plan.software, Framework)
         self._times = KernelTimes(plan.gpu, plan.software)
-        self._added: dict[tuple[int, int], tuple[int, Taken]] = {}
+        self._added: dict[tuple[int, int], tuple[int, KernelSeconds]] = {}
 
-    def adds(self, requests: int, tokens: int) -> tuple[int, Taken]:
+    def adds(self, requests: int, tokens: int) -> tuple[int, KernelSeconds]:
         """Return (fs, amounts drawn from a GPU) of the kernels of adapters."""
         added = self._added.get((requests, tokens))
         if added is None:
             seconds, flops, moved = self._kernels(requests, tokens)
-            taken = Taken(seconds, 0.0, min(seconds, moved / self.plan.gpu.memory.bandwidth), flops, moved)
+            taken = KernelSeconds(seconds, 0.0, min(seconds, moved / self.plan.gpu.memory.bandwidth), flops, moved)
             added = self._added[requests, tokens] = ticks.femtoseconds(seconds * self.slower), taken
         return added
 
@@ -63,34 +63,34 @@ class Adapted(Pace):
                 moved.append(layer_count * work.traffic)
         return math.fsum(seconds), math.fsum(flops), math.fsum(moved)
 
-    def taken(self, run: Run) -> Taken:
+    def taken(self, run: IterationRun) -> KernelSeconds:
         """Return the time of an iteration's kernels and the amounts that they draw from a GPU."""
         return super().taken(run).plus(self.adds(*self._asked(run))[1])
 
-    def _asked(self, run: Run) -> tuple[int, int]:
+    def _asked(self, run: IterationRun) -> tuple[int, int]:
         verified = self.plan.settings.verified
         return run.answers + len(run.parts), run.answers * verified + run.tokens
 
-    def line(self, answers: int, low: int, step: int) -> Line:
+    def line(self, answers: int, low: int, step: int) -> DecodeLine:
         """Return the line of decode times from a knot, including adapter kernels."""
         line = super().line(answers, low, step)
         more, _ = self.adds(answers, answers * self.plan.settings.verified)
         line = self._lines[answers, low] = line._replace(start=line.start + more)
         return line
 
-    def set(self, run: Run) -> None:
+    def set(self, run: IterationRun) -> None:
         """Set the times of a run. A run that loads adapters for new decodes has one iteration."""
         super().set(run)
         if run.fetched and not run.parts and self.plan.adapters is not None:
             late = run.fetched * self.plan.adapters.load
             run.host, run.first, run.most, run.count = run.host + late, run.first + late, 1, 1
 
-    def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
+    def _of_parts(self, run: IterationRun, more: int, line: DecodeLine | None) -> None:
         super()._of_parts(run, more, line)
         run.kernels += self.adds(*self._asked(run))[0]
         if run.fetched and self.plan.adapters is not None:
             run.host += run.fetched * self.plan.adapters.load
 
 
-class AdaptedGuessed(Adapted, Guessed):
+class SpeculativeAdapterPace(AdapterPace, SpeculativePace):
     """Times of iterations with adapters and speculative decoding."""

@@ -9,19 +9,19 @@ from dataclasses import field
 from itertools import takewhile
 from typing import NamedTuple
 
-from hwsim.families.serving.actors.gathering import Groups
-from hwsim.families.serving.actors.prefixes import Cache, Found, Key, Pool
-from hwsim.families.serving.actors.promises import Promises
+from hwsim.families.serving.actors.admission import Reservations
+from hwsim.families.serving.actors.balanced_prefill import Groups
+from hwsim.families.serving.actors.prefix_cache import BlockPool, Key, PrefixCache, PrefixHits
 from hwsim.families.serving.actors.replica import Replica
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.slots import Slots
-from hwsim.families.serving.actors.tiers import Tiers
+from hwsim.families.serving.actors.tiers import OffloadTiers
 from hwsim.families.serving.results.accounting import LOADING
 from hwsim.families.serving.workload.settings import ANY
 from hwsim.records import dataclass
 
 
-class Load(NamedTuple):
+class KvLoad(NamedTuple):
     """A load of KV-cache blocks from the tiers below GPU memory.
 
     Args:
@@ -36,7 +36,7 @@ class Load(NamedTuple):
 
 
 @dataclass(slots=True)
-class Batch(Replica):
+class ReplicaBatch(Replica):
     """The requests of a replica, with their KV-cache blocks and adapter slots.
 
     If part of a prompt is in a tier below the GPUs, its request reserves blocks for the entire prompt and waits for the load,
@@ -57,14 +57,14 @@ class Batch(Replica):
         context: tokens of all requests in decode, including their prompts.
     """
 
-    loads: list[Load] = field(default_factory=list)
+    loads: list[KvLoad] = field(default_factory=list)
     loading: list[Sequence] = field(default_factory=list)
     loaded: deque[Sequence] = field(default_factory=deque)
     partial: list[Sequence] = field(default_factory=list)
-    lower: Tiers | None = None
+    lower: OffloadTiers | None = None
     slots: Slots | None = None
-    pool: Pool = field(init=False)
-    cache: Cache = field(init=False)
+    pool: BlockPool = field(init=False)
+    cache: PrefixCache = field(init=False)
     answers: int = 0
     count: int = 0
     context: int = 0
@@ -72,14 +72,14 @@ class Batch(Replica):
     _ends: list[tuple[int, int, int, Sequence]] = field(default_factory=list)
     _order: list[tuple[Sequence, int]] = field(default_factory=list)
     _places: int = 0
-    _promises: Promises = field(init=False)
+    _promises: Reservations = field(init=False)
     _hold: int = 0  # iteration at which a request refused by `admit: ratio` is tried again
 
     def __post_init__(self) -> None:
         Replica.__post_init__(self)
-        self.pool = Pool(ANY if self.blocks is None else self.blocks)
-        self.cache = Cache(self.settings, self.pool, self.lower, self.settings.late)
-        self._promises = Promises(self.settings, self.growth.need)
+        self.pool = BlockPool(ANY if self.blocks is None else self.blocks)
+        self.cache = PrefixCache(self.settings, self.pool, self.lower, self.settings.late)
+        self._promises = Reservations(self.settings, self.growth.need)
         if self.settings.gather:
             self._groups = Groups(self.settings.groups, self.settings.gather)
 
@@ -145,17 +145,17 @@ class Batch(Replica):
         for line in (self.waiting, self.loaded):
             yield from (sequence.at for sequence in takewhile(lambda sequence: sequence.at > door, reversed(line)))
 
-    def _asks(self, sequence: Sequence, reused: Found, blocks: int, instant: int) -> None:
+    def _asks(self, sequence: Sequence, reused: PrefixHits, blocks: int, instant: int) -> None:
         """Start to load the lower-tier part of a prompt, and allocate `blocks` for the entire prompt."""
         assert self.lower is not None
         counts = self.lower.brings(reused.below)
         self.cache.begins(sequence, reused)
         self.cache.grows(sequence, blocks)
-        self.loads.append(Load(sequence, reused.below, counts))
+        self.loads.append(KvLoad(sequence, reused.below, counts))
         self.loading.append(sequence)
         self.log.holds(instant, sequence.number, [count * self.settings.block for count in counts])
 
-    def comes(self, load: Load, instant: int) -> None:
+    def comes(self, load: KvLoad, instant: int) -> None:
         """End a load: its request is queued again at this instant."""
         sequence = load.sequence
         self.cache.loaded(sequence, load.pieces)

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.models.architectures.layer_parts import parts_held
+from hwsim.models.architectures.layer_parts import equivalent_cached_tokens
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.families.serving.actors.speculating import Leaps
+    from hwsim.families.serving.actors.speculation import FractionalGrowth
 
-Held: TypeAlias = tuple[tuple[float, int], ...]
+KeptTokens: TypeAlias = tuple[tuple[float, int], ...]
 
 
 @dataclass(slots=True)
-class Even:
+class UniformGrowth:
     """The block needs of sequences whose model keeps all tokens.
 
     Args:
@@ -44,7 +44,7 @@ class Even:
     def need(self, tokens: int) -> int:
         """Return the blocks of a sequence.
 
-        >>> Even(16).need(0), Even(16).need(1), Even(16).need(33)
+        >>> UniformGrowth(16).need(0), UniformGrowth(16).need(1), UniformGrowth(16).need(33)
         (0, 1, 3)
         """
         return -(-tokens // self.block)
@@ -62,7 +62,7 @@ class Even:
     def wanted(self, iterations: int) -> int:
         """Return the new blocks that all sequences need in the next iterations.
 
-        >>> even = Even(4)
+        >>> even = UniformGrowth(4)
         >>> even.add(4), even.add(7)
         (None, None)
         >>> [even.wanted(count) for count in range(6)]
@@ -77,7 +77,7 @@ class Even:
     def later(self, iterations: int) -> list[int]:
         """Return the new blocks of all sequences in each iteration after the first.
 
-        >>> even = Even(4)
+        >>> even = UniformGrowth(4)
         >>> even.add(4), even.add(7)
         (None, None)
         >>> even.later(6)
@@ -94,7 +94,7 @@ class Even:
 
 
 @dataclass(slots=True)
-class Windowed:
+class WindowedGrowth:
     """The block needs of sequences whose model has layers with a sliding window.
 
     Args:
@@ -105,7 +105,7 @@ class Windowed:
     """
 
     block: int
-    held: Held
+    held: KeptTokens
     bases: dict[int, int] = field(default_factory=dict)
     grown: int = 0
     _table: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -113,7 +113,7 @@ class Windowed:
     def need(self, tokens: int) -> int:
         """Return the blocks of a sequence.
 
-        >>> Windowed(16, ((0.5, 32), (0.5, 0))).need(320)
+        >>> WindowedGrowth(16, ((0.5, 32), (0.5, 0))).need(320)
         11
         """
         return int(self.needs(tokens)[tokens])
@@ -123,11 +123,11 @@ class Windowed:
         table = self._table
         if len(table) <= tokens:
             lengths = np.arange(len(table), 2 * tokens + 1)
-            if len(self.held) <= 2:  # a sum of two numbers is rounded once, as of `parts_held`
+            if len(self.held) <= 2:  # a sum of two numbers is rounded once, as of `equivalent_cached_tokens`
                 parts = [share * (np.minimum(most, lengths) if most else lengths) for share, most in self.held]
                 kept_tokens = np.sum(parts, axis=0)
             else:
-                kept_tokens = np.array([parts_held(length, self.held) for length in lengths.tolist()])
+                kept_tokens = np.array([equivalent_cached_tokens(length, self.held) for length in lengths.tolist()])
             self._table = table = np.concatenate([table, np.ceil(kept_tokens / self.block).astype(np.int64)])
         return table
 
@@ -166,18 +166,18 @@ class Windowed:
         self.grown += iterations
 
 
-Growth: TypeAlias = "Even | Windowed | Leaps"
+Growth: TypeAlias = "UniformGrowth | WindowedGrowth | FractionalGrowth"
 
 
-def growth(block: int, held: Held) -> Growth:
+def growth(block: int, held: KeptTokens) -> Growth:
     """Return the block counter of a model."""
-    return Windowed(block, held) if held else Even(block)
+    return WindowedGrowth(block, held) if held else UniformGrowth(block)
 
 
-def most_within(wanted: Callable[[int], int], free: int, most: int) -> int:
+def max_iterations_within(wanted: Callable[[int], int], free: int, most: int) -> int:
     """Return the largest number of iterations, up to `most`, that need no more than `free` blocks.
 
-    >>> most_within(lambda count: 3 * count, 10, 100)
+    >>> max_iterations_within(lambda count: 3 * count, 10, 100)
     3
     """
     if wanted(most) <= free:

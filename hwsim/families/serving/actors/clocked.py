@@ -8,28 +8,28 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hwsim.engine import Event, Host, IssuedOp, Waits
-from hwsim.families.serving.actors.alone import labels_of
-from hwsim.families.serving.actors.batch import Load
-from hwsim.families.serving.actors.copy import Copy
-from hwsim.families.serving.actors.costs import Costs
-from hwsim.families.serving.actors.pace import Pace
+from hwsim.families.serving.actors.batch import KvLoad
+from hwsim.families.serving.actors.continuous import ContinuousReplica
+from hwsim.families.serving.actors.costs import IterationCosts
+from hwsim.families.serving.actors.iteration_times import Pace
 from hwsim.families.serving.actors.router import Router
 from hwsim.families.serving.actors.run import Sequence
-from hwsim.families.serving.actors.static import Static
+from hwsim.families.serving.actors.static import StaticReplica
+from hwsim.families.serving.actors.unclocked import labels_of
 from hwsim.families.serving.results.log import Late, Log
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.source import Source
+from hwsim.families.serving.workload.source import RequestSource
 from hwsim.graph.opgraph import Queue
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.families.serving.actors.balancing import Balancer
-    from hwsim.families.serving.actors.lanes import Lane
-    from hwsim.families.serving.actors.scaled import Scaled
+    from hwsim.families.serving.actors.autoscaler import Autoscaler
+    from hwsim.families.serving.actors.balancer import Balancer
+    from hwsim.families.serving.actors.kv_transfers import OffloadRoute
 
 
 @dataclass
-class Clocked:
+class ClockedService:
     """The processes of a service on the clock of a run.
 
     Args:
@@ -47,16 +47,16 @@ class Clocked:
         balancers: autoscalers and their waiting requests.
     """
 
-    copies: Many[Copy | Static]
+    copies: Many[ContinuousReplica | StaticReplica]
     pace: Many[Pace]
-    costs: Many[Costs]
+    costs: Many[IterationCosts]
     settings: Settings
-    source: Source
+    source: RequestSource
     log: Log
     name: str
     router: Router
-    lanes: Many[Lane] = ()
-    scaled: Scaled | None = None
+    lanes: Many[OffloadRoute] = ()
+    scaled: Autoscaler | None = None
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     balancers: list[Balancer] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Clocked:
     _follows: dict[int, int] = field(default_factory=dict)  # op of the think time before a request, by request
 
     @property
-    def takers(self) -> Many[Copy | Static]:
+    def takers(self) -> Many[ContinuousReplica | StaticReplica]:
         """Replicas among which the router chooses."""
         return self.copies
 
@@ -90,9 +90,9 @@ class Clocked:
             yield came
             self._arrive(driver, op)
 
-    def balances(self, scaled: Scaled, stands: Callable[[Host, int, Sequence, int, Late], None], api: int) -> None:
+    def balances(self, scaled: Autoscaler, stands: Callable[[Host, int, Sequence, int, Late], None], api: int) -> None:
         """Add an autoscaler; arguments as in `Balancer`."""
-        from hwsim.families.serving.actors.balancing import Balancer
+        from hwsim.families.serving.actors.balancer import Balancer
 
         self.balancers.append(Balancer(scaled, stands, self._is_live, api))
 
@@ -171,7 +171,7 @@ class Clocked:
             instant = int(driver.env.now)
             first = copy.first_at(instant) if copy.is_idle and instant > ended_at else None
             run = copy.next(instant)
-            if self.lanes and isinstance(copy, Copy):
+            if self.lanes and isinstance(copy, ContinuousReplica):
                 for load in copy.loads:
                     driver.env.process(self._load_blocks(driver, copy, load, (load.sequence.after[0], *latest)))
                 copy.loads.clear()
@@ -196,7 +196,7 @@ class Clocked:
             if copy.is_idle:
                 yield driver.env.timeout(0)
 
-    def _load_blocks(self, driver: Host, copy: Copy, load: Load, after: tuple[int, ...]) -> Waits:
+    def _load_blocks(self, driver: Host, copy: ContinuousReplica, load: KvLoad, after: tuple[int, ...]) -> Waits:
         """Load the blocks of a request, after the loads of earlier requests."""
         lane = self.lanes[copy.number]
         while (busy := self._busy.get(copy.number)) is not None:

@@ -20,20 +20,20 @@ from typing import Final, TypeAlias
 from hwsim import ticks
 from hwsim.communication import timing
 from hwsim.demand import Cost, Demand, Term, Unit
-from hwsim.devices.gpu_doubts import case
+from hwsim.devices.gpu_cases import case
 from hwsim.engine import Host, IssuedOp
-from hwsim.engine.issued import Issued
-from hwsim.families.serving.actors.pace import Pace
-from hwsim.families.serving.actors.run import Run
+from hwsim.engine.issued import IssuedOps
+from hwsim.families.serving.actors.iteration_times import Pace
+from hwsim.families.serving.actors.run import IterationRun
 from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.formats import family, precise
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.framework import Framework
-from hwsim.models.iteration import Sent, sends
-from hwsim.models.kernel_tables import Taken, knot
-from hwsim.origins import CASES, Case, Doubt
+from hwsim.models.iteration import IterationExchange, sends
+from hwsim.models.kernel_tables import KernelSeconds, knot
+from hwsim.origins import CASES, Case, UncertaintySource
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
@@ -46,18 +46,18 @@ KERNELS: Final = "of the time of the iteration's kernels"
 BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "start": "kernels (starts)"}
 
 
-Registry: TypeAlias = "Host | Issued"  # registry of labels, queues and costs
+Registry: TypeAlias = "Host | IssuedOps"  # registry of labels, queues and costs
 Phase: TypeAlias = tuple[Cost, int, float]  # (cost, latency in fs, body in seconds)
 Piece: TypeAlias = tuple[int, int, int, float, int, int]  # fields of an `IssuedOp`
 Exchanged: TypeAlias = tuple[IssuedOp, float, int]  # (op of all equal phases, body of its cost in s, transfer time of all in fs)
 
 
-class Priced(dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]):
+class CollectivePhases(dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]):
     """A cache of the phases of a machine's collectives, by (framework, operation, devices, bytes)."""
 
 
 @dataclass(slots=True)
-class Exchanges:
+class ReplicaCollectives:
     """The cost of a replica's collectives on the links between its GPUs."""
 
     plan: ServicePlan
@@ -66,10 +66,10 @@ class Exchanges:
     slower: float = 1.0
     _phases: dict[int, tuple[tuple[int, Phase], ...]] = field(default_factory=dict)
     _sizes: dict[int, list[tuple[IssuedOp, Phase]]] = field(default_factory=dict)
-    _known: Priced = field(init=False)
+    _known: CollectivePhases = field(init=False)
 
     def __post_init__(self) -> None:
-        self._known = self.machine.kept(Priced)
+        self._known = self.machine.kept(CollectivePhases)
 
     def seconds(self, rows: int) -> int:
         """Return the time of all collectives of an iteration of `rows` tokens (fs)."""
@@ -104,7 +104,7 @@ class Exchanges:
         ]
         return ops
 
-    def _collective_phases(self, sent: Sent) -> tuple[Phase, ...]:
+    def _collective_phases(self, sent: IterationExchange) -> tuple[Phase, ...]:
         """Return the phases of one collective."""
         software = self.plan.software
         framework = software.all_reduce if isinstance(software, Framework) and sent.operation == "all-reduce" else ""
@@ -154,7 +154,7 @@ def _sum_by_name(pairs: Iterable[tuple[str, float]]) -> tuple[tuple[str, float],
 
 
 @dataclass(slots=True)
-class Costs:
+class IterationCosts:
     """The ops of the iterations of one replica, or of one of its batches in flight (pipeline parallelism).
 
     Args:
@@ -169,7 +169,7 @@ class Costs:
 
     plan: ServicePlan
     pace: Pace
-    exchanges: Exchanges
+    exchanges: ReplicaCollectives
     known: Registry
     gpus: tuple[str, ...]
     batch: int = 0
@@ -192,7 +192,7 @@ class Costs:
         called = f"{first}.serving{self.batch or ''}"
         self.queue = self.known.queue(Queue(f"{name}:{called}" if name else called, first))
 
-    def _named(self, run: Run) -> int:
+    def _named(self, run: IterationRun) -> int:
         name = "decode"
         if run.parts:
             name = "batch" if not self._answers else "prefill and decode" if run.answers else "prefill"
@@ -207,7 +207,7 @@ class Costs:
             collectives.append((op, body, ticks.femtoseconds(body * op.size)))
         return collectives
 
-    def ops(self, run: Run, under_way: int = 0) -> list[Piece]:
+    def ops(self, run: IterationRun, under_way: int = 0) -> list[Piece]:
         """Return the chain of ops of a run: host time and kernels of all its iterations, then their collectives.
 
         If GPUs change speed, a batch passes the pipeline stages one after another, each at the speed of its own GPUs. Other
@@ -263,7 +263,7 @@ class Costs:
             self._phases[id(cost)] = self.known.cost(cost)
         return self._phases[id(cost)]
 
-    def _kernels(self, run: Run, stage: int = 0, stage_count: int = 0) -> int:
+    def _kernels(self, run: IterationRun, stage: int = 0, stage_count: int = 0) -> int:
         """Return the cost of one second of the run's kernels, on `many` stages from `stage` on; 0: on all stages."""
         answers, parts = run.answers, run.parts
         key: tuple[int, ...]
@@ -279,7 +279,7 @@ class Costs:
             cost = self._drawn[key] = self._cost(self.pace.taken(run), stage, stage_count or self._stages)
         return cost
 
-    def _cost(self, taken: Taken, stage: int, count: int) -> int:
+    def _cost(self, taken: KernelSeconds, stage: int, count: int) -> int:
         seconds, stages = taken.seconds, self._stages
         parts = [rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved)]
         if (key := (stage, count, *parts)) not in self._costs:
@@ -287,19 +287,19 @@ class Costs:
             self._costs[key] = self.known.cost(a_second(gpus, self.plan.gpu.memory.bandwidth, self._doubt, count, *parts))
         return self._costs[key]
 
-    def _doubt(self, bound: str) -> Doubt:
+    def _doubt(self, bound: str) -> UncertaintySource:
         """Return the error of kernels: of prefill if bound by compute, else of decode."""
         phase = "prefill" if bound == BOUND["compute"] else "decode"
         phase = phase if isinstance(self.plan.model, Transformer) else "cnn"
         number = "matmul" if phase == "prefill" else "sustained.read"
         sure: Case = "outside" if self.plan.is_unlike else case(self.plan.gpu, number, self.plan.dtype)
-        return Doubt(f"infer/{phase}", sure, family(self.gpus[0]), 1.0)
+        return UncertaintySource(f"infer/{phase}", sure, family(self.gpus[0]), 1.0)
 
 
 def a_second(
     gpus: tuple[str, ...],
     bandwidth: float,
-    doubt: Callable[[str], Doubt],
+    doubt: Callable[[str], UncertaintySource],
     stages: int,
     compute: float,
     memory: float,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import field
 
-from hwsim.families.serving.actors.blocks import Growth, Held, growth
+from hwsim.families.serving.actors.blocks import Growth, KeptTokens, growth
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.workload.settings import Settings
@@ -36,7 +36,7 @@ class Replica:
     settings: Settings
     blocks: int | None
     log: Log
-    held: Held = ()
+    held: KeptTokens = ()
     waiting: deque[Sequence] = field(default_factory=deque)
     growth: Growth = field(init=False)
     iterations: int = 0

@@ -23,49 +23,49 @@ from hwsim.families.serving.workload.routing import Routing, ScoreKeys
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.families.serving.actors.copy import Copy
-    from hwsim.families.serving.actors.static import Static
+    from hwsim.families.serving.actors.continuous import ContinuousReplica
+    from hwsim.families.serving.actors.static import StaticReplica
 
 WAITS: Final = {"least": 1, "waiting": 4}  # weight of a queued request; a running one counts 1
 
 
-Router: TypeAlias = "Least | InTurn | Scores"  # `looks`: needs the state of all caches
+Router: TypeAlias = "LeastRequestsRouter | RoundRobinRouter | ScoreRouter"  # `looks`: needs the state of all caches
 
 
 @dataclass(slots=True)
-class Least:
+class LeastRequestsRouter:
     """A router to the replica with the fewest requests, where a queued request counts as `waits` running ones."""
 
     waits: int = 1
     looks: bool = False
 
-    def choose(self, copies: Many[Copy | Static], _sequence: Sequence) -> int:
+    def choose(self, copies: Many[ContinuousReplica | StaticReplica], _sequence: Sequence) -> int:
         """Return the index of the replica for a request."""
         counts = [copy.requests + (self.waits - 1) * copy.in_line for copy in copies]
         return counts.index(min(counts))
 
 
 @dataclass(slots=True)
-class InTurn:
+class RoundRobinRouter:
     """A router to each replica in turn."""
 
     last: int = -1
     looks: bool = False
 
-    def choose(self, copies: Many[Copy | Static], _sequence: Sequence) -> int:
+    def choose(self, copies: Many[ContinuousReplica | StaticReplica], _sequence: Sequence) -> int:
         """Return the index of the replica for a request."""
         self.last = (self.last + 1) % len(copies)
         return self.last
 
 
 @dataclass(slots=True)
-class Scores:
+class ScoreRouter:
     """A router to the replica with the highest score."""
 
     weights: ScoreKeys = field(default_factory=ScoreKeys)
     looks: bool = True
 
-    def choose(self, copies: Many[Copy | Static], sequence: Sequence) -> int:
+    def choose(self, copies: Many[ContinuousReplica | StaticReplica], sequence: Sequence) -> int:
         """Return the index of the replica for a request."""
         if len(copies) == 1:
             return 0
@@ -85,5 +85,5 @@ class Scores:
 def router_of(keys: ScoreKeys | Routing) -> Router:
     """Return the router of a file."""
     if isinstance(keys, ScoreKeys):
-        return Scores(keys)
-    return InTurn() if keys == "round robin" else Least(WAITS[keys])
+        return ScoreRouter(keys)
+    return RoundRobinRouter() if keys == "round robin" else LeastRequestsRouter(WAITS[keys])

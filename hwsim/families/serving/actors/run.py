@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import field
 
-from hwsim.families.serving.actors.prefixes import Key, Pieces
+from hwsim.families.serving.actors.prefix_cache import Key, Pieces
 from hwsim.families.serving.results.accounting import Spent
 from hwsim.families.serving.workload.requests import Request
 from hwsim.records import dataclass
@@ -89,7 +89,7 @@ class Sequence:
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class IterationRun:
     """A run of equal iterations, one after another; times in fs.
 
     Args:
@@ -180,7 +180,7 @@ class Run:
     def after(self, instant: int) -> int:
         """Return the index of the first iteration that begins after an instant.
 
-        >>> run = Run(0, 100, 100, [], 1, 1, first=10, slope=2)
+        >>> run = IterationRun(0, 100, 100, [], 1, 1, first=10, slope=2)
         >>> [run.start(number) for number in range(4)], [run.after(at) for at in (99, 100, 109, 110, 121, 122)]
         ([100, 110, 122, 136], [0, 1, 1, 2, 2, 3])
         """

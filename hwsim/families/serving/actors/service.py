@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Any
 from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.engine import Host, Waits
-from hwsim.engine.issued import Issued
-from hwsim.families.serving.actors.alone import Alone, Written
-from hwsim.families.serving.actors.copy import Copy
-from hwsim.families.serving.actors.costs import Costs, Exchanges, Registry
-from hwsim.families.serving.actors.pace import Pace, Tables
+from hwsim.engine.issued import IssuedOps
+from hwsim.families.serving.actors.continuous import ContinuousReplica
+from hwsim.families.serving.actors.costs import IterationCosts, Registry, ReplicaCollectives
+from hwsim.families.serving.actors.iteration_times import Pace, Tables
 from hwsim.families.serving.actors.router import Router, router_of
 from hwsim.families.serving.actors.slots import Slots
-from hwsim.families.serving.actors.static import Static
-from hwsim.families.serving.actors.tiers import TIERS, Tier, Tiers
+from hwsim.families.serving.actors.static import StaticReplica
+from hwsim.families.serving.actors.tiers import TIERS, OffloadTier, OffloadTiers
+from hwsim.families.serving.actors.unclocked import ServiceOps, UnclockedService
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.results.measures import AdapterUse, Goal, TierUse
 from hwsim.families.serving.results.statistics import ServiceStatistics, statistics
 from hwsim.families.serving.workload.plan import ServicePlan
-from hwsim.families.serving.workload.source import Source
+from hwsim.families.serving.workload.source import RequestSource
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.records import dataclass, without_collector
 from hwsim.ticks import FEMTO
 
 if TYPE_CHECKING:
-    from hwsim.families.serving.actors.lanes import Lane
-    from hwsim.families.serving.actors.scaled import Scaled
-    from hwsim.families.serving.workload.scaling import Scale
+    from hwsim.families.serving.actors.autoscaler import Autoscaler
+    from hwsim.families.serving.actors.kv_transfers import OffloadRoute
+    from hwsim.families.serving.workload.autoscaler import Scale
 
 
 @dataclass(slots=True)
-class Service:
+class ModelService:
     """A service of one run: its replicas, and after the run the log of its requests.
 
     Args:
@@ -51,12 +51,12 @@ class Service:
     machine: Machine
     slower: float = 1.0
     log: Log = field(init=False)
-    copies: list[Copy | Static] = field(init=False)
-    _exchanges: list[Exchanges] = field(default_factory=list)
+    copies: list[ContinuousReplica | StaticReplica] = field(init=False)
+    _exchanges: list[ReplicaCollectives] = field(default_factory=list)
     _pace: list[Pace] = field(default_factory=list)
-    _lanes: Sequence[Lane] = ()
-    _scaled: Scaled | None = None
-    _prompts: Scaled | None = None  # autoscaler of the prefill replicas
+    _lanes: Sequence[OffloadRoute] = ()
+    _scaled: Autoscaler | None = None
+    _prompts: Autoscaler | None = None  # autoscaler of the prefill replicas
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -64,58 +64,66 @@ class Service:
         self.log = Log(len(of_batch), Goal.of(plan.keys.slo).limits_fs, self._warm_up)
         self.copies = [self._copy(number, part) for number, part in enumerate(of_batch)]
         if plan.offload is not None:
-            from hwsim.families.serving.actors.lanes import Lane
+            from hwsim.families.serving.actors.kv_transfers import OffloadRoute
 
             kept = plan.offload
             self._lanes = [
-                Lane(self.machine, host, kept.disk, gpus, kept.block_bytes, plan.name)
+                OffloadRoute(self.machine, host, kept.disk, gpus, kept.block_bytes, plan.name)
                 for host, gpus in zip(kept.hosts, plan.copies, strict=True)
             ]
         if plan.scale is not None:
             self._scales(plan.scale)
         tables = self.machine.kept(Tables)
         for part in plan.parts:
-            pace = paced(part)(part, tables, self.slower)
-            exchanges = [Exchanges(part, self.machine, gpus, self.slower) for gpus in part.batches]
+            pace = pace_class(part)(part, tables, self.slower)
+            exchanges = [ReplicaCollectives(part, self.machine, gpus, self.slower) for gpus in part.batches]
             self._exchanges += exchanges
             self._pace += [pace.also(exchange.seconds) for exchange in exchanges]
 
-    def _copy(self, number: int, part: ServicePlan) -> Copy | Static:
+    def _copy(self, number: int, part: ServicePlan) -> ContinuousReplica | StaticReplica:
         """Return a replica of the service, or of one part of a disaggregated service."""
-        kind: Callable[..., Copy | Static] = Static if part.settings.padded else Copy
+        kind: Callable[..., ContinuousReplica | StaticReplica] = StaticReplica if part.settings.padded else ContinuousReplica
         log, more = self.log, dict[str, Any]()
         if self.plan.prompts is not None:
-            from hwsim.families.serving.actors.apart import Answering, OfPrompts, Reading, Verifying
+            from hwsim.families.serving.actors.disaggregation import (
+                DecodeReplica,
+                PrefillLog,
+                PrefillReplica,
+                SpeculativeDecodeReplica,
+            )
 
-            kind, log = (Answering, log) if part is self.plan else (Reading, OfPrompts(log))
+            kind, log = (DecodeReplica, log) if part is self.plan else (PrefillReplica, PrefillLog(log))
         if part.speculation is not None:
-            from hwsim.families.serving.actors.speculating import Speculating
+            from hwsim.families.serving.actors.speculation import SpeculativeReplica
 
-            kind, more["guesses"] = Speculating if self.plan.prompts is None else Verifying, part.speculation
+            kind, more["guesses"] = (
+                SpeculativeReplica if self.plan.prompts is None else SpeculativeDecodeReplica,
+                part.speculation,
+            )
         if part.offload is not None:
-            more["lower"] = Tiers(tuple(Tier(*tier) for tier in zip(TIERS, part.offload.blocks, strict=False)))
+            more["lower"] = OffloadTiers(tuple(OffloadTier(*tier) for tier in zip(TIERS, part.offload.blocks, strict=False)))
         if part.adapters is not None and part.adapters.slots is not None:
             more["slots"] = Slots(part.adapters, part.adapters.slots)
         return kind(number, part.settings, part.blocks, log, part.held, **more)
 
     def _scales(self, scale: Scale) -> None:
         """Create the autoscaler, one for each part of a disaggregated service."""
-        from hwsim.families.serving.actors.router import Least
-        from hwsim.families.serving.actors.scaled import Scaled
+        from hwsim.families.serving.actors.autoscaler import Autoscaler
+        from hwsim.families.serving.actors.router import LeastRequestsRouter
 
         prompts, log, start = self.plan.prompts, self.log, self.plan.start
         prefill_count = 0 if prompts is None else len(prompts.batches)
-        scaled = self._scaled = Scaled(scale, self._router(), self.copies[prefill_count:], start)
+        scaled = self._scaled = Autoscaler(scale, self._router(), self.copies[prefill_count:], start)
         log.begun = scaled.begins
         if prompts is None:
             log.over = scaled.ended
         elif prompts.scale is not None:
-            self._prompts = Scaled(prompts.scale, Least(), self.copies[:prefill_count], start)
+            self._prompts = Autoscaler(prompts.scale, LeastRequestsRouter(), self.copies[:prefill_count], start)
             log.begun = self._prompts.begins
 
     def _used(self) -> AdapterUse | None:
         """Return the use of adapter slots, summed over replicas; None if all adapters are on the GPUs."""
-        all_slots = [copy.slots for copy in self.copies if isinstance(copy, Copy)]
+        all_slots = [copy.slots for copy in self.copies if isinstance(copy, ContinuousReplica)]
         slots = [slot for slot in all_slots if slot is not None]
         if not slots:
             return None
@@ -137,26 +145,26 @@ class Service:
         plan, source = self.plan, self._source()
         given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
         if plan.prompts is None:
-            from hwsim.families.serving.actors.clocked import Clocked
+            from hwsim.families.serving.actors.clocked import ClockedService
 
-            return Clocked(*given, self._lanes, self._scaled).actor(driver)
-        from hwsim.families.serving.actors.apart import Apart
-        from hwsim.families.serving.actors.lanes import Links
+            return ClockedService(*given, self._lanes, self._scaled).actor(driver)
+        from hwsim.families.serving.actors.disaggregation import DisaggregatedService
+        from hwsim.families.serving.actors.kv_transfers import KvTransferCosts
 
         gpus = (*plan.prompts.batches, *plan.batches)
-        links = Links(self.machine, plan.token_bytes)
-        return Apart(*given, (), self._scaled, links=links, gpus=gpus, prompts=self._prompts).actor(driver)
+        links = KvTransferCosts(self.machine, plan.token_bytes)
+        return DisaggregatedService(*given, (), self._scaled, links=links, gpus=gpus, prompts=self._prompts).actor(driver)
 
     def graph(self, like: OpGraph) -> OpGraph:
         """Return the graph of its ops, with the capacities of `like`; valid only if the service has its devices to itself."""
-        known = Issued(like.capacities)
-        written = Written(self._costs(known), known, self.plan.name)
+        known = IssuedOps(like.capacities)
+        written = ServiceOps(self._costs(known), known, self.plan.name)
         self.play(written)
         return written.graph(like)
 
-    def play(self, written: Written | None = None) -> int:
+    def play(self, written: ServiceOps | None = None) -> int:
         """Simulate the service without a clock; return the time of the last completion (fs)."""
-        alone = Alone(
+        alone = UnclockedService(
             self.copies,
             self._pace,
             self.plan.settings,
@@ -206,22 +214,24 @@ class Service:
             *(lane.drawn() for lane in self._lanes),
         )
 
-    def _costs(self, known: Registry) -> list[Costs]:
+    def _costs(self, known: Registry) -> list[IterationCosts]:
         return [
-            Costs(pace.plan, pace, exchanges, known, exchanges.gpus, number % pace.plan.stages)
+            IterationCosts(pace.plan, pace, exchanges, known, exchanges.gpus, number % pace.plan.stages)
             for number, (pace, exchanges) in enumerate(zip(self._pace, self._exchanges, strict=True))
         ]
 
-    def _source(self) -> Source:
+    def _source(self) -> RequestSource:
         requests = self.plan.requests
-        return Source(requests, self.plan.start, requests.clients)
+        return RequestSource(requests, self.plan.start, requests.clients)
 
     def _router(self) -> Router:
         return router_of(self.plan.keys.router)
 
     def _below(self, span: float) -> tuple[TierUse, ...]:
         """Return the use of each lower tier during `span` seconds, summed over replicas."""
-        tiers_of_replicas = [copy.lower.tiers for copy in self.copies if isinstance(copy, Copy) and copy.lower is not None]
+        tiers_of_replicas = [
+            copy.lower.tiers for copy in self.copies if isinstance(copy, ContinuousReplica) and copy.lower is not None
+        ]
         block, uses = self.plan.settings.block, []
         for level, tiers in enumerate(zip(*tiers_of_replicas, strict=True)):
             writes = [lane.writing(level, tier.stored) / span for lane, tier in zip(self._lanes, tiers, strict=True)]
@@ -247,14 +257,14 @@ class Service:
         return served
 
 
-def paced(plan: ServicePlan) -> type[Pace]:
+def pace_class(plan: ServicePlan) -> type[Pace]:
     """Return the class that computes the iteration times of a plan."""
     if plan.adapters is not None:
-        from hwsim.families.serving.actors.adapters import Adapted, AdaptedGuessed
+        from hwsim.families.serving.actors.adapters import AdapterPace, SpeculativeAdapterPace
 
-        return Adapted if plan.speculation is None else AdaptedGuessed
+        return AdapterPace if plan.speculation is None else SpeculativeAdapterPace
     if plan.speculation is not None:
-        from hwsim.families.serving.actors.speculating import Guessed
+        from hwsim.families.serving.actors.speculation import SpeculativePace
 
-        return Guessed
+        return SpeculativePace
     return Pace

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import field
 
 from hwsim.families.serving.actors.replica import Replica
-from hwsim.families.serving.actors.run import Run, Sequence
+from hwsim.families.serving.actors.run import IterationRun, Sequence
 from hwsim.families.serving.workload.settings import ANY
 from hwsim.records import dataclass
 
 
 @dataclass(slots=True)
-class Static(Replica):
+class StaticReplica(Replica):
     """A replica with static batching; methods as in `copy.Copy`.
 
     Args:
@@ -56,26 +56,28 @@ class Static(Replica):
         """Whether no batch is running."""
         return not self.places
 
-    def cut(self, run: Run, instant: int) -> None:
+    def cut(self, run: IterationRun, instant: int) -> None:
         """Shorten a run to end before the iteration in which a request first waits for a slot; none joins a running batch."""
         if not self.is_full:
             run.count = min(run.count, max(1, run.after(instant - 1)))
 
-    def catches_up(self, run: Run, instant: int) -> None:
+    def catches_up(self, run: IterationRun, instant: int) -> None:
         """Do nothing: blocks are reserved at the start of the batch."""
 
-    def next(self, instant: int) -> Run | None:
+    def next(self, instant: int) -> IterationRun | None:
         """Schedule the next iterations of the batch, or the prefill of the next batch."""
         if not self.places:
             return self._first(instant)
         self.is_full = bool(self.waiting) and self.waiting[0].at <= instant
         self.log.refuses(self.number, "seats" if self.is_full else "")
-        run = Run(self.iterations, instant, instant, [], self.places, self.places * (self.longest + self.steps), self.places)
+        run = IterationRun(
+            self.iterations, instant, instant, [], self.places, self.places * (self.longest + self.steps), self.places
+        )
         outputs = [sequence.output - sequence.written for sequence in self.under_way]
         run.most = min(outputs, default=self.left)
         return run
 
-    def _first(self, instant: int) -> Run | None:
+    def _first(self, instant: int) -> IterationRun | None:
         longest = most = 0
         blocks_there = ANY if self.blocks is None else self.blocks
         while self.waiting and len(self.under_way) < self.settings.sequences:
@@ -92,9 +94,9 @@ class Static(Replica):
         self.used = self.places * self.growth.need(longest + most)
         self.log.begins(instant, [sequence.number for sequence in self.under_way])
         parts = [(sequence, longest) for sequence in self.under_way]
-        return Run(self.iterations, instant, instant, parts, 0, 0, self.places)
+        return IterationRun(self.iterations, instant, instant, parts, 0, 0, self.places)
 
-    def done(self, run: Run, end: int) -> list[Sequence]:
+    def done(self, run: IterationRun, end: int) -> list[Sequence]:
         """Record that the iterations of a run have ended; return the completed requests, in order."""
         self.iterations += run.count
         self.steps += run.count

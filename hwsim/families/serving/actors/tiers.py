@@ -4,7 +4,7 @@ A piece of a prompt is stored in the first tier when it is computed, or when the
 recently used pieces to the tier below; the last tier drops them. A loaded piece also stays in its tier. A piece loaded from a
 disk passes through host memory and is stored there, too.
 
-    tiers = Tiers((Tier("host", 100), Tier("disk", 1000)))
+    tiers = OffloadTiers((OffloadTier("host", 100), OffloadTier("disk", 1000)))
     tiers.stores(key, 2)
     tiers.brings([(key, 2)])            number of blocks loaded from each tier
 
@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
-from hwsim.families.serving.actors.prefixes import Key
+from hwsim.families.serving.actors.prefix_cache import Key
 from hwsim.records import dataclass
 
 TIERS: Final = ("host", "disk")
 
 
 @dataclass(slots=True)
-class Tier:
+class OffloadTier:
     """A tier with an LRU cache of pieces.
 
     Args:
@@ -74,10 +74,10 @@ class Tier:
 
 
 @dataclass(slots=True)
-class Tiers:
+class OffloadTiers:
     """The tiers of a replica, fastest first; the last tier drops what it evicts."""
 
-    tiers: tuple[Tier, ...]
+    tiers: tuple[OffloadTier, ...]
 
     def has(self, key: Key, count: int) -> bool:
         """Whether any tier has a piece."""

@@ -54,7 +54,7 @@ Until: TypeAlias = Callable[[int], tuple[int, Spent]]
 
 
 @dataclass(slots=True, eq=False)
-class Stay:
+class RequestAccount:
     """A request in flight; times in fs, -1 until they are known.
 
     Args:
@@ -119,9 +119,9 @@ class Meters:
     seats: int = 0
     room: int = 0
     refusal: Refusal = ""
-    coming: list[Stay] = field(default_factory=list)
+    coming: list[RequestAccount] = field(default_factory=list)
 
-    def came(self, stay: Stay) -> None:
+    def came(self, stay: RequestAccount) -> None:
         """Count a request that is queued."""
         if stay.seen < self.end:  # during an iteration that is already counted
             self._starts(stay, self.end, self.waited, self.seats, self.room)
@@ -167,33 +167,33 @@ class Meters:
         (a, b, c, d, e), (p, q, r, s, t) = self.spent, self.refused
         return a - p, b - q, c - r, d - s, e - t
 
-    def _starts(self, stay: Stay, at: int, waited: Spent, seats: int, room: int) -> None:
+    def _starts(self, stay: RequestAccount, at: int, waited: Spent, seats: int, room: int) -> None:
         """Start to meter a request at `at`: the end of the iteration that ran when it was queued, or its queueing time."""
         early = at - stay.seen
         if early > 0:
             stay.parts[(ROOM if self.refusal == "room" else SEATS) if self.refusal else TURN] += early
         stay.since, stay.read, stay.refused = max(at, stay.seen), waited, (seats, room)
 
-    def begins(self, stay: Stay, time: int) -> None:
+    def begins(self, stay: RequestAccount, time: int) -> None:
         """Record the start of the first iteration that processes a request."""
         self._waited(stay, time)
         stay.begin = time
         self._marks(stay, time)
 
-    def loads(self, stay: Stay, time: int) -> None:
+    def loads(self, stay: RequestAccount, time: int) -> None:
         """Record the start of a wait for a KV-cache load or an adapter slot."""
         self._waited(stay, time)
         stay.since = time
         self.coming = [other for other in self.coming if other is not stay]
 
-    def loaded(self, stay: Stay, time: int, part: int) -> None:
+    def loaded(self, stay: RequestAccount, time: int, part: int) -> None:
         """Record the end of such a wait, which is charged to `part`; the request is queued again."""
         stay.parts[part] += time - stay.since
         stay.seen = stay.noted = time
         stay.refused = None
         self.came(stay)
 
-    def _waited(self, stay: Stay, time: int) -> None:
+    def _waited(self, stay: RequestAccount, time: int) -> None:
         """Charge the time in the queue."""
         parts = stay.parts
         parts[HOST] += stay.seen - stay.noted
@@ -206,14 +206,14 @@ class Meters:
             passed = _charge_difference(parts, stay.read, self.waited, OTHERS, ANSWERS)
             parts[TURN] += time - stay.since - seats - room - passed
 
-    def writes(self, stay: Stay, time: int) -> None:
+    def writes(self, stay: RequestAccount, time: int) -> None:
         """Record the end of a prefill and its output token: the first, or the next one after a preemption."""
         self.is_read(stay, time)
         if stay.first < 0:
             stay.first, stay.to_first = time, tuple(stay.parts)
         self._marks(stay, time)
 
-    def is_read(self, stay: Stay, time: int) -> None:
+    def is_read(self, stay: RequestAccount, time: int) -> None:
         """Record the end of a prefill, possibly on another replica than the decode."""
         if stay.put_off >= 0:
             stay.parts[AGAIN] += time - stay.put_off
@@ -222,19 +222,19 @@ class Meters:
             self._reads(stay, time)
         stay.since = time
 
-    def goes_on(self, stay: Stay, time: int) -> None:
+    def goes_on(self, stay: RequestAccount, time: int) -> None:
         """Record the start of decode after a KV-cache transfer."""
         stay.parts[TURN] += time - stay.since
         self._marks(stay, time)
 
-    def puts_off(self, stay: Stay, time: int) -> None:
+    def puts_off(self, stay: RequestAccount, time: int) -> None:
         """Record a preemption."""
         if stay.put_off >= 0:
             return
         self._reads(stay, time) if stay.first < 0 else self._wrote(stay, time)
         stay.put_off = time
 
-    def ends(self, stay: Stay, time: int) -> None:
+    def ends(self, stay: RequestAccount, time: int) -> None:
         """Record the completion of a request."""
         if stay.first < 0:
             self._reads(stay, time)
@@ -243,10 +243,10 @@ class Meters:
             self._wrote(stay, time)
         stay.end = time
 
-    def _marks(self, stay: Stay, time: int) -> None:
+    def _marks(self, stay: RequestAccount, time: int) -> None:
         stay.since, stay.read, stay.alone = time, self.spent, 0
 
-    def _reads(self, stay: Stay, time: int) -> None:
+    def _reads(self, stay: RequestAccount, time: int) -> None:
         """Charge the time of the prefill."""
         parts = stay.parts
         passed = _charge_difference(parts, stay.read, self.spent, OTHERS, ANSWERS)
@@ -254,7 +254,7 @@ class Meters:
         parts[READING] += stay.alone
         self._rest(parts, time, time - stay.since - passed)
 
-    def _wrote(self, stay: Stay, time: int) -> None:
+    def _wrote(self, stay: RequestAccount, time: int) -> None:
         """Charge the time of the decode."""
         passed = _charge_difference(stay.parts, stay.read, self.spent, OTHERS, WRITING)
         self._rest(stay.parts, time, time - stay.since - passed)

@@ -16,14 +16,14 @@ from typing import Final
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.origins import Case
 from hwsim.results.errors import table
-from hwsim.results.felt import felt
 from hwsim.results.interval import LEVEL, NORMAL, Interval
+from hwsim.results.machine_errors import widen_by_machine_errors
 
 OF_GPU: Final[Mapping[Case, Case]] = {"known": "source", "stated": "source"}  # this model was not measured on this GPU
 TOPICS: Final[Mapping[str, str]] = {"ttft": "ttft", "tpot": "tpot", "latency": "e2e", "tokens_per_s": "throughput"}
 
 
-def sure_of(service: ServiceStatistics) -> Mapping[str, Interval]:
+def serving_intervals(service: ServiceStatistics) -> Mapping[str, Interval]:
     """Return the 90 % interval of each measure, relative to its value.
 
     Models without output tokens have none, and latencies of an overloaded service have none.
@@ -35,7 +35,9 @@ def sure_of(service: ServiceStatistics) -> Mapping[str, Interval]:
         "tokens_per_s": not service.keeps_up,
     }
     ranges = {
-        topic: felt(service, service.moved, partial(_measured, topic)) for topic in TOPICS if service.kind and has_range[topic]
+        topic: widen_by_machine_errors(service, service.moved, partial(_measured, topic))
+        for topic in TOPICS
+        if service.kind and has_range[topic]
     }
     return {measure: sure.of(1.0) for measure, sure in ranges.items() if sure.units}
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.families.serving.results.accounting import HOST, NETWORK, PARTS, Meters, Refusal, Stay
-from hwsim.families.serving.results.course import Course
-from hwsim.families.serving.results.piles import Pile
+from hwsim.families.serving.results.accounting import HOST, NETWORK, PARTS, Meters, Refusal, RequestAccount
+from hwsim.families.serving.results.histograms import LatencyHistogram
+from hwsim.families.serving.results.history import ServiceHistory
 from hwsim.records import dataclass
-from hwsim.results.batches import Batched
+from hwsim.results.batches import BatchedSamples
 from hwsim.ticks import FEMTO, Column
 
 ROWS: Final = 20_000  # maximum requests with a row each
@@ -48,8 +48,8 @@ class Totals:
         first_arrival: earliest arrival (fs); -1 without requests.
     """
 
-    piles: dict[str, Pile] = field(default_factory=lambda: {name: Pile() for name in (*MEASURES, "wait")})
-    series: dict[str, Batched] = field(default_factory=lambda: {name: Batched() for name in MEASURES})
+    piles: dict[str, LatencyHistogram] = field(default_factory=lambda: {name: LatencyHistogram() for name in (*MEASURES, "wait")})
+    series: dict[str, BatchedSamples] = field(default_factory=lambda: {name: BatchedSamples() for name in MEASURES})
     requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
@@ -135,10 +135,10 @@ class Log:
     goal: Limits = (None, None, None)
     warm_up: int | None = 0
     meters: list[Meters] = field(init=False)
-    live: dict[int, Stay] = field(default_factory=dict)
+    live: dict[int, RequestAccount] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
-    gaps: Pile = field(default_factory=Pile)
-    course: Course = field(default_factory=Course)
+    gaps: LatencyHistogram = field(default_factory=LatencyHistogram)
+    course: ServiceHistory = field(default_factory=ServiceHistory)
     sampled: bool = False
     cut: int = 0
     requests: int = 0
@@ -152,7 +152,7 @@ class Log:
     begun: Callable[[int], None] | None = None
     over: Callable[[int, int], None] | None = None
     below: list[int] = field(default_factory=list)
-    _ended: list[Stay] = field(default_factory=list)
+    _ended: list[RequestAccount] = field(default_factory=list)
     _kept: list[Columns] = field(default_factory=list)
     _since: int = 0
     _joined: list[dict[int, int]] = field(init=False)
@@ -179,7 +179,7 @@ class Log:
             seen: queueing time; default: the arrival.
             late: (part, fs) of waits before that.
         """
-        stay = Stay(request, arrival, copy, prompt, output, max(arrival, seen))
+        stay = RequestAccount(request, arrival, copy, prompt, output, max(arrival, seen))
         for part, time in late:
             stay.parts[HOST] -= time
             stay.parts[part] += time
@@ -376,7 +376,7 @@ class Log:
         if self.warm_up is not None:
             self._since = self.first_arrival + self.warm_up
         else:
-            series = Batched()
+            series = BatchedSamples()
             series.extend(times_of(columns)["latency"] / FEMTO)
             first, _ = series.warm_up
             self._since = int(columns["arrival"][min(first, len(columns["arrival"]) - 1)])

@@ -47,7 +47,7 @@ class Moment(NamedTuple):
     cache: float
 
 
-class Where(NamedTuple):
+class LatencyBreakdown(NamedTuple):
     """The latency breakdown of the requests around a percentile.
 
     Args:

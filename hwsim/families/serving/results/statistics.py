@@ -19,20 +19,20 @@ from typing import Final
 import numpy as np
 
 from hwsim.families.serving.results.accounting import PARTS, named
+from hwsim.families.serving.results.autoscaling import AutoscalingStatistics
 from hwsim.families.serving.results.balance import balance
-from hwsim.families.serving.results.course import Course
+from hwsim.families.serving.results.histograms import LatencyHistogram
+from hwsim.families.serving.results.history import ServiceHistory
 from hwsim.families.serving.results.log import MEASURES, Log, times_of
-from hwsim.families.serving.results.measures import AdapterUse, Goal, Moment, RequestRow, Sampling, TierUse, Where
-from hwsim.families.serving.results.piles import Pile
-from hwsim.families.serving.results.scaling import Scaling
+from hwsim.families.serving.results.measures import AdapterUse, Goal, LatencyBreakdown, Moment, RequestRow, Sampling, TierUse
 from hwsim.families.serving.workload.plan import ServicePlan
-from hwsim.machine.moved import Moved
+from hwsim.machine.moved_numbers import MovedNumber
 from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
 from hwsim.results.batches import STATISTICS
 from hwsim.results.interval import COUNTS
 from hwsim.results.invariants import BrokenInvariant
-from hwsim.results.requests import Spread
+from hwsim.results.requests import TimeStatistics
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO, Column
 
@@ -103,11 +103,11 @@ class ServiceStatistics:
     prompt_tokens: int
     output_tokens: int
     span_s: float
-    latency: Spread
-    wait: Spread
-    first_token: Spread | None
-    each_token: Spread | None
-    gap: Spread | None
+    latency: TimeStatistics
+    wait: TimeStatistics
+    first_token: TimeStatistics | None
+    each_token: TimeStatistics | None
+    gap: TimeStatistics | None
     iterations: int
     batch_mean: float
     in_system_mean: float
@@ -122,7 +122,7 @@ class ServiceStatistics:
     course: tuple[Moment, ...]
     rows: tuple[RequestRow, ...]
     came_s: float
-    where: tuple[Where, ...] = ()
+    where: tuple[LatencyBreakdown, ...] = ()
     spent_s: tuple[tuple[str, float], ...] = ()
     goal: Goal = Goal()
     good: int = 0
@@ -134,13 +134,13 @@ class ServiceStatistics:
     prompt_copies: int = 0
     prompt_gpus: int = 0
     sampling: tuple[Sampling, ...] = ()
-    moved: Sequence[tuple[Moved, Sequence[ServiceStatistics]]] = field(default=(), repr=False, compare=False)
+    moved: Sequence[tuple[MovedNumber, Sequence[ServiceStatistics]]] = field(default=(), repr=False, compare=False)
     kind: str = ""
     case: Case = "known"
     paced: bool = True
     tiers: tuple[TierUse, ...] = ()
-    scaling: Scaling | None = None
-    prompt_scaling: Scaling | None = None
+    scaling: AutoscalingStatistics | None = None
+    prompt_scaling: AutoscalingStatistics | None = None
     adapters: AdapterUse | None = None
     cache_format: str = ""
     stated_per_s: float | None = None
@@ -189,7 +189,7 @@ class ServiceStatistics:
         return self.output_tokens / self.span_s if self.span_s > 0 else 0.0
 
     @property
-    def scalings(self) -> tuple[Scaling, ...]:
+    def scalings(self) -> tuple[AutoscalingStatistics, ...]:
         """Autoscaling of each part: prefill replicas, if there are any, and the others."""
         return tuple(scaling for scaling in (self.prompt_scaling, self.scaling) if scaling is not None)
 
@@ -342,20 +342,20 @@ def _sampling_errors(log: Log) -> Iterator[Sampling]:
             yield Sampling(measure, round(100 * share), value.value, value.low, high, share in settled.short)
 
 
-def _spreads(columns: Mapping[str, Column], cut: int) -> dict[str, Spread]:
+def _spreads(columns: Mapping[str, Column], cut: int) -> dict[str, TimeStatistics]:
     """Return the latencies of requests after the warm-up, if all rows are kept."""
     order = np.argsort(columns["arrival"], kind="stable")[cut:]
     counted = {name: column[order] for name, column in columns.items()}
-    return {name: Spread.of(times / FEMTO) for name, times in times_of(counted).items()}
+    return {name: TimeStatistics.of(times / FEMTO) for name, times in times_of(counted).items()}
 
 
-def _pile_spread(pile: Pile) -> Spread:
+def _pile_spread(pile: LatencyHistogram) -> TimeStatistics:
     """Return the spread of a histogram, to 0.4 %."""
     p50, p95, p99 = (pile.at(part / 100) / FEMTO for part in PERCENTILES)
-    return Spread(pile.total / max(1, pile.number) / FEMTO, p50, p95, p99, pile.most / FEMTO)
+    return TimeStatistics(pile.total / max(1, pile.number) / FEMTO, p50, p95, p99, pile.most / FEMTO)
 
 
-def _breakdowns(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
+def _breakdowns(log: Log, spreads: Mapping[str, TimeStatistics]) -> Iterator[LatencyBreakdown]:
     """Yield the latency breakdown around each percentile."""
     for measure in MEASURES:
         pile = log.totals.piles[measure]
@@ -368,7 +368,9 @@ def _breakdowns(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
             if shared_by:
                 times = [total / shared_by / FEMTO for total in sums]
                 value = getattr(spreads[measure], f"p{percentile}")
-                yield Where(measure, percentile, value, requests, sum(sums) / shared_by / FEMTO, tuple(named(times)))  # integers
+                yield LatencyBreakdown(
+                    measure, percentile, value, requests, sum(sums) / shared_by / FEMTO, tuple(named(times))
+                )  # integers
 
 
 def _time_by_use(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
@@ -395,7 +397,7 @@ def _longest_queue(columns: Mapping[str, Column]) -> int:
     return max(accumulate((change for _, change in changes), initial=0))
 
 
-def _moments(course: Course, blocks: int | None, copies: int) -> tuple[Moment, ...]:
+def _moments(course: ServiceHistory, blocks: int | None, copies: int) -> tuple[Moment, ...]:
     """Return the state of all replicas at the end of each interval; the cache is its average."""
     cells = [cell for column in (course.came, course.began, course.ended) for cell in column]
     length, moments = 1 << course.bits, []

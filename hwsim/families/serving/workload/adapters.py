@@ -28,8 +28,8 @@ from hwsim.models.architectures import Transformer
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import BYTES
-from hwsim.workload.load.draws import Draws, Uniform
-from hwsim.workload.load.numbers import falling, stream
+from hwsim.workload.load.draws import RandomDraws, Uniform
+from hwsim.workload.load.numbers import stream, zipf_probabilities
 from hwsim.workload.programs import memory_of
 
 
@@ -73,7 +73,7 @@ class Adapters:
     width: float
     slots: int | None = None
     load: int = 0
-    draws: Draws | None = None
+    draws: RandomDraws | None = None
 
     @property
     def size(self) -> float:
@@ -97,7 +97,7 @@ class Adapters:
     @cached_property
     def shares(self) -> np.ndarray:
         """Share of the requests of each adapter."""
-        return falling(self.count, self.skew)
+        return zipf_probabilities(self.count, self.skew)
 
     def distinct(self, requests: int) -> float:
         """Return the expected number of distinct adapters of some requests, at most `slots`.
@@ -128,11 +128,13 @@ def adapters_of(keys: AdapterKeys, model: Transformer, tp: int, dtype: str, seed
         if kind.experts == 1:
             maps += [(hidden, kind.gates * kind.of_ffn / tp, kind.gates, times), (kind.of_ffn / tp, hidden, 1, times)]
     slots = None if keys.slots is None or keys.slots >= keys.count else keys.slots
-    draws = Draws(stream(seed, "adapters"), Uniform(0.0, 1.0))
+    draws = RandomDraws(stream(seed, "adapters"), Uniform(0.0, 1.0))
     return Adapters(keys.count, keys.rank, keys.skew, tuple(maps), BYTES[dtype], slots, 0, draws)
 
 
-def loaded(adapters: Adapters, machine: Machine, copies: Sequence[Sequence[str]], place: Place, mistakes: Mistakes) -> Adapters:
+def with_load_time(
+    adapters: Adapters, machine: Machine, copies: Sequence[Sequence[str]], place: Place, mistakes: Mistakes
+) -> Adapters:
     """Return the adapters with the time to load one from host memory, on the replica where that takes longest."""
     seconds = 0.0
     try:

@@ -20,9 +20,9 @@ import numpy as np
 from hwsim.records import dataclass
 from hwsim.spec import Place, Problem, field, place_field
 from hwsim.units import Seconds
-from hwsim.workload.load.draws import Constant, Draws, Uniform
+from hwsim.workload.load.draws import Constant, RandomDraws, Uniform
 from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
-from hwsim.workload.load.numbers import falling, stream
+from hwsim.workload.load.numbers import stream, zipf_probabilities
 
 PIECE: Final = 16  # tokens: granularity at which prompts are compared
 TURNS: Final = 1 << 20  # maximum turns of a conversation
@@ -88,18 +88,20 @@ class Beginnings:
     keys: SharedKeys
     lengths: tuple[int, ...]
     shares: tuple[float, ...]
-    group: Draws
-    prompt: Draws | None
+    group: RandomDraws
+    prompt: RandomDraws | None
     _starts: dict[int, tuple[int, ...]] = dataclass_field(default_factory=dict)
 
     @classmethod
     def of(cls, keys: SharedKeys, seed: int) -> Beginnings:
         """Return the beginnings that the keys describe."""
-        lengths_drawn = Draws(stream(seed, "shared", "tokens"), distribution_of(keys.tokens)).many(0, keys.groups)
+        lengths_drawn = RandomDraws(stream(seed, "shared", "tokens"), distribution_of(keys.tokens)).many(0, keys.groups)
         lengths = tuple(max(0, round(tokens)) for tokens in lengths_drawn.tolist())
-        shares = tuple(np.cumsum(falling(keys.groups, keys.skew)).tolist())  # count
-        prompt = None if keys.distinct is None else Draws(stream(seed, "shared", "prompt"), Uniform(0.0, float(keys.distinct)))
-        return cls(keys, lengths, shares, Draws(stream(seed, "shared", "group"), Uniform(0.0, 1.0)), prompt)
+        shares = tuple(np.cumsum(zipf_probabilities(keys.groups, keys.skew)).tolist())  # count
+        prompt = (
+            None if keys.distinct is None else RandomDraws(stream(seed, "shared", "prompt"), Uniform(0.0, float(keys.distinct)))
+        )
+        return cls(keys, lengths, shares, RandomDraws(stream(seed, "shared", "group"), Uniform(0.0, 1.0)), prompt)
 
     def source(self, number: int) -> int:
         """Return the number of the request whose prompt this request repeats; its own number without `distinct`."""
@@ -126,7 +128,7 @@ class Beginnings:
 
 def turns_of(keys: SessionKeys, seed: int, session: int) -> int:
     """Return the number of turns of a conversation."""
-    return min(TURNS, max(1, round(Draws(stream(seed, "turns"), distribution_of(keys.turns)).at(session))))
+    return min(TURNS, max(1, round(RandomDraws(stream(seed, "turns"), distribution_of(keys.turns)).at(session))))
 
 
 def pieces(session: int, early: int, start: tuple[int, ...], tokens: int) -> tuple[int, ...]:
@@ -146,6 +148,6 @@ def pieces(session: int, early: int, start: tuple[int, ...], tokens: int) -> tup
     return (*shared, *(first + piece for piece in range(len(shared), tokens // PIECE)))
 
 
-def thinking(keys: SessionKeys, seed: int) -> Draws:
+def think_times(keys: SessionKeys, seed: int) -> RandomDraws:
     """Return the think times (s) before each turn except the first."""
-    return Draws(stream(seed, "think"), Constant(0.0) if keys.think is None else distribution_of(keys.think))
+    return RandomDraws(stream(seed, "think"), Constant(0.0) if keys.think is None else distribution_of(keys.think))

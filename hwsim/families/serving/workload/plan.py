@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from hwsim.devices import Gpu
-from hwsim.devices.gpu_doubts import of_served
+from hwsim.devices.gpu_cases import serving_case
 from hwsim.families.serving.workload.adapters import Adapters
+from hwsim.families.serving.workload.autoscaler import Scale
 from hwsim.families.serving.workload.offload import Offload
-from hwsim.families.serving.workload.requests import Requests
-from hwsim.families.serving.workload.scaling import Scale
+from hwsim.families.serving.workload.requests import ServiceRequests
 from hwsim.families.serving.workload.schema import InferKeys
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.speculating import Speculation
-from hwsim.graph.opgraph import Held
+from hwsim.families.serving.workload.speculation import Speculation
+from hwsim.graph.opgraph import ServiceMemory
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import experts_by
@@ -66,7 +66,7 @@ class ServicePlan:
     tokens: int | None
     token_bytes: float
     memory: Footprint
-    requests: Requests
+    requests: ServiceRequests
     speculation: Speculation | None = None
     prompts: ServicePlan | None = None
     adapters: Adapters | None = None
@@ -79,7 +79,7 @@ class ServicePlan:
         """Prefill of disaggregated serving, if there is one, and the service itself."""
         return (self,) if self.prompts is None else (self.prompts, self)
 
-    def holds(self, lives: Lives | None = None, of_prompts: Lives | None = None) -> Iterator[Held]:
+    def holds(self, lives: Lives | None = None, of_prompts: Lives | None = None) -> Iterator[ServiceMemory]:
         """Yield the memory of the service on each GPU, including the entire KV cache.
 
         Args:
@@ -94,7 +94,7 @@ class ServicePlan:
             for device in self.copies[copy]:
                 for value, size in (("weights", self.memory.weights), ("KV cache", cache), ("buffers", self.memory.buffers)):
                     if size > 0:
-                        yield Held(device, value, self.name or "service", math.ceil(size), since, until)
+                        yield ServiceMemory(device, value, self.name or "service", math.ceil(size), since, until)
 
     @property
     def kind(self) -> str:
@@ -116,7 +116,7 @@ class ServicePlan:
         call = ""
         if isinstance(self.model, Transformer) and isinstance(self.software, Framework):
             call = experts_by(self.model, self.gpu, self.dtype, self.software.kernels)
-        case = of_served(self.gpu, self.dtype, call)
+        case = serving_case(self.gpu, self.dtype, call)
         return max(case, "generation", key=CASES.index) if self.stages > 1 else case
 
     @property

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.families.serving.workload.conversations import PIECE, Beginnings, SessionKeys, pieces, thinking, turns_of
+from hwsim.families.serving.workload.conversations import PIECE, Beginnings, SessionKeys, pieces, think_times, turns_of
 from hwsim.families.serving.workload.schema import InferKeys
 from hwsim.records import dataclass
 from hwsim.spec import Place, SpecError
 from hwsim.spec.limits import refuse_beyond
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.arrivals import ArrivalKeys, beginnings, instants, thoughts
-from hwsim.workload.load.draws import Draws
+from hwsim.workload.load.draws import RandomDraws
 from hwsim.workload.load.keys import CountDraw, distribution_of
 from hwsim.workload.load.numbers import stream
 from hwsim.workload.load.traces import read_trace
@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class ServiceRequests:
     """All requests of a service, in order; can be iterated any number of times.
 
     Args:
@@ -80,7 +80,7 @@ class Requests:
         return self.make()
 
 
-def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
+def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> ServiceRequests:
     """Return all requests of a service.
 
     Args:
@@ -116,7 +116,7 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
         for first in range(0, count, BLOCK):
             yield from lengths.requests(first, list(islice(times, min(BLOCK, count - first))))
 
-    return Requests(make, count, most, cut, clients)
+    return ServiceRequests(make, count, most, cut, clients)
 
 
 def _arrival_times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
@@ -139,15 +139,15 @@ def _arrival_times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
 class _Lengths:
     """Random lengths of prompts and outputs, and common beginnings of prompts."""
 
-    prompt: Draws
-    output: Draws | None
+    prompt: RandomDraws
+    output: RandomDraws | None
     longest: int
     shared: Beginnings | None
 
     @classmethod
     def of(cls, keys: InferKeys, longest: int, *, answers: bool) -> _Lengths:
-        prompt = Draws(stream(keys.seed, "prompt"), distribution_of(keys.prompt))
-        output = Draws(stream(keys.seed, "output"), distribution_of(keys.output)) if answers else None
+        prompt = RandomDraws(stream(keys.seed, "prompt"), distribution_of(keys.prompt))
+        output = RandomDraws(stream(keys.seed, "output"), distribution_of(keys.output)) if answers else None
         return cls(prompt, output, longest, None if keys.shared is None else Beginnings.of(keys.shared, keys.seed))
 
     def at(self, first: int, count: int) -> tuple[Tokens, Tokens, int]:
@@ -186,10 +186,10 @@ def _token_counts(draws: NDArray[np.float64]) -> Tokens:
 
 def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: int) -> tuple[list[Request], int]:
     """Return (requests, number truncated); a conversation ends when its context reaches the model's maximum."""
-    prompts = Draws(stream(keys.seed, "prompt"), distribution_of(keys.prompt))
-    outputs = Draws(stream(keys.seed, "output"), distribution_of(keys.output))
+    prompts = RandomDraws(stream(keys.seed, "prompt"), distribution_of(keys.prompt))
+    outputs = RandomDraws(stream(keys.seed, "output"), distribution_of(keys.output))
     shared = None if keys.shared is None else Beginnings.of(keys.shared, keys.seed)
-    thinks, times = thinking(sessions, keys.seed), _arrival_times(keys.arrivals, keys.seed)
+    thinks, times = think_times(sessions, keys.seed), _arrival_times(keys.arrivals, keys.seed)
     rows: list[Request] = []
     cut = session = 0
     while len(rows) < count:
@@ -212,12 +212,12 @@ def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: 
     return rows, cut
 
 
-def _collect(rows: list[Request], cut: int = 0, clients: int | None = None) -> Requests:
+def _collect(rows: list[Request], cut: int = 0, clients: int | None = None) -> ServiceRequests:
     most = max(rows, key=lambda row: row.prompt + row.output)
-    return Requests(lambda: iter(rows), len(rows), (most.prompt, most.output), cut, clients)
+    return ServiceRequests(lambda: iter(rows), len(rows), (most.prompt, most.output), cut, clients)
 
 
-def _trace_requests(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> Requests:
+def _trace_requests(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> ServiceRequests:
     """Return the requests of a trace. Measured requests are not truncated: one that is too long raises SpecError."""
     trace = read_trace(name, place, tokens=True, most=count)
     output = trace.output if answers else np.zeros_like(trace.output)
@@ -232,7 +232,7 @@ def _trace_requests(name: str, place: Place, longest: int, count: int | None, *,
     return _collect([Request(*row, tuple(trace.prefix(number)), trace.block or 1) for number, row in rows])
 
 
-def least(tokens: int | CountDraw) -> int:
+def min_tokens(tokens: int | CountDraw) -> int:
     """Return the smallest number of tokens that a distribution can draw."""
     if isinstance(tokens, int):
         return tokens

@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import Literal
 
 from hwsim.families.serving.workload.adapters import AdapterKeys
+from hwsim.families.serving.workload.autoscaler import ScaleKeys
 from hwsim.families.serving.workload.conversations import SessionKeys, SharedKeys
 from hwsim.families.serving.workload.offload import OffloadKeys
+from hwsim.families.serving.workload.parallel import ApartKeys, SplitKeys
 from hwsim.families.serving.workload.routing import Routing, ScoreKeys
-from hwsim.families.serving.workload.scaling import ScaleKeys
-from hwsim.families.serving.workload.speculating import SpeculateKeys
-from hwsim.families.serving.workload.splitting import ApartKeys, SplitKeys
+from hwsim.families.serving.workload.speculation import SpeculateKeys
 from hwsim.models.server import ServerKeys
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field

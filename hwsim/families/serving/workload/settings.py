@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
-from hwsim.models.server import PLAIN, Admission, First, Graphs, Promise, Prompts, Room, ServerKeys, sizes_of
+from hwsim.models.server import (
+    PLAIN,
+    Admission,
+    CacheMemory,
+    FirstTokenWorkers,
+    Graphs,
+    OutputReservation,
+    PrefillOrder,
+    ServerKeys,
+    graph_sizes,
+)
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -28,7 +38,7 @@ class Settings:
         mixed: iterations with prefill also use CUDA graphs.
     """
 
-    prompts: Prompts = "beside"
+    prompts: PrefillOrder = "beside"
     chunked: bool = True
     budget: int = 2048
     sequences: int = 256
@@ -40,7 +50,7 @@ class Settings:
     look: int = 1
     groups: int = 1
     gather: int = 0
-    first: First = "prompts"
+    first: FirstTokenWorkers = "prompts"
     padded: bool = False
     block: int = 16
     prefixes: bool = False
@@ -65,7 +75,7 @@ def _keys_outside_server(infer: InferKeys) -> ServerKeys:
     """Return the server keys set by `batch`, `memory` and `batching`."""
     keys = ServerKeys(sequences=infer.batch)
     if infer.memory is not None:
-        keys = replace(keys, memory=Room(part=infer.memory))
+        keys = replace(keys, memory=CacheMemory(part=infer.memory))
     if infer.batching == "static":
         none = Graphs(sizes=())
         return replace(
@@ -89,7 +99,7 @@ def settings_of(
     keys = keys.over(PLAIN)
     if not answers:
         keys = replace(keys, prompts="alone", chunked=False, padded=True, graphs=Graphs(), prefixes=False)
-    graphs, host, promise = keys.graphs or Graphs(), keys.host, keys.ratio or Promise()
+    graphs, host, promise = keys.graphs or Graphs(), keys.host, keys.ratio or OutputReservation()
     assert host is not None
     budget, sequences = keys.budget or 1, keys.sequences or 1
     if keys.prompts == "beside":
@@ -111,7 +121,7 @@ def settings_of(
         padded=bool(keys.padded),
         block=keys.block or 1,
         prefixes=bool(keys.prefixes) and not windowed,
-        graphs=sizes_of(graphs, sequences),
+        graphs=graph_sizes(graphs, sequences),
         exact=not graphs.pad,
         mixed=bool(graphs.mixed),
         eager=ticks.femtoseconds(graphs.eager or 0.0),

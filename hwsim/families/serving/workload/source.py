@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hwsim.families.serving.workload.requests import Request
 
 
-class Source:
+class RequestSource:
     """A source of requests in order of arrival. Turns of conversations and requests of clients follow an earlier answer."""
 
     def __init__(self, requests: Iterable[Request], start: int = 0, clients: int | None = None) -> None:

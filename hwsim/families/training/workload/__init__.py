@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hwsim.devices import CannotCompute
-from hwsim.families.training.workload.asked import Asked
+from hwsim.families.training.workload.request import TrainingRequest
 from hwsim.families.training.workload.schema import TrainKeys
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Transformer
@@ -21,14 +21,14 @@ from hwsim.models.library import written_model
 from hwsim.spec import Mistakes, SpecError, Tree, decode
 
 if TYPE_CHECKING:  # few trainings write checkpoints
-    from hwsim.failures import Job
-    from hwsim.families.training.workload.plan import Plan
-    from hwsim.families.training.workload.saving import Saved
+    from hwsim.failures import FailingJob
+    from hwsim.families.training.workload.checkpoints import TrainingCheckpoints
+    from hwsim.families.training.workload.plan import TrainingPlan
 
-__all__ = ["Asked", "TrainKeys", "add_training", "check_training"]
+__all__ = ["TrainKeys", "TrainingRequest", "add_training", "check_training"]
 
 
-def add_training(asked: Asked) -> None:
+def add_training(asked: TrainingRequest) -> None:
     """Append a training to the graph, or note its mistakes."""
     tree, machine, mistakes = asked.tree, asked.machine, asked.mistakes
     keys, architecture, model, framework = _read(tree, mistakes)
@@ -39,7 +39,7 @@ def add_training(asked: Asked) -> None:
         architecture.check(keys, tree, mistakes)
         return
     from hwsim.families.training.workload.lowering import lower
-    from hwsim.families.training.workload.plan import Pieces
+    from hwsim.families.training.workload.plan import PieceExchange
 
     try:
         plan = architecture.planned(keys, model, framework, tree, machine, devices, mistakes)
@@ -48,7 +48,7 @@ def add_training(asked: Asked) -> None:
         return
     saved, job = _disturbed(keys, plan, tree, machine, mistakes)
     if plan is not None and not len(mistakes):
-        if isinstance(plan.exchange, Pieces) and (asked.marks or asked.others):
+        if isinstance(plan.exchange, PieceExchange) and (asked.marks or asked.others):
             used = plan.layout.devices
             own = {capacity.name for gpu in used for capacity in machine.device(gpu).model.capacities(gpu)}
             disturbed = frozenset(asked.marks.keys() - own).union(set(used).intersection(asked.others))
@@ -57,12 +57,12 @@ def add_training(asked: Asked) -> None:
 
 
 def _disturbed(
-    keys: TrainKeys, plan: Plan | None, tree: Tree, machine: Machine, mistakes: Mistakes
-) -> tuple[Saved | None, Job | None]:
+    keys: TrainKeys, plan: TrainingPlan | None, tree: Tree, machine: Machine, mistakes: Mistakes
+) -> tuple[TrainingCheckpoints | None, FailingJob | None]:
     """Return (checkpoints, job with failure rates), each None if absent or if mistakes were noted."""
     if keys.checkpoint is None and keys.failures is None:
         return None, None
-    from hwsim.families.training.workload.saving import check, job_for, refuse_hopeless, saved_by
+    from hwsim.families.training.workload.checkpoints import check, job_for, refuse_hopeless, saved_by
 
     check(keys, tree, mistakes)
     if plan is None or len(mistakes):
@@ -79,7 +79,7 @@ def check_training(tree: Tree, mistakes: Mistakes) -> None:
     if keys is not None and model is not None:
         architecture.check(keys, tree, mistakes)
     if keys is not None and (keys.checkpoint is not None or keys.failures is not None):
-        from hwsim.families.training.workload.saving import check
+        from hwsim.families.training.workload.checkpoints import check
 
         check(keys, tree, mistakes)
 

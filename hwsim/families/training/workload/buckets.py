@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hwsim.communication.flows import Flows
-from hwsim.families.training.workload.plan import Buckets
-from hwsim.models.exchanges import Exchanges
+from hwsim.families.training.workload.plan import BucketExchange
+from hwsim.models.capacity_amounts import Names
+from hwsim.models.exchanges import CollectiveCosts
 from hwsim.models.layer import Layer
-from hwsim.models.numbered import Names
-from hwsim.ops.exchange import AUTO, chosen
+from hwsim.ops.exchange import AUTO, read_algorithm
 from hwsim.spec import Mistakes
 
 
-def filled(layers: Sequence[Layer], buckets: Buckets) -> Iterator[tuple[int, float]]:
+def fill_buckets(layers: Sequence[Layer], buckets: BucketExchange) -> Iterator[tuple[int, float]]:
     """Yield (index of the last layer, parameters) of each bucket; `layers` are in the order of the backward pass."""
     parameters: float = 0
     for index, layer in enumerate(layers):
@@ -23,18 +23,20 @@ def filled(layers: Sequence[Layer], buckets: Buckets) -> Iterator[tuple[int, flo
             parameters = 0
 
 
-def all_reduce(exchanging: Exchanges, buckets: Buckets, devices: Names, parameters: float) -> Flows:
+def all_reduce(exchanging: CollectiveCosts, buckets: BucketExchange, devices: Names, parameters: float) -> Flows:
     """Return the flows of the all-reduce of one bucket.
 
     Raises:
         CannotCollect, NoRoute, UnknownName: as for any collective.
     """
     stated = buckets.algorithm
-    algorithm = None if stated is None or stated.value == AUTO else chosen(stated, Mistakes())
+    algorithm = None if stated is None or stated.value == AUTO else read_algorithm(stated, Mistakes())
     return exchanging.flows("all-reduce", devices, parameters * buckets.bytes, algorithm, named=stated is not None)
 
 
-def all_reduced(exchanging: Exchanges, buckets: Buckets, devices: Names, layers: Sequence[Layer]) -> Iterator[Flows]:
+def bucket_all_reduces(
+    exchanging: CollectiveCosts, buckets: BucketExchange, devices: Names, layers: Sequence[Layer]
+) -> Iterator[Flows]:
     """Yield the flows of the all-reduce of each bucket of a model."""
     learning = [layer for layer in reversed(layers) if layer.parameters]
-    return (all_reduce(exchanging, buckets, devices, parameters) for _, parameters in filled(learning, buckets))
+    return (all_reduce(exchanging, buckets, devices, parameters) for _, parameters in fill_buckets(learning, buckets))

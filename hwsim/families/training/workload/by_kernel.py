@@ -21,15 +21,15 @@ from itertools import takewhile
 
 from hwsim.communication.flows import Flows
 from hwsim.demand import Cost
-from hwsim.families.training.workload.buckets import all_reduce, filled
+from hwsim.families.training.workload.buckets import all_reduce, fill_buckets
 from hwsim.families.training.workload.costs import busy_cost
-from hwsim.families.training.workload.plan import Buckets, PlacedPlan
-from hwsim.families.training.workload.schedule import Pass
-from hwsim.families.training.workload.servers import servers_near, through, update_cost
-from hwsim.families.training.workload.workers import Ops, Thread, Worker, latest
+from hwsim.families.training.workload.plan import BucketExchange, PlacedPlan
+from hwsim.families.training.workload.schedule import MicrobatchPass
+from hwsim.families.training.workload.servers import server_flows, servers_near, update_cost
+from hwsim.families.training.workload.workers import LaunchThread, OpWriter, Worker, latest
 from hwsim.graph.builder import OpRef
+from hwsim.models.capacity_amounts import Names
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
-from hwsim.models.numbered import Names
 from hwsim.units import BYTES
 
 Marks = list[tuple[Layer, list[OpRef]]]  # (layer with parameters, ops of the GPUs that complete its gradients)
@@ -42,7 +42,7 @@ class ByKernel:
         workers: GPUs by stage and replica.
     """
 
-    def __init__(self, placed: PlacedPlan, buckets: Buckets, ops: Ops, hosts: Sequence[str]) -> None:
+    def __init__(self, placed: PlacedPlan, buckets: BucketExchange, ops: OpWriter, hosts: Sequence[str]) -> None:
         """Create threads, queues and workers; `hosts`: host of each GPU."""
         self.buckets, self.ops = buckets, ops
         self.machine, self.exchanges = placed.machine, placed.exchanges
@@ -54,7 +54,7 @@ class ByKernel:
         self.workers: dict[tuple[int, int], list[Worker]] = {}
         self._marks: dict[tuple[int, int], Marks] = {}
         self._comm: dict[Names, int] = {}
-        threads: dict[str, Thread] = {}
+        threads: dict[str, LaunchThread] = {}
         for replica in replicas:
             for stage in range(plan.layout.pp):
                 for part in range(plan.layout.tp):
@@ -64,7 +64,7 @@ class ByKernel:
                     if key not in threads:
                         name = f"{host}.host" if buckets.one_thread else f"{device}:{host}.host"
                         near = len(represented.near[replica])
-                        threads[key] = Thread(ops.queue(name, host, many), host, 1 if buckets.one_thread else near)
+                        threads[key] = LaunchThread(ops.queue(name, host, many), host, 1 if buckets.one_thread else near)
                     ops.queue(f"{device}.compute", device, many, "compute")
                     worker = Worker((device,), stage, replica, threads[key], many=many)
                     self.workers.setdefault((stage, replica), []).append(worker)
@@ -104,7 +104,9 @@ class ByKernel:
     def _all(self) -> Iterator[Worker]:
         return (worker for group in self.workers.values() for worker in group)
 
-    def _busy(self, thread: Thread, name: str, seconds: float, after: Sequence[OpRef] = (), queue: int | None = None) -> OpRef:
+    def _busy(
+        self, thread: LaunchThread, name: str, seconds: float, after: Sequence[OpRef] = (), queue: int | None = None
+    ) -> OpRef:
         """Write an op that occupies a core of the host for `seconds`; without a host, only the time counts."""
         queue = thread.queue if queue is None else queue
         return self.ops.add(name, "host", thread.host, queue, after, cost=self._busy_cost(thread.host, seconds, thread.many))
@@ -117,7 +119,7 @@ class ByKernel:
 
     # ---- passes
 
-    def through(self, stage: int, done: Pass, replicas: Sequence[int]) -> None:
+    def through(self, stage: int, done: MicrobatchPass, replicas: Sequence[int]) -> None:
         """Write the pass of one microbatch through a stage."""
         for replica in replicas:
             group, layers = self.workers[stage, replica], self.plan.stages[stage].layers
@@ -193,7 +195,7 @@ class ByKernel:
         if self.buckets.by == "all-reduce":
             return self._phases(all_reduce(self.exchanges, self.buckets, devices, parameters), devices, ready, "gradients")
         servers = servers_near(self.machine, self.buckets.servers, devices[0])
-        phases = through(self.exchanges, servers, devices, parameters * self.buckets.bytes).phases
+        phases = server_flows(self.exchanges, servers, devices, parameters * self.buckets.bytes).phases
         after = list(ready)
         for phase in phases[:1]:
             after = [self._phase("gradients: push", phase.cost, devices, after)]
@@ -228,7 +230,7 @@ class ByKernel:
         members = tuple(layout.device(part, 0, stage, replica) for replica in range(layout.dp))
         late = latest(workers)
         marks = [self._marks[stage, replica] for replica in self.replicas]
-        for index, parameters in filled([layer for layer, _ in marks[0]], self.buckets):
+        for index, parameters in fill_buckets([layer for layer, _ in marks[0]], self.buckets):
             ready = [own[index][1][part] for own in marks] if self.buckets.overlap else late
             last = self._summed(members, parameters, ready)
         return last
@@ -254,7 +256,7 @@ class ByKernel:
         return self.ops.add("parameters", "join", worker.device, -1, after)
 
 
-def _thread(worker: Worker) -> Thread:
+def _thread(worker: Worker) -> LaunchThread:
     if worker.thread is None:
         raise ValueError(f"no host thread launches the kernels of {worker.device}")
     return worker.thread

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwsim.families.training.workload.plan import Pieces
-from hwsim.families.training.workload.schedule import Pass
+from hwsim.families.training.workload.plan import PieceExchange
+from hwsim.families.training.workload.schedule import MicrobatchPass
 from hwsim.families.training.workload.segments import Segments
-from hwsim.families.training.workload.workers import Ops, Worker, latest
+from hwsim.families.training.workload.workers import OpWriter, Worker, latest
 from hwsim.graph.builder import OpRef
 from hwsim.models.exchanges import EXPOSED, HIDDEN
 from hwsim.models.layer import Exchange, Kernel
@@ -25,7 +25,7 @@ class BySegment:
         lives: ops of the first replica that use the activations of a pass, by stage, microbatch and virtual stage.
     """
 
-    def __init__(self, pieces: Pieces, ops: Ops, segments: Segments) -> None:
+    def __init__(self, pieces: PieceExchange, ops: OpWriter, segments: Segments) -> None:
         self.plan = plan = segments.plan
         self.pieces, self.ops, self.segments = pieces, ops, segments
         self.workers = {
@@ -53,7 +53,7 @@ class BySegment:
         """Return the ops that wait for the start of the training."""
         return [worker.first for (worker,) in self.workers.values() if worker.first is not None]
 
-    def through(self, stage: int, done: Pass, replicas: Sequence[int]) -> None:
+    def through(self, stage: int, done: MicrobatchPass, replicas: Sequence[int]) -> None:
         """Write the pass of one microbatch through a virtual stage."""
         last = self._finals[stage][done.chunk] == done
         count = self.segments.count(stage, last=last)
@@ -112,7 +112,7 @@ class BySegment:
         first = self.workers[stage, self.segments.replicas[0]][0].device
         return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first, kind="dp"), after, cost=cost)]
 
-    def _gather(self, stage: int, done: Pass, count: int) -> list[OpRef]:
+    def _gather(self, stage: int, done: MicrobatchPass, count: int) -> list[OpRef]:
         """Write the gathering of the sharded weights of the next piece, after the piece before the current one.
 
         The exchange takes its full time, but kernels wait only for a part of it. The gradients of a piece follow the weights of

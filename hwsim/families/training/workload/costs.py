@@ -20,14 +20,14 @@ from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Gpu, Work
-from hwsim.devices.gpu_convolution import CONVOLUTION, TimedKernel, lengthened
+from hwsim.devices.gpu_convolution import CONVOLUTION, TimedKernel, scale_kernel
 from hwsim.formats import precise
 from hwsim.machine import Machine
-from hwsim.models.doubts import doubts
+from hwsim.models.capacity_amounts import Names
+from hwsim.models.kernel_errors import kernel_errors
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel
-from hwsim.models.numbered import Names
-from hwsim.origins import Doubt
+from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 
 KERNELS: Final = "a kernel's own model, as it runs in trainings"
@@ -38,11 +38,11 @@ COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
 _NAME: Final = "gpu"  # name of the GPU in costs before they are copied to the GPUs of its kind
 
 
-Doubts = Callable[[Mapping[str, float]], tuple[Doubt, ...]]
+Doubts = Callable[[Mapping[str, float]], tuple[UncertaintySource, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class OpAmounts:
     """The time and resource amounts of an op.
 
     Args:
@@ -65,7 +65,7 @@ class Spent:
         return math.fsum(self.seconds.values())
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[Spent, float]]) -> Spent:
+    def of(cls, parts: Iterable[tuple[OpAmounts, float]]) -> OpAmounts:
         """Return the sum of (amounts, number of repetitions), executed in sequence."""
         seconds, amounts, moved = dict[str, float](), dict[str, float](), dict[str, tuple[float, Unit]]()
         collecting, gpus = 0.0, tuple[Drawn, ...]()
@@ -80,11 +80,11 @@ class Spent:
                     (a[0] + times * b[0], a[1] + times * b[1], a[2] + times * b[2], a[3] + times * b[3]) for a, b in pairs
                 )
             collecting += times * after.collecting
-        return Spent(seconds, collecting, gpus, amounts, moved)
+        return OpAmounts(seconds, collecting, gpus, amounts, moved)
 
-    def and_then(self, after: Spent, times: float = 1.0) -> Spent:
+    def and_then(self, after: OpAmounts, times: float = 1.0) -> OpAmounts:
         """Return the sum with further work, which is executed `times` times."""
-        return Spent.of(((self, 1.0), (after, times)))
+        return OpAmounts.of(((self, 1.0), (after, times)))
 
     def cost(
         self,
@@ -156,7 +156,7 @@ class KernelCosts:
         """Return the time of all executions of a kernel (s)."""
         return self.times.seconds(kernel)
 
-    def in_row(self, kernels: Iterable[Kernel]) -> Spent:
+    def in_row(self, kernels: Iterable[Kernel]) -> OpAmounts:
         """Return the amounts of kernels that one op executes in sequence."""
         seconds: dict[str, float] = {}
         compute = memory = flop = size = 0.0
@@ -164,7 +164,7 @@ class KernelCosts:
             spent = self._of(kernel)
             seconds[kernel.kind] = seconds.get(kernel.kind, 0.0) + spent[0]
             compute, memory, flop, size = compute + spent[1], memory + spent[2], flop + spent[3], size + spent[4]
-        return Spent(seconds, gpus=((compute, memory, flop, size),))
+        return OpAmounts(seconds, gpus=((compute, memory, flop, size),))
 
     def _of(self, kernel: Kernel) -> tuple[float, float, float, float, float]:
         """Return (seconds, compute time, memory time, FLOP, bytes) of all executions of a kernel."""
@@ -186,7 +186,7 @@ class KernelCosts:
         costs = []
         for alone, placed in seen[1]:
             if device not in placed:
-                placed[device] = renamed(alone, device)
+                placed[device] = rename_gpu(alone, device)
             costs.append(placed[device])
         return costs
 
@@ -194,7 +194,7 @@ class KernelCosts:
         """Return the cost of a kernel on the GPU `_NAME`, and the cache of its copies by device."""
         key = timed.work, timed.slower
         if key not in self._alone:
-            cost = lengthened(self.times.cost(timed.work), timed.slower, self.times.rates, f"{_NAME}.compute")
+            cost = scale_kernel(self.times.cost(timed.work), timed.slower, self.times.rates, f"{_NAME}.compute")
             self._alone[key] = self._unsure(cost, timed.work), {}
         return self._alone[key]
 
@@ -202,13 +202,13 @@ class KernelCosts:
         """Return the cost with the errors of convolutions, if its kernel is one."""
 
         def unsure(term: Term) -> Term:
-            errors = doubts({"convolution": term.seconds}, self.gpu, work.dtype) if term.label == CONVOLUTION else ()
+            errors = kernel_errors({"convolution": term.seconds}, self.gpu, work.dtype) if term.label == CONVOLUTION else ()
             return replace(term, doubts=errors) if errors else term
 
         return replace(cost, why=tuple(map(unsure, cost.why)))
 
 
-def renamed(cost: Cost, device: str) -> Cost:
+def rename_gpu(cost: Cost, device: str) -> Cost:
     """Return the cost on another GPU of the same kind."""
     names = {f"{_NAME}.{kind}": f"{device}.{kind}" for kind in ("compute", "memory")}
 
@@ -241,7 +241,7 @@ def busy_cost(machine: Machine, host: str, seconds: float, count: int) -> Cost |
     if seconds <= 0:
         return None
     model = machine.device(host).model if host else None
-    given, unsure = "given, on one core", (Doubt("launch/host", "known", "the framework's host", seconds),)
+    given, unsure = "given, on one core", (UncertaintySource("launch/host", "known", "the framework's host", seconds),)
     line = Term("time", given, ((given, precise(seconds, "s"), "workload"),), seconds, kind="stated", doubts=unsure)
     demand = model.busy(host, seconds).demand if isinstance(model, Cpu) else Demand(floor=seconds)
     drawn = len(demand.amounts) + len(demand.holds)

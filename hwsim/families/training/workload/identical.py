@@ -20,14 +20,14 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.families.training.workload.kinds import Kinds
-from hwsim.families.training.workload.layout import Layout
-from hwsim.families.training.workload.represented import Represented, counted, few_enough, listed
+from hwsim.families.training.workload.kinds import GpuKinds
+from hwsim.families.training.workload.layout import DeviceLayout
+from hwsim.families.training.workload.replica_classes import ReplicaClasses, count_represented, few_enough, list_represented
 from hwsim.graph.fold import CannotFold, Classes
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.machine import Machine
-from hwsim.machine.numbering import Draws
-from hwsim.models.numbered import Capacities, Flags, Hidden, Numbered, in_digits
+from hwsim.machine.capacity_numbers import TransferDraws
+from hwsim.models.capacity_amounts import Capacities, Flags, HiddenCapacities, NumberedCost, rounding_classes
 from hwsim.records import dataclass
 
 Marks = Mapping[str, Hashable]  # events of a capacity during the run, by its name
@@ -57,7 +57,7 @@ class _Paths:
     stage: Ints
     sources: Ints
     targets: Ints
-    draws: Draws
+    draws: TransferDraws
     replica: Ints
     path: Ints
     place: Ints
@@ -65,16 +65,16 @@ class _Paths:
     numbers: Ints
 
 
-def represented(
+def stage_replica_classes(
     capacities: Capacities,
-    layout: Layout,
-    kinds: Kinds,
-    between: Sequence[Numbered],
+    layout: DeviceLayout,
+    kinds: GpuKinds,
+    between: Sequence[NumberedCost],
     used: Callable[[int], tuple[Set[str], Set[str]]],
     marks: Marks,
     *,
     uneven: bool,
-) -> Represented:
+) -> ReplicaClasses:
     """Return the classes of identical replicas.
 
     Args:
@@ -113,8 +113,8 @@ def represented(
     alike = {name: len(some) for name, some in members.items()}
     of_gpus = {f"{name}.memory" for some, _ in gpus for name in some}  # exchanges of experts use them in other replicas
     of_shown = {shown[place]: int(of_things[place]) for place in kept if shown[place] not in of_gpus}
-    alike |= counted(of_shown, Counter(of_things.tolist()))
-    members |= listed(of_shown, _devices(capacities, paths, of_things, of_shown))
+    alike |= count_represented(of_shown, Counter(of_things.tolist()))
+    members |= list_represented(of_shown, _devices(capacities, paths, of_things, of_shown))
     hidden = np.zeros(machine.capacity_numbers, np.bool_)
     hidden[numbers] = True
     for (first_name, *_), memories in gpus:
@@ -127,21 +127,21 @@ def represented(
         if machine.capacities[name].device:
             members[name] = tuple(map(machine.capacity_name, some.tolist()))
     hidden[[capacities.number(name) for name in alike]] = False
-    hidden_names = Hidden(machine, hidden)
+    hidden_names = HiddenCapacities(machine, hidden)
     for first in of.first.tolist():
         used_alone, shared = used(first)
         if unseen := sorted((used_alone | {name for name in shared if name not in hidden_names}) - alike.keys()):
             raise CannotFold(f"replica {first} uses {unseen[0]}, which is on none of its compared paths")
-    return Represented(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, hidden_names)
+    return ReplicaClasses(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, hidden_names)
 
 
-def _looks(capacities: Capacities, between: Sequence[Numbered], marks: Marks) -> Ints:
+def _looks(capacities: Capacities, between: Sequence[NumberedCost], marks: Marks) -> Ints:
     """Return the initial colour of each capacity, from its kind, its amounts in exchanges, and its events."""
     look = capacities.of(np.arange(capacities.machine.capacity_numbers)).astype(np.int64)
     unused = len(capacities.kinds)
     for cost in between:
         numbers, holds = cost.rows.numbers, cost.holds
-        keys = [look[numbers], in_digits(cost.rows.amounts), *([] if holds is None else [holds])]
+        keys = [look[numbers], rounding_classes(cost.rows.amounts), *([] if holds is None else [holds])]
         columns = [np.unique(key, return_inverse=True)[1].ravel() for key in keys]
         code = columns[0]
         for column in columns[1:]:
@@ -155,7 +155,7 @@ def _looks(capacities: Capacities, between: Sequence[Numbered], marks: Marks) ->
     return look
 
 
-def _elsewhere(between: Sequence[Numbered], seen: Flags, look: Ints) -> Iterable[Ints]:
+def _elsewhere(between: Sequence[NumberedCost], seen: Flags, look: Ints) -> Iterable[Ints]:
     """Return the capacities that only exchanges among all replicas use, grouped by colour; `seen`: flags of other capacities."""
     is_drawn = np.zeros(len(seen), np.bool_)
     for cost in between:
@@ -188,7 +188,7 @@ def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
     return classes
 
 
-def _paths_of(machine: Machine, layout: Layout, *, uneven: bool) -> _Paths:
+def _paths_of(machine: Machine, layout: DeviceLayout, *, uneven: bool) -> _Paths:
     stage, sources, targets, inside = _ends(layout)
     names = np.array(layout.devices, object)
     draws = machine.draws(names[sources.ravel()].tolist(), names[targets.ravel()].tolist(), _SIZE)
@@ -208,7 +208,7 @@ def _paths_of(machine: Machine, layout: Layout, *, uneven: bool) -> _Paths:
     return _Paths(stage, sources, targets, draws, replica, path, place, amount, numbers)
 
 
-def _ends(layout: Layout) -> tuple[Ints, Ints, Ints, int]:
+def _ends(layout: DeviceLayout) -> tuple[Ints, Ints, Ints, int]:
     """Return (stage by path, source and target device by replica and path, index of the first path to other replicas)."""
     within = [(tp, cp, stage) for stage in range(layout.pp) for cp in range(layout.cp) for tp in range(layout.tp)]
     rows: list[tuple[int, int, int]] = []  # (stage, source, target within a replica)
@@ -242,7 +242,7 @@ def _steps(size: int) -> Sequence[int]:
     return range(1, size) if size <= _NEAR else (1, size - 1)
 
 
-def _forms(machine: Machine, draws: Draws) -> Ints:
+def _forms(machine: Machine, draws: TransferDraws) -> Ints:
     """Return a number for each shape of a path, equal for shapes with equal times and rates."""
     numbers: dict[object, int] = {}
     forms = []
@@ -253,7 +253,7 @@ def _forms(machine: Machine, draws: Draws) -> Ints:
     return np.array(forms, np.int64)
 
 
-def _of_replicas(machine: Machine, layout: Layout, kinds: Kinds, paths: _Paths, marks: Marks) -> tuple[Ints, str]:
+def _of_replicas(machine: Machine, layout: DeviceLayout, kinds: GpuKinds, paths: _Paths, marks: Marks) -> tuple[Ints, str]:
     """Return (initial colours of the replicas, description of the first difference; "" if there is none)."""
     replicas, count = paths.sources.shape
     form = _forms(machine, paths.draws)[paths.draws.shape].reshape(replicas, count)
@@ -281,7 +281,7 @@ def _of_replicas(machine: Machine, layout: Layout, kinds: Kinds, paths: _Paths, 
     return np.array(colours, np.int64), why
 
 
-def _difference(layout: Layout, of: Classes) -> str:
+def _difference(layout: DeviceLayout, of: Classes) -> str:
     """Return a description of the first replica that differs from replica 0."""
     replica = int(np.flatnonzero(of.of != of.of[0])[0])
     return (
@@ -308,7 +308,7 @@ def _kept(paths: _Paths, of: Classes, things: Ints) -> list[int]:
     return kept
 
 
-def _near(layout: Layout, paths: _Paths, of: Classes, first: int) -> tuple[int, ...]:
+def _near(layout: DeviceLayout, paths: _Paths, of: Classes, first: int) -> tuple[int, ...]:
     """Return the represented replicas that share nodes or capacities with a representative, including itself.
 
     Raises:
@@ -326,7 +326,7 @@ def _near(layout: Layout, paths: _Paths, of: Classes, first: int) -> tuple[int, 
     return tuple(sorted(near))
 
 
-def _gpus(layout: Layout, paths: _Paths, things: Ints) -> Sequence[tuple[tuple[str, ...], Ints]]:
+def _gpus(layout: DeviceLayout, paths: _Paths, things: Ints) -> Sequence[tuple[tuple[str, ...], Ints]]:
     """Return (GPUs of a class, indices of their memories) for each class, representatives first."""
     loops = (paths.sources == paths.targets).all(axis=0)
     rows = np.flatnonzero(loops[paths.path])

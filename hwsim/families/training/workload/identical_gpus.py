@@ -16,19 +16,19 @@ import numpy as np
 from hwsim.demand import Demand
 from hwsim.devices import Cpu, Sockets
 from hwsim.families.training.workload.identical import Marks
-from hwsim.families.training.workload.plan import Buckets, Plan
-from hwsim.families.training.workload.represented import Represented, few_enough
+from hwsim.families.training.workload.plan import BucketExchange, TrainingPlan
+from hwsim.families.training.workload.replica_classes import ReplicaClasses, few_enough
 from hwsim.graph.fold import CannotFold, Classes
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.machine import Machine
-from hwsim.models.numbered import Hidden
+from hwsim.models.capacity_amounts import HiddenCapacities
 
 Load = Mapping[str, Hashable]  # amounts and holds of exchanges, by capacity
 
 
-def represented(
-    machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str], demands: Iterable[Demand], marks: Marks
-) -> Represented:
+def gpu_replica_classes(
+    machine: Machine, plan: TrainingPlan, exchange: BucketExchange, hosts: Sequence[str], demands: Iterable[Demand], marks: Marks
+) -> ReplicaClasses:
     """Return the classes of identical replicas.
 
     Args:
@@ -86,7 +86,9 @@ def represented(
     several = {name: some for name, some in members.items() if len(some) > 1}
     flags = np.zeros(machine.capacity_numbers, np.bool_)
     flags[[machine.capacity_number(name) for some in several.values() for name in some[1:]]] = True
-    return Represented(of, near, {name: len(some) for name, some in members.items()}, several, Hidden(machine, flags))
+    return ReplicaClasses(
+        of, near, {name: len(some) for name, some in members.items()}, several, HiddenCapacities(machine, flags)
+    )
 
 
 def _classes(colours: Ints, host_of: Sequence[int]) -> Ints:
@@ -100,7 +102,7 @@ def _classes(colours: Ints, host_of: Sequence[int]) -> Ints:
     return classes
 
 
-def _refuse(machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str]) -> None:
+def _refuse(machine: Machine, plan: TrainingPlan, exchange: BucketExchange, hosts: Sequence[str]) -> None:
     """Raise CannotFold if replicas share anything besides the exchanges among all replicas."""
     if plan.layout.pp > 1 or plan.layout.tp > 1:
         raise CannotFold("a replica is split over several GPUs, which may share links with other replicas")

@@ -8,21 +8,21 @@ from typing import Final
 
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
-from hwsim.families.training.workload.costs import KernelCosts, Spent
-from hwsim.families.training.workload.layout import Layout
-from hwsim.graph.opgraph import Speaks
+from hwsim.families.training.workload.costs import KernelCosts, OpAmounts
+from hwsim.families.training.workload.layout import DeviceLayout
+from hwsim.graph.opgraph import StageGroupLeader
 from hwsim.machine import Machine
+from hwsim.models.capacity_amounts import Names
 from hwsim.models.framework import Framework
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel
-from hwsim.models.numbered import Names
 from hwsim.records import dataclass
-from hwsim.spec.shelf import shared_by
+from hwsim.spec.memo import memo_table
 
 MOST: Final = 16  # maximum number of GPUs whose costs a study caches
 
 
-def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> Kinds:
+def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> GpuKinds:
     """Return the kinds of GPUs among devices, with their costs under a framework.
 
     Raises:
@@ -42,12 +42,12 @@ def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> 
                 gpus.append(model)
             numbers[id(model)] = gpus.index(model)
     costs = [_costs_of(gpu, framework) for gpu in gpus]
-    return Kinds(costs, {} if len(gpus) == 1 else {name: numbers[id(machine.device(name).model)] for name in devices})
+    return GpuKinds(costs, {} if len(gpus) == 1 else {name: numbers[id(machine.device(name).model)] for name in devices})
 
 
 def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
     """Return the costs on a GPU, from the cache of the study if there is one."""
-    shared = shared_by("kernels")
+    shared = memo_table("kernels")
     if shared is None:
         return KernelCosts(KernelTimes(gpu, framework))
     _, its, costs = shared.get(id(gpu), (None, None, None))
@@ -61,7 +61,7 @@ def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Kinds:
+class GpuKinds:
     """The kinds of GPUs of a training.
 
     Args:
@@ -103,21 +103,21 @@ class Kinds:
         listed = tuple(kernels)
         return max(self.costs, key=lambda costs: math.fsum(map(costs.seconds, listed)))
 
-    def run(self, run: Iterable[Kernel], among: Sequence[int]) -> Spent:
+    def run(self, run: Iterable[Kernel], among: Sequence[int]) -> OpAmounts:
         """Return the amounts of kernels without exchanges between them; the slowest kind sets the time."""
         items = tuple(run)
         spent = [self.costs[kind].in_row(items) for kind in among]
         if len(spent) == 1:
             return spent[0]
         longest = max(spent, key=lambda kind: kind.total)
-        return Spent(longest.seconds, gpus=tuple(kind.gpus[0] for kind in spent if kind.gpus))
+        return OpAmounts(longest.seconds, gpus=tuple(kind.gpus[0] for kind in spent if kind.gpus))
 
-    def between(self, items: Iterable[Item], among: Sequence[int]) -> Spent:
+    def between(self, items: Iterable[Item], among: Sequence[int]) -> OpAmounts:
         """Return the amounts of all kernels of items; at each exchange, the stage group waits for its slowest GPU."""
         listed = tuple(items)
         if len(among) == 1:
             return self.run((item for item in listed if isinstance(item, Kernel)), among)
-        spent, run = Spent(), list[Kernel]()
+        spent, run = OpAmounts(), list[Kernel]()
         for item in listed:
             if isinstance(item, Exchange):
                 spent, run = spent.and_then(self.run(run, among)), []
@@ -125,7 +125,7 @@ class Kinds:
                 run.append(item)
         return spent.and_then(self.run(run, among))
 
-    def identical(self, layout: Layout) -> bool:
+    def identical(self, layout: DeviceLayout) -> bool:
         """Whether all replicas have the same kinds at the same coordinates."""
         if not self.of:
             return True
@@ -139,7 +139,7 @@ class Kinds:
             first.setdefault(self.of.get(name, 0), name)
         return list(first.values())
 
-    def observed(self, groups: Sequence[Sequence[tuple[Names, int]]]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
+    def observed(self, groups: Sequence[Sequence[tuple[Names, int]]]) -> tuple[tuple[str, ...], tuple[StageGroupLeader, ...]]:
         """Return (devices whose queues show the time of a step, the number of groups that each represents).
 
         The first group of every combination of kinds is observed.
@@ -148,7 +148,7 @@ class Kinds:
             groups: by stage, the groups of GPUs with common ops, each with the number that it represents.
         """
         devices: list[str] = []
-        speaks: list[Speaks] = []
+        speaks: list[StageGroupLeader] = []
         for of_stage in groups:
             first: dict[tuple[int, ...], str] = {}
             count: dict[tuple[int, ...], int] = {}
@@ -157,7 +157,7 @@ class Kinds:
                 first.setdefault(combination, group[0])
                 count[combination] = count.get(combination, 0) + represents
             devices += first.values()
-            speaks += [Speaks(of_stage[0][0][0], number) for number in count.values()]
+            speaks += [StageGroupLeader(of_stage[0][0][0], number) for number in count.values()]
         return tuple(devices), tuple(speaks) if len(devices) > len(groups) else ()
 
     def groups(self, devices: Sequence[str]) -> tuple[Names, ...]:

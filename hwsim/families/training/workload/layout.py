@@ -8,14 +8,14 @@ from itertools import takewhile
 from typing import Any
 
 from hwsim.machine import Machine
+from hwsim.models.capacity_amounts import Names
 from hwsim.models.layer import Axis
-from hwsim.models.numbered import Names
 from hwsim.models.plan import strides_of
 from hwsim.records import dataclass
 
 
 @dataclass(slots=True, kw_only=True)
-class Layout:
+class DeviceLayout:
     """A parallel plan on devices, in the order of the machine.
 
     A stage group is the tp x cp devices that process the same layers of the same microbatch at the same time.
@@ -81,8 +81,8 @@ class Layout:
         )
 
 
-def layout_of(machine: Machine, devices: Sequence[str], **sizes: Any) -> Layout:
+def layout_of(machine: Machine, devices: Sequence[str], **sizes: Any) -> DeviceLayout:
     """Return a layout on devices of a machine, with `per_node` from its first node."""
     node = machine.device(devices[0]).node
     per_node = sum(1 for _ in takewhile(lambda name: machine.device(name).node == node, devices))
-    return Layout(devices=devices, per_node=per_node, **sizes)
+    return DeviceLayout(devices=devices, per_node=per_node, **sizes)

@@ -15,47 +15,49 @@ from hwsim.communication import CannotCollect
 from hwsim.communication.timing import over_pcie
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute, Gpu
-from hwsim.families.training.workload.asked import Asked
-from hwsim.families.training.workload.buckets import all_reduced
+from hwsim.families.training.workload.buckets import bucket_all_reduces
 from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
-from hwsim.families.training.workload.identical import Marks, represented
-from hwsim.families.training.workload.plan import Buckets, Held, Pieces, PlacedPlan, Plan
-from hwsim.families.training.workload.represented import Represented, everyone
-from hwsim.families.training.workload.segments import between, used
-from hwsim.families.training.workload.workers import Ops
-from hwsim.families.training.workload.writing import Steps
+from hwsim.families.training.workload.identical import Marks, stage_replica_classes
+from hwsim.families.training.workload.plan import BucketExchange, PieceExchange, PlacedPlan, StageMemory, TrainingPlan
+from hwsim.families.training.workload.replica_classes import ReplicaClasses, unfolded_replicas
+from hwsim.families.training.workload.request import TrainingRequest
+from hwsim.families.training.workload.segments import replica_exchanges, used_capacities
+from hwsim.families.training.workload.step_writer import StepWriter
+from hwsim.families.training.workload.workers import OpWriter
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.fold import CannotFold
-from hwsim.graph.opgraph import Alike, Buffer, Freeing, Mark, Trained
+from hwsim.graph.opgraph import Buffer, Freeing, Mark, RepresentedRanks, TrainingRecord
 from hwsim.machine import Machine, NoRoute, UnknownName
-from hwsim.models.doubts import of_steps
-from hwsim.models.exchanges import Exchanges
+from hwsim.models.exchanges import CollectiveCosts
+from hwsim.models.kernel_errors import step_error_regime
 from hwsim.models.layer import exchanges
 from hwsim.models.memory import SPREAD
 from hwsim.spec.limits import refuse_beyond
 
 if TYPE_CHECKING:  # few trainings write checkpoints
-    from hwsim.failures import Job
-    from hwsim.families.training.workload.saving import Saved
+    from hwsim.failures import FailingJob
+    from hwsim.families.training.workload.checkpoints import TrainingCheckpoints
 
 GROUPS: Final = 32  # number of stage groups above which one replica represents identical ones
 GPUS: Final = 64  # the same for GPUs with one op per kernel
 OPS: Final = 10_000  # maximum number of ops of a step with `detail: auto` as `layer`
 
 
-def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None = None) -> None:
+def lower(
+    plan: TrainingPlan, asked: TrainingRequest, saved: TrainingCheckpoints | None = None, job: FailingJob | None = None
+) -> None:
     """Append the ops of a plan to the graph."""
     machine, builder, fold, layout = asked.machine, asked.builder, asked.fold, plan.layout
     node = machine.device(layout.devices[0]).node
     together = [device for device in layout.devices if machine.device(device).node == node]
-    exchanging = Exchanges(machine, plan.network, by_library=over_pcie(machine, together))
-    kernels = isinstance(plan.exchange, Buckets)
+    exchanging = CollectiveCosts(machine, plan.network, by_library=over_pcie(machine, together))
+    kernels = isinstance(plan.exchange, BucketExchange)
     many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
     unseen = fold == "unseen" and kernels and not many
     try:
         hosts = _hosts(plan, machine)
-        written = everyone(layout.dp)
+        written = unfolded_replicas(layout.dp)
         search = partial(_represented, plan, machine, hosts, exchanging, saved)
         if layout.dp > 1 and (many or unseen or fold == "always") and fold != "never":
             try:
@@ -63,15 +65,15 @@ def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None 
             except CannotFold as reason:
                 builder.unfolded = "" if unseen else str(reason)
         begin = builder.op("start", kind="start", program=asked.name, time=asked.start) if asked.start else None
-        by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, layout.dp)
+        by_layer = isinstance(plan.exchange, PieceExchange) and _by_layer(plan, plan.exchange, layout.dp)
         if many and _detail_depends(plan):
             by_layer = written.folds or _folds(partial(search, {}))
         passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # minimum of ops
         refuse_beyond("ops", passes, asked.tree.place)
-        placed, ops = PlacedPlan(plan, machine, exchanging, written), Ops(builder, asked.name)
-        steps_of = partial(Steps, hosts=hosts, by_layer=by_layer)
+        placed, ops = PlacedPlan(plan, machine, exchanging, written), OpWriter(builder, asked.name)
+        steps_of = partial(StepWriter, hosts=hosts, by_layer=by_layer)
         if saved is not None:
-            from hwsim.families.training.workload.saving import write
+            from hwsim.families.training.workload.checkpoints import write
 
             saved = saved.restricted(written.restricted)
             steps = write(placed, saved, begin, ops, steps_of)
@@ -90,7 +92,7 @@ def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None 
         for number, count in steps.grain.ops.many.items():
             many_of_queues[number] = count
         builder.stands_for(
-            Alike(
+            RepresentedRanks(
                 programs=(asked.name,),
                 of=np.zeros(1, np.int64),
                 first=np.zeros(1, np.int64),
@@ -105,27 +107,27 @@ def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None 
         )
 
 
-def _hosts(plan: Plan, machine: Machine) -> list[str]:
+def _hosts(plan: TrainingPlan, machine: Machine) -> list[str]:
     """Return the CPU that launches the kernels of each GPU; with one thread per node, it is the same for all its GPUs."""
-    if not isinstance(plan.exchange, Buckets):
+    if not isinstance(plan.exchange, BucketExchange):
         return []
     is_one = plan.exchange.one_thread
     return [machine.host_of(machine.home_of(device) if is_one else device) for device in plan.layout.devices]
 
 
-def _by_layer(plan: Plan, pieces: Pieces, replicas: int) -> bool:
+def _by_layer(plan: TrainingPlan, pieces: PieceExchange, replicas: int) -> bool:
     """Whether the kernels between two exchanges are one op: by `detail`, or with `auto` if a step has few ops."""
     ops = replicas * plan.layout.pp * plan.microbatches * 2 * pieces.layers * (9 if plan.layout.tp > 1 else 1)
     return pieces.detail == "layer" or (pieces.detail == "auto" and ops <= OPS)
 
 
-def _detail_depends(plan: Plan) -> bool:
+def _detail_depends(plan: TrainingPlan) -> bool:
     """Whether the number of simulated replicas decides `detail: auto`."""
     pieces, dp = plan.exchange, plan.layout.dp
-    return isinstance(pieces, Pieces) and _by_layer(plan, pieces, 1) != _by_layer(plan, pieces, dp)
+    return isinstance(pieces, PieceExchange) and _by_layer(plan, pieces, 1) != _by_layer(plan, pieces, dp)
 
 
-def _folds(search: Callable[[], Represented]) -> bool:
+def _folds(search: Callable[[], ReplicaClasses]) -> bool:
     """Whether replicas represent others on the machine without events.
 
     Plan and machine alone determine the granularity of ops; the request to fold and events do not.
@@ -137,8 +139,13 @@ def _folds(search: Callable[[], Represented]) -> bool:
 
 
 def _represented(
-    plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: Exchanges, saved: Saved | None, marks: Marks
-) -> Represented:
+    plan: TrainingPlan,
+    machine: Machine,
+    hosts: Sequence[str],
+    exchanging: CollectiveCosts,
+    saved: TrainingCheckpoints | None,
+    marks: Marks,
+) -> ReplicaClasses:
     """Return the classes of identical replicas.
 
     Raises:
@@ -146,21 +153,23 @@ def _represented(
     """
     layout = plan.layout
     written: list[Cost] = [] if saved is None else [saved.ops.write, *([saved.ops.copy] if saved.ops.copy is not None else [])]
-    if isinstance(plan.exchange, Buckets):
-        from hwsim.families.training.workload.identical_gpus import represented as of_gpus
+    if isinstance(plan.exchange, BucketExchange):
+        from hwsim.families.training.workload.identical_gpus import gpu_replica_classes as of_gpus
 
-        summed = all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0].layers)
+        summed = bucket_all_reduces(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0].layers)
         demands = [cost.demand for cost in (*(phase.cost for flows in summed for phase in flows.phases), *written)]
         return of_gpus(machine, plan, plan.exchange, hosts, demands, marks)
 
-    exchanged = between(layout, plan.stages, plan.exchange.shards, exchanging)
+    exchanged = replica_exchanges(layout, plan.stages, plan.exchange.shards, exchanging)
     exchanged += map(exchanging.known.numbered, written)
     items = (item for layer in plan.stages[0].blocks for item in exchanges(layer.forward))
     uneven = any(item.received > 1.0 for item in items)
-    return represented(exchanging.known, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks, uneven=uneven)
+    return stage_replica_classes(
+        exchanging.known, layout, plan.kinds, exchanged, partial(used_capacities, plan, exchanging), marks, uneven=uneven
+    )
 
 
-def _hold(steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
+def _hold(steps: StepWriter, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
     """Add the memory of every GPU with its own ops, or of the first of each kind in a stage; of all GPUs if `shared`.
 
     **Range**: without workspaces of libraries and the context of the driver (0.3 to 1 GB).
@@ -188,7 +197,7 @@ def _hold(steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool
 
 
 def _buffers(
-    builder: GraphBuilder, held: Held, devices: list[str], first: OpRef, lives: Sequence[list[OpRef]] = (), steps: int = 1
+    builder: GraphBuilder, held: StageMemory, devices: list[str], first: OpRef, lives: Sequence[list[OpRef]] = (), steps: int = 1
 ) -> None:
     """Add the memory of devices of one stage.
 
@@ -222,7 +231,7 @@ def _buffers(
         add(device, "recomputed layer", "backward", held.recomputed)
 
 
-def _worth(plan: Plan, steps: Steps, asked: Asked, written: Represented) -> Trained:
+def _worth(plan: TrainingPlan, steps: StepWriter, asked: TrainingRequest, written: ReplicaClasses) -> TrainingRecord:
     """Return the description of the training for the results."""
     layout, grain = plan.layout, steps.grain
     workers = [
@@ -230,7 +239,7 @@ def _worth(plan: Plan, steps: Steps, asked: Asked, written: Represented) -> Trai
         for stage in range(layout.pp)
     ]
     devices, speaks = plan.kinds.observed(workers)
-    return Trained(
+    return TrainingRecord(
         program=asked.name,
         plan=plan.text,
         steps=plan.steps,
@@ -251,9 +260,9 @@ def _worth(plan: Plan, steps: Steps, asked: Asked, written: Represented) -> Trai
     )
 
 
-def _errors(plan: Plan) -> str:
+def _errors(plan: TrainingPlan) -> str:
     """Return the kind of training whose measured errors apply to its steps."""
     exchange, split = plan.exchange, plan.layout.tp * plan.layout.pp
-    if isinstance(exchange, Pieces):
-        return of_steps(plan.dtype, split, transformer=True, experts=exchange.routed)
-    return of_steps(plan.dtype, split, transformer=False, eager=exchange.software.eager)
+    if isinstance(exchange, PieceExchange):
+        return step_error_regime(plan.dtype, split, transformer=True, experts=exchange.routed)
+    return step_error_regime(plan.dtype, split, transformer=False, eager=exchange.software.eager)

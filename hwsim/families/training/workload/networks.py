@@ -16,23 +16,23 @@ import math
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
-from hwsim.families.training.workload.kinds import Kinds, kinds_of
-from hwsim.families.training.workload.layout import Layout, layout_of
-from hwsim.families.training.workload.plan import Buckets, Held, Plan
+from hwsim.families.training.workload.kinds import GpuKinds, kinds_of
+from hwsim.families.training.workload.layout import DeviceLayout, layout_of
+from hwsim.families.training.workload.plan import BucketExchange, StageMemory, TrainingPlan
 from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
 from hwsim.machine import Machine
-from hwsim.models.architectures import Network
-from hwsim.models.architectures.split import CannotSplit, Piece, blocks, split
+from hwsim.models.architectures import FeedForwardNetwork
+from hwsim.models.architectures.split import CannotSplit, LayerShard, blocks, split
 from hwsim.models.architectures.unit_layers import UPDATED, activation_bytes, layer_of
-from hwsim.models.architectures.units import Unit, size
+from hwsim.models.architectures.units import NetworkUnit, size
 from hwsim.models.framework import Software
 from hwsim.models.layer import Kernel, kernels
 from hwsim.models.memory import KEPT, in_flight
 from hwsim.models.plan import ParallelPlan, Schedule
-from hwsim.models.stages import Stage, network_cut, network_stages
-from hwsim.ops.exchange import AUTO, chosen
+from hwsim.models.stages import PipelineStage, network_cut, network_stages
+from hwsim.ops.exchange import AUTO, read_algorithm
 from hwsim.spec import Mistakes, Tree, decode
-from hwsim.spec.shelf import shared_by
+from hwsim.spec.memo import memo_table
 from hwsim.units import BYTES
 
 Keys = TypeVar("Keys")
@@ -60,19 +60,19 @@ def _synchronise(tree: Tree | None, mistakes: Mistakes) -> SynchroniseKeys | Non
         return SynchroniseKeys()
     keys = decode(tree if tree.is_mapping else Tree({"by": tree}, tree.place), SynchroniseKeys, mistakes)
     if keys is not None and keys.algorithm is not None and keys.algorithm.value != AUTO:
-        chosen(keys.algorithm, mistakes)
+        read_algorithm(keys.algorithm, mistakes)
     return keys
 
 
 def planned(
     keys: TrainKeys,
-    network: Network,
+    network: FeedForwardNetwork,
     software: Software,
     tree: Tree,
     machine: Machine,
     devices: tuple[str, ...],
     mistakes: Mistakes,
-) -> Plan | None:
+) -> TrainingPlan | None:
     """Return the training plan, or None if mistakes were noted."""
     before = len(mistakes)
 
@@ -86,7 +86,7 @@ def planned(
     if not devices:
         return None
     replicas = max(1, len(devices) // (parallel.tp * parallel.pp)) if parallel.dp == "rest" else parallel.dp
-    for message in fitting(parallel.tp, parallel.pp, replicas, len(devices)):
+    for message in size_mistakes(parallel.tp, parallel.pp, replicas, len(devices)):
         wrong("parallel", message)
         return None
     batch, left = divmod(keys.global_batch, replicas)
@@ -109,14 +109,14 @@ def planned(
 def _plan(
     keys: TrainKeys,
     tree: Tree,
-    network: Network,
+    network: FeedForwardNetwork,
     software: Software,
     synchronise: SynchroniseKeys,
-    layout: Layout,
-    kinds: Kinds,
+    layout: DeviceLayout,
+    kinds: GpuKinds,
     batch: int,
     microbatches: int,
-) -> Plan:
+) -> TrainingPlan:
     dtype, rule = keys.dtype or "fp32", keys.optimizer if tree.get("optimizer") is not None else "sgd"
     schedule: Schedule = keys.schedule if layout.pp > 1 else "1f1b"
     stages = _stages(network, layout, kinds, batch // microbatches, dtype, UPDATED[rule])
@@ -124,16 +124,16 @@ def _plan(
     laid = ParallelPlan(pp=layout.pp, schedule=schedule, global_batch=keys.global_batch)
     kept = KEPT[rule] if synchronise.by == "all-reduce" else 0.0
     sizes = (("tp", layout.tp), ("pp", layout.pp), ("dp", layout.dp))
-    return Plan(
+    return TrainingPlan(
         layout=layout,
         kinds=kinds,
         stages=stages,
-        held=[held(stage, dtype, kept, in_flight(laid, stage.number, microbatches)) for stage in stages],
+        held=[stage_memory(stage, dtype, kept, in_flight(laid, stage.number, microbatches)) for stage in stages],
         batch=batch,
         microbatches=microbatches,
         schedule=schedule,
         steps=keys.steps,
-        exchange=Buckets(
+        exchange=BucketExchange(
             size=bucket,
             bytes=software.gradient,
             updated=UPDATED[rule],
@@ -156,10 +156,12 @@ def _plan(
     )
 
 
-def _stages(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str, updated: float) -> tuple[Stage, ...]:
+def _stages(
+    network: FeedForwardNetwork, layout: DeviceLayout, kinds: GpuKinds, batch: int, dtype: str, updated: float
+) -> tuple[PipelineStage, ...]:
     """Return the stages for `batch` examples; runs of a study share the stages of a network that is not split."""
-    shared: dict[tuple[object, ...], tuple[Network, tuple[Stage, ...]]] | None
-    shared = shared_by("stages") if layout.pp == 1 else None
+    shared: dict[tuple[object, ...], tuple[FeedForwardNetwork, tuple[PipelineStage, ...]]] | None
+    shared = memo_table("stages") if layout.pp == 1 else None
     key = id(network), layout.tp, batch, dtype, updated
     if shared is not None and key in shared:
         return shared[key][1]
@@ -169,11 +171,13 @@ def _stages(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: s
     return stages
 
 
-def _cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str) -> tuple[tuple[Piece, ...], ...]:
+def _cut(
+    network: FeedForwardNetwork, layout: DeviceLayout, kinds: GpuKinds, batch: int, dtype: str
+) -> tuple[tuple[LayerShard, ...], ...]:
     """Return the layers of each stage, cut so that all stages take equally long on the slowest kind of GPU."""
     batch = max(1, batch)
 
-    def kernels_in(unit: Unit) -> list[Kernel]:
+    def kernels_in(unit: NetworkUnit) -> list[Kernel]:
         layer = layer_of(unit, batch, dtype)
         return [*kernels(layer.forward), *kernels(layer.backward)]
 
@@ -181,7 +185,7 @@ def _cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str)
     return network_cut(network, layout.pp, layout.tp, lambda unit: math.fsum(map(slowest.seconds, kernels_in(unit))))
 
 
-def held(stage: Stage, dtype: str, kept: float, flying: float) -> Held:
+def stage_memory(stage: PipelineStage, dtype: str, kept: float, flying: float) -> StageMemory:
     """Return the memory of each GPU of a stage (B).
 
     Weights, gradients and optimizer states (`kept` bytes per parameter) have 32 bits. If matmuls use a narrower format, the
@@ -190,10 +194,10 @@ def held(stage: Stage, dtype: str, kept: float, flying: float) -> Held:
     parameters = sum(layer.parameters for layer in stage.layers)
     narrow = {"weights as computed with": BYTES[dtype] * parameters} if BYTES[dtype] < 4 else {}
     always = {"weights": 4.0 * parameters, **narrow, "gradients": 4.0 * parameters, "optimizer": kept * parameters}
-    return Held(always={**always, "activations": flying * activation_bytes(stage.layers)}, kept=0.0)
+    return StageMemory(always={**always, "activations": flying * activation_bytes(stage.layers)}, kept=0.0)
 
 
-def fitting(tp: int, pp: int, dp: int, gpus: int) -> Iterator[str]:
+def size_mistakes(tp: int, pp: int, dp: int, gpus: int) -> Iterator[str]:
     """Yield a message if the sizes of a plan do not match the number of GPUs."""
     if tp > 1 and pp > 1:
         yield "a CNN or MLP cannot use both tp and pp: expected tp 1 or pp 1"
@@ -201,7 +205,7 @@ def fitting(tp: int, pp: int, dp: int, gpus: int) -> Iterator[str]:
         yield f"tp {tp} x pp {pp} x dp {dp} = {tp * pp * dp} GPUs, but there are {gpus}"
 
 
-def problems(network: Network, parallel: ParallelKeys, schedule: Schedule) -> Iterator[tuple[str, str]]:
+def problems(network: FeedForwardNetwork, parallel: ParallelKeys, schedule: Schedule) -> Iterator[tuple[str, str]]:
     """Yield (key, message) of every violated constraint of a plan."""
     units = network.chain()
     count = len(blocks(units))

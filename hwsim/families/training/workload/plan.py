@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from hwsim.families.training.workload.kinds import Kinds
-from hwsim.families.training.workload.layout import Layout
-from hwsim.families.training.workload.represented import Represented
-from hwsim.families.training.workload.schedule import Pass, passes
+from hwsim.families.training.workload.kinds import GpuKinds
+from hwsim.families.training.workload.layout import DeviceLayout
+from hwsim.families.training.workload.replica_classes import ReplicaClasses
+from hwsim.families.training.workload.schedule import MicrobatchPass, passes
 from hwsim.families.training.workload.schema import Detail
 from hwsim.machine import Machine
-from hwsim.models.exchanges import Exchanges
+from hwsim.models.exchanges import CollectiveCosts
 from hwsim.models.framework import Software
 from hwsim.models.plan import Schedule
-from hwsim.models.stages import Stage
+from hwsim.models.stages import PipelineStage
 from hwsim.records import dataclass
 from hwsim.spec import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buckets:
+class BucketExchange:
     """The gradient exchange of a CNN or MLP: in buckets, with kernels launched by host threads.
 
     Args:
@@ -49,7 +49,7 @@ class Buckets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
+class PieceExchange:
     """The exchange of gradients and sharded weights of a transformer: in pieces of a pass, partly overlapped.
 
     Args:
@@ -74,7 +74,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class StageMemory:
     """The memory of each GPU of a stage (B).
 
     Args:
@@ -89,7 +89,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """A training with all numbers that its ops need.
 
     Args:
@@ -112,15 +112,15 @@ class Plan:
         state: size of a checkpoint: weights and optimizer states (B).
     """
 
-    layout: Layout
-    kinds: Kinds
-    stages: Sequence[Stage]
-    held: Sequence[Held]
+    layout: DeviceLayout
+    kinds: GpuKinds
+    stages: Sequence[PipelineStage]
+    held: Sequence[StageMemory]
     batch: int
     microbatches: int
     schedule: Schedule
     steps: int
-    exchange: Buckets | Pieces
+    exchange: BucketExchange | PieceExchange
     network: float
     dtype: str
     text: str
@@ -131,7 +131,7 @@ class Plan:
     state: float = 0.0
 
     @property
-    def lines(self) -> list[tuple[Pass, ...]]:
+    def lines(self) -> list[tuple[MicrobatchPass, ...]]:
         """Passes of each stage, in order."""
         layout, schedule = self.layout, self.schedule
         return [passes(schedule, stage, layout.pp, self.microbatches, layout.chunks) for stage in range(layout.pp)]
@@ -141,7 +141,7 @@ class Plan:
 class PlacedPlan:
     """A plan on a machine, with the costs of its exchanges and the simulated replicas."""
 
-    plan: Plan
+    plan: TrainingPlan
     machine: Machine
-    exchanges: Exchanges
-    represented: Represented
+    exchanges: CollectiveCosts
+    represented: ReplicaClasses

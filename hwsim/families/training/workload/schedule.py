@@ -20,7 +20,7 @@ from typing import NamedTuple
 from hwsim.models.plan import Schedule, groups
 
 
-class Pass(NamedTuple):
+class MicrobatchPass(NamedTuple):
     """The pass of one microbatch through one virtual stage (`chunk`) of a stage."""
 
     microbatch: int
@@ -28,7 +28,7 @@ class Pass(NamedTuple):
     forward: bool
 
 
-def passes(schedule: Schedule, stage: int, stages: int, microbatches: int, chunks: int = 1) -> tuple[Pass, ...]:
+def passes(schedule: Schedule, stage: int, stages: int, microbatches: int, chunks: int = 1) -> tuple[MicrobatchPass, ...]:
     """Return the passes of one stage in a step, in order.
 
     >>> ["FB"[not part.forward] + str(part.microbatch) for part in passes("1f1b", 0, 2, 3)]
@@ -37,8 +37,8 @@ def passes(schedule: Schedule, stage: int, stages: int, microbatches: int, chunk
     ['F0', 'F1', 'F2', 'B2', 'B1', 'B0']
     """
     if schedule == "gpipe":
-        ahead = [Pass(number, 0, True) for number in range(microbatches)]
-        return (*ahead, *(Pass(number, 0, False) for number in reversed(range(microbatches))))
+        ahead = [MicrobatchPass(number, 0, True) for number in range(microbatches)]
+        return (*ahead, *(MicrobatchPass(number, 0, False) for number in reversed(range(microbatches))))
     grouped = groups(microbatches, stages)
     ahead, back = _numbered(grouped, chunks, forward=True), _numbered(grouped, chunks, forward=False)
     warm = stages - stage - 1 if chunks == 1 else 2 * (stages - stage - 1) + (chunks - 1) * grouped[0]
@@ -49,19 +49,19 @@ def passes(schedule: Schedule, stage: int, stages: int, microbatches: int, chunk
     return (*order, *back[len(ahead) - warm :])
 
 
-def _numbered(grouped: Sequence[int], chunks: int, *, forward: bool) -> list[Pass]:
+def _numbered(grouped: Sequence[int], chunks: int, *, forward: bool) -> list[MicrobatchPass]:
     """Return the passes of a stage in one direction, in order."""
     if chunks == 1:
-        return [Pass(number, 0, forward) for number in range(sum(grouped))]
+        return [MicrobatchPass(number, 0, forward) for number in range(sum(grouped))]
     order, first = [], 0
     for size in grouped:
         for chunk in range(chunks) if forward else reversed(range(chunks)):
-            order += [Pass(number, chunk, forward) for number in range(first, first + size)]
+            order += [MicrobatchPass(number, chunk, forward) for number in range(first, first + size)]
         first += size
     return order
 
 
-def successor(stage: int, done: Pass, stages: int, chunks: int) -> tuple[int, Pass] | None:
+def successor(stage: int, done: MicrobatchPass, stages: int, chunks: int) -> tuple[int, MicrobatchPass] | None:
     """Return (stage, pass) that receives the result of a pass; None after the last backward pass of a microbatch."""
     place = done.chunk * stages + stage + (1 if done.forward else -1)
     if place < 0:
@@ -72,7 +72,7 @@ def successor(stage: int, done: Pass, stages: int, chunks: int) -> tuple[int, Pa
     return target, done._replace(chunk=chunk)
 
 
-def in_order(lines: list[tuple[Pass, ...]], chunks: int) -> Iterator[tuple[int, Pass]]:
+def in_order(lines: list[tuple[MicrobatchPass, ...]], chunks: int) -> Iterator[tuple[int, MicrobatchPass]]:
     """Yield (stage, pass) of all stages, each after the pass that it waits for.
 
     Args:

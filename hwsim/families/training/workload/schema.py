@@ -16,7 +16,7 @@ from hwsim.models.step import BUCKET
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
-from hwsim.workload.checkpoint import Writing
+from hwsim.workload.checkpoint import CheckpointWriteKeys
 
 Detail = Literal["auto", "stage", "layer"]
 
@@ -39,7 +39,7 @@ class MemoryKeys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointKeys(Writing):
+class CheckpointKeys(CheckpointWriteKeys):
     """Periodic checkpoints of a training, each written after a step."""
 
     every: Tree = field("interval: number of steps, a time, epoch, or auto: highest goodput with `failures`", example="30 min")

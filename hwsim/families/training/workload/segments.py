@@ -17,26 +17,26 @@ from dataclasses import replace
 
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute
-from hwsim.families.training.workload.costs import Spent
-from hwsim.families.training.workload.layout import Layout
-from hwsim.families.training.workload.plan import Pieces, PlacedPlan, Plan
-from hwsim.families.training.workload.schedule import Pass
+from hwsim.families.training.workload.costs import OpAmounts
+from hwsim.families.training.workload.layout import DeviceLayout
+from hwsim.families.training.workload.plan import PieceExchange, PlacedPlan, TrainingPlan
+from hwsim.families.training.workload.schedule import MicrobatchPass
 from hwsim.graph.builder import GraphBuilder
-from hwsim.models import hiding
+from hwsim.models import overlap as hiding
+from hwsim.models.capacity_amounts import Names, NumberedCost
 from hwsim.models.cluster import buckets
-from hwsim.models.doubts import doubts
-from hwsim.models.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, scaled
+from hwsim.models.exchanges import BUCKETS, EXPOSED, CollectiveCosts, concurrent_cost, scaled
+from hwsim.models.kernel_errors import kernel_errors
 from hwsim.models.layer import Exchange, Item, Kernel, exchanges
-from hwsim.models.numbered import Names, Numbered
-from hwsim.models.stages import Stage
+from hwsim.models.stages import PipelineStage
 from hwsim.records import dataclass
 
 Groups = tuple[tuple[tuple[Item, ...], float], ...]  # items, and the number of their repetitions
-Recipe = Sequence[tuple[Spent, Exchange | None]]  # amounts of kernels, each with the collective that follows
+Recipe = Sequence[tuple[OpAmounts, Exchange | None]]  # amounts of kernels, each with the collective that follows
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PassSegment:
     """A part of a pass that is one op: kernels, or a collective that the stage group waits for, on a separate queue."""
 
     name: str
@@ -45,7 +45,7 @@ class Segment:
     queue: str = "compute"
 
 
-def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> Iterator[Groups]:
+def cut_pass(stage: PipelineStage, chunks: int, chunk: int, *, forward: bool, count: int) -> Iterator[Groups]:
     """Yield the pieces of a microbatch pass through one virtual stage.
 
     A piece consists of layers or a part of one; the first and the last piece also include embedding or logits.
@@ -76,7 +76,7 @@ def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> 
 
 
 def _blocks(
-    stage: Stage, chunks: int, chunk: int, *, forward: bool, part: tuple[int, int]
+    stage: PipelineStage, chunks: int, chunk: int, *, forward: bool, part: tuple[int, int]
 ) -> Iterator[tuple[tuple[Item, ...], float]]:
     """Yield (items, repetitions) of the runs of equal blocks in piece `part[0]` of `part[1]` of a virtual stage."""
     number, count = part
@@ -103,7 +103,9 @@ def one_by_one(groups: Groups) -> Iterator[Item]:
             yield from (replace(item, times=item.times * (times % 1)) for item in items)
 
 
-def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Exchanges) -> list[Numbered]:
+def replica_exchanges(
+    layout: DeviceLayout, stages: Sequence[PipelineStage], shards: int, exchanging: CollectiveCosts
+) -> list[NumberedCost]:
     """Return the costs of the exchanges among all replicas of each stage."""
     exchanged = [
         (layout.across(number, shards if item.name == "weights" else layout.dp), item)
@@ -114,7 +116,7 @@ def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Ex
     return [exchanging.numbered(groups, item.operation, item.size) for groups, item in exchanged]
 
 
-def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
+def used_capacities(plan: TrainingPlan, exchanging: CollectiveCosts, replica: int) -> tuple[set[str], set[str]]:
     """Return (capacities that kernels, stage groups and sends of a replica use, capacities that its experts use)."""
     layout, names, shared = plan.layout, set[str](), set[str]()
     for number, stage in enumerate(plan.stages):
@@ -133,7 +135,7 @@ def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set
 class Segments:
     """The costs of the ops of one training, which are added to the builder."""
 
-    def __init__(self, placed: PlacedPlan, pieces: Pieces, builder: GraphBuilder, *, by_layer: bool) -> None:
+    def __init__(self, placed: PlacedPlan, pieces: PieceExchange, builder: GraphBuilder, *, by_layer: bool) -> None:
         """Prepare the costs; `by_layer`: one op for the kernels between two exchanges."""
         self.plan = plan = placed.plan
         self.layout, self.kinds, self.stages, self.pieces = plan.layout, plan.kinds, plan.stages, pieces
@@ -141,7 +143,7 @@ class Segments:
         self.inside: dict[int, float] = {}  # share of time in collectives, by index of the cost
         self._builder, self._exchanges, self._by_layer = builder, placed.exchanges, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
-        self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
+        self._segments: dict[tuple[object, ...], tuple[PassSegment, ...]] = {}
         self._recipes: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
         self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # (cost, part of it) by id of the cost
         self._indices: dict[int, int] = {}  # index in the builder, by id of such a part
@@ -150,7 +152,7 @@ class Segments:
     def kernel(self, kernel: Kernel, group: Names, waiting: float = 0.0) -> int:
         """Return the index of the cost of a kernel on each GPU of a stage group, followed by `waiting` seconds of the host."""
         spent = self.kinds.run((kernel,), self.kinds.among(group))
-        return self._builder.cost(self._cost(spent.and_then(Spent({"host": waiting})) if waiting > 0 else spent, group))
+        return self._builder.cost(self._cost(spent.and_then(OpAmounts({"host": waiting})) if waiting > 0 else spent, group))
 
     def gradients(self, stage: int) -> Exchange | None:
         """Return the exchange of gradients at the end of a step (one bucket per piece of the last backward passes), or None."""
@@ -165,7 +167,7 @@ class Segments:
         overlap = last and gradients is not None and gradients.exposed < 1.0  # gradients are exchanged during the pass
         return self.pieces.counts[stage] if self.stages[stage].gathered or overlap else 1
 
-    def of(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> tuple[Segment, ...]:
+    def of(self, stage: int, done: MicrobatchPass, last: bool, number: int, replica: int) -> tuple[PassSegment, ...]:
         """Return the ops of one piece of a pass on one stage group."""
         key = (stage, done.chunk, done.forward, last, number, replica)
         if key not in self._segments:
@@ -175,7 +177,9 @@ class Segments:
             self._segments[key] = tuple(self._written(stage, done, last, recipes, replica))
         return self._segments[key]
 
-    def _written(self, stage: int, done: Pass, last: bool, recipes: Sequence[Recipe], replica: int) -> Iterator[Segment]:
+    def _written(
+        self, stage: int, done: MicrobatchPass, last: bool, recipes: Sequence[Recipe], replica: int
+    ) -> Iterator[PassSegment]:
         """Yield the ops of a replica, including the traffic of the replicas that it represents."""
         near = self.represented.near[replica]
         rows = [
@@ -186,10 +190,10 @@ class Segments:
             index = self._builder.cost(self._with(cost, others))
             if inside > 0:
                 self.inside[index] = inside
-            yield Segment(name, kind, index, queue)
+            yield PassSegment(name, kind, index, queue)
 
     def _rows(
-        self, stage: int, done: Pass, last: bool, recipe: Recipe, replica: int, *, alone: bool
+        self, stage: int, done: MicrobatchPass, last: bool, recipe: Recipe, replica: int, *, alone: bool
     ) -> list[tuple[str, str, str, Cost, float]]:
         """Return (name, kind, queue, cost, share of time in collectives) of each op of a replica.
 
@@ -198,10 +202,10 @@ class Segments:
         name = "forward" if done.forward else "backward"
         group = self.layout.group(stage, replica)
         rows: list[tuple[str, str, str, Cost, float]] = []
-        parts: list[tuple[Spent, float]] = []
+        parts: list[tuple[OpAmounts, float]] = []
 
         def compute() -> None:
-            spent = Spent.of(parts)
+            spent = OpAmounts.of(parts)
             parts.clear()
             cost = self._cost(spent if alone else replace(spent, gpus=()), group, derived=alone)
             rows.append((name, name, "compute", cost, spent.collecting / spent.total if spent.collecting > 0 else 0.0))
@@ -236,9 +240,9 @@ class Segments:
             what = f"another job uses {disturbed[0]}" if disturbed[0] in group else f"an event slows {disturbed[0]}"
             raise CannotCompute(f"{what}, but an op of this training contains both kernels and exchanges", hint)
 
-    def _waits(self, stage: int, done: Pass, last: bool) -> Spent:
+    def _waits(self, stage: int, done: MicrobatchPass, last: bool) -> OpAmounts:
         """Return the time that a piece waits for sharded weights and gradients; the exchange itself uses the links."""
-        spent = Spent()
+        spent = OpAmounts()
         if not self.stages[stage].gathered:
             return spent
         weights, gradients = self.stages[stage].gathered
@@ -255,16 +259,16 @@ class Segments:
         """Return how often a pass gathers its sharded weights: once forward, the remaining times backward."""
         return 1.0 if forward else self.stages[stage].gathered[0].times - 1.0
 
-    def _recipe(self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
+    def _recipe(self, stage: int, done: MicrobatchPass, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
         """Return the amounts of kernels, each with the collective that follows, on all replicas with these kinds of GPUs."""
         count = self.count(stage, last=last)
-        piece = list(cut(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
+        piece = list(cut_pass(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
         if (piece, among) not in self._recipes:
             self._recipes[piece, among] = (self._stretches if self._by_layer else self._at_once)(piece, among)
         return self._recipes[piece, among]
 
-    def _stretches(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
-        recipe: list[tuple[Spent, Exchange | None]] = []
+    def _stretches(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[OpAmounts, Exchange | None]]:
+        recipe: list[tuple[OpAmounts, Exchange | None]] = []
         run: list[Kernel] = []
         for item in one_by_one(piece):
             if isinstance(item, Kernel):
@@ -274,14 +278,14 @@ class Segments:
                 run = []
         return [*recipe, (self.kinds.run(run, among), None)]
 
-    def _at_once(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
+    def _at_once(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[OpAmounts, Exchange | None]]:
         """Return the amounts of all layers together, and each collective with its number of executions."""
-        spent, counts = Spent(), dict[Exchange, float]()
+        spent, counts = OpAmounts(), dict[Exchange, float]()
         for items, times in piece:
             spent = spent.and_then(self.kinds.between(items, among), times)
             for item in exchanges(items):
                 counts[item] = counts.get(item, 0.0) + times
-        return [(spent, None), *((Spent(), replace(item, times=item.times * times)) for item, times in counts.items())]
+        return [(spent, None), *((OpAmounts(), replace(item, times=item.times * times)) for item, times in counts.items())]
 
     def _inside(self, item: Exchange, stage: int, replica: int) -> Cost:
         """Return the cost of a collective of a stage group."""
@@ -296,18 +300,18 @@ class Segments:
         """Return the cost of an op together with ops of represented replicas that share capacities."""
         if self._all_written:
             return cost
-        return concurrent(self.represented.restricted(cost), list(map(self.represented.restricted, others)))
+        return concurrent_cost(self.represented.restricted(cost), list(map(self.represented.restricted, others)))
 
     def _sends(self, stage: int, target: int, replica: int) -> Cost:
         pairs = tuple(zip(self.layout.group(stage, replica), self.layout.group(target, replica), strict=True))
         return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
 
-    def _spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
+    def _spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> OpAmounts:
         """Return the amounts of a collective within an op that waits for `exposed` of its time and uses `part` of its amounts."""
         seconds = exposed * self._exchanges.alone(cost)
         if part <= 0:  # the exchange op uses the links
-            return Spent({axis: seconds}, seconds)
-        return Spent(
+            return OpAmounts({axis: seconds}, seconds)
+        return OpAmounts(
             {axis: seconds},
             seconds,
             (),
@@ -324,10 +328,10 @@ class Segments:
         cost = self.represented.named(self._exchanges.numbered(groups, item.operation, size), self._exchanges.machine)
         return self._scaled(cost, bucket_count, BUCKETS)
 
-    def _cost(self, spent: Spent, group: Names, *, derived: bool = True) -> Cost:
+    def _cost(self, spent: OpAmounts, group: Names, *, derived: bool = True) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()
         gpu = self.kinds.costs[self.kinds.among(group)[0]].gpu
-        unsure = functools.partial(doubts, gpu=gpu, dtype=self.plan.dtype, links=self._exchanges.by_library)
+        unsure = functools.partial(kernel_errors, gpu=gpu, dtype=self.plan.dtype, links=self._exchanges.by_library)
         return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, unsure, derived=derived)
 
     def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:

@@ -10,7 +10,7 @@ from hwsim.demand import Cost
 from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import CannotCollect
-from hwsim.models.exchanges import Exchanges
+from hwsim.models.exchanges import CollectiveCosts
 
 
 def servers_near(machine: Machine, names: Sequence[str], device: str) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def servers_near(machine: Machine, names: Sequence[str], device: str) -> tuple[s
     return tuple(dict.fromkeys(servers))
 
 
-def through(exchanging: Exchanges, servers: tuple[str, ...], devices: tuple[str, ...], size: float) -> Flows:
+def server_flows(exchanging: CollectiveCosts, servers: tuple[str, ...], devices: tuple[str, ...], size: float) -> Flows:
     """Return the flows between GPUs and their parameter servers.
 
     Args:

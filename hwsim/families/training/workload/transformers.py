@@ -8,26 +8,26 @@ from typing import Final
 from hwsim.communication import CannotCollect
 from hwsim.families.training.workload.kinds import kinds_of
 from hwsim.families.training.workload.layout import layout_of
-from hwsim.families.training.workload.plan import Held, Pieces, Plan
+from hwsim.families.training.workload.plan import PieceExchange, StageMemory, TrainingPlan
 from hwsim.families.training.workload.schema import TrainKeys
-from hwsim.families.training.workload.stated import SIZE, USUAL, is_auto, plan_of, sizes_of
+from hwsim.families.training.workload.specification import SIZE, USUAL, is_auto, plan_of, sizes_of
 from hwsim.machine import Machine, NoRoute
 from hwsim.models import (
+    DerivedPlan,
     Framework,
-    Laid,
-    NotAlike,
     ParallelPlan,
     Transformer,
+    UnequalCluster,
     WrongPlan,
     cluster_of,
-    hiding,
-    lay,
+    derive_plan,
+    overlap,
     stage_of,
     training_memory,
 )
 from hwsim.models.memory import FRAGMENTS, kept_of, recomputed, state_bytes
 from hwsim.models.plan import Dtype
-from hwsim.models.plan_words import assumed, plan_text
+from hwsim.models.plan_text import assumed_sequence_text, plan_text
 from hwsim.spec import Mistakes, Place, Tree
 
 __all__ = ["USUAL", "check", "planned"]
@@ -44,7 +44,7 @@ def planned(
     machine: Machine,
     devices: tuple[str, ...],
     mistakes: Mistakes,
-) -> Plan | None:
+) -> TrainingPlan | None:
     """Return the given or the fastest plan, or None if mistakes were noted."""
     _foreign(keys, tree, mistakes)
     if not devices:
@@ -56,17 +56,17 @@ def planned(
         if stated is None:
             return None
         search = is_auto(keys)
-        laid = _fastest(stated, model, tree, machine, devices, framework) if search else lay(model, stated, len(devices))
+        laid = _fastest(stated, model, tree, machine, devices, framework) if search else derive_plan(model, stated, len(devices))
     except WrongPlan as error:
         for key, message in error.mistakes:
             mistakes.add(_place(tree, key), message)
         return None
-    except (NotAlike, NoRoute, CannotCollect) as error:
+    except (UnequalCluster, NoRoute, CannotCollect) as error:
         mistakes.add(_place(tree, "parallel"), f"cannot search a parallel plan: {error}", f"parallel: {SIZE}")
         return None
     plan, stages = laid.plan, range(laid.plan.pp)
     sizes = {axis: getattr(plan, axis) for axis in ("order", "tp", "cp", "pp", "ep", "chunks")}
-    return Plan(
+    return TrainingPlan(
         layout=layout_of(machine, devices, dp=laid.dp, **sizes),
         kinds=kinds,
         stages=[stage_of(laid, framework, stage) for stage in stages],
@@ -75,8 +75,8 @@ def planned(
         microbatches=laid.microbatches,
         schedule=plan.schedule,
         steps=keys.steps,
-        exchange=Pieces(
-            counts=[hiding.pieces(laid, stage, keys.buckets) for stage in stages],
+        exchange=PieceExchange(
+            counts=[overlap.pieces(laid, stage, keys.buckets) for stage in stages],
             shards=laid.shards,
             waiting=framework.step,
             detail=keys.detail,
@@ -86,7 +86,7 @@ def planned(
         ),
         network=framework.network,
         dtype=plan.dtype,
-        text=plan_text(laid) + assumed(laid),
+        text=plan_text(laid) + assumed_sequence_text(laid),
         count=laid.tokens,
         unit="tokens",
         flop=laid.tokens * laid.transformer.training_flop(laid.sequence),
@@ -95,9 +95,9 @@ def planned(
     )
 
 
-def _held(laid: Laid, framework: Framework, stage: int) -> Held:
+def _held(laid: DerivedPlan, framework: Framework, stage: int) -> StageMemory:
     memory = training_memory(laid, framework, stage)
-    return Held(
+    return StageMemory(
         always={
             "weights": memory.weights,
             "gradients": memory.gradients,
@@ -131,7 +131,7 @@ def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
 
 def _fastest(
     plan: ParallelPlan, model: Transformer, tree: Tree, machine: Machine, devices: tuple[str, ...], framework: Framework
-) -> Laid:
+) -> DerivedPlan:
     """Return the fastest plan that fits, by estimate; if none fits, the plan with the least memory."""
     from hwsim.models.search import search
 

@@ -8,13 +8,13 @@ from dataclasses import field
 from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.graph.builder import GraphBuilder, OpRef
-from hwsim.models.numbered import Names
+from hwsim.models.capacity_amounts import Names
 from hwsim.records import dataclass
 from hwsim.workload.programs import MAIN
 
 
 @dataclass(slots=True)
-class Thread:
+class LaunchThread:
     """A host thread that launches kernels for one GPU, or for all.
 
     Args:
@@ -49,7 +49,7 @@ class Worker:
     devices: Names
     stage: int
     replica: int
-    thread: Thread | None = None
+    thread: LaunchThread | None = None
     waits: list[OpRef] = field(default_factory=list)
     first: OpRef | None = None
     last: OpRef | None = None
@@ -78,7 +78,7 @@ def latest(workers: Iterable[Worker]) -> list[OpRef]:
 
 
 @dataclass(slots=True)
-class Ops:
+class OpWriter:
     """A writer of ops and queues of one program.
 
     Args:

@@ -1,0 +1,112 @@
+"""Answer a question: read it, search, and sort the options. A journal saves simulations, so that an interrupted search resumes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from hwsim.failures import load_failures
+from hwsim.planning.answer import PlanAnswer
+from hwsim.planning.options import PlanOption
+from hwsim.planning.ordering import frontier, sort_options
+from hwsim.planning.outlay import Outlay
+from hwsim.planning.question import Question, read_question
+from hwsim.planning.reasons import Rejected
+from hwsim.planning.requirement_checks import unmet_requirements
+from hwsim.planning.screen import Screening
+from hwsim.planning.search import PlanSearch, Progress, kind_of, kind_path
+from hwsim.planning.variants import Variants, lost_paths
+from hwsim.spec import Mistakes, Tree, resolve
+from hwsim.studies.journal import Journal
+from hwsim.version import __version__
+
+
+def plan(
+    question: Question | str | Path | Mapping[str, Any] | Tree,
+    *,
+    journal: str | Path | None = None,
+    progress: Progress | None = None,
+) -> PlanAnswer:
+    """Answer a question: the best options, the Pareto frontier, and the reasons of rejected options.
+
+    Args:
+        question: file `plan/1`, or its content.
+        journal: file that saves simulations, so that an interrupted search resumes.
+        progress: called with the numbers of finished and known simulations.
+
+    Raises:
+        SpecError: the question, a machine or a workload has mistakes, or the journal belongs to another question.
+    """
+    read = question if isinstance(question, Question) else read_question(question)
+    lost_paths(read).raise_if_any()
+    began = time.process_time()
+    variants = Variants(read)
+    screen = Screening(read, variants, Outlay.of(read), _failures(read))
+    searching = PlanSearch(read, screen, progress=progress)
+    if journal is None:
+        searching.run()
+    else:
+        with Journal(journal, {"study": fingerprint(read), "version": __version__}) as kept:
+            searching.rows = {number: row["plan"] for number, row in kept.done.items() if "plan" in row}
+            searching.keep = lambda number, row: kept.add(number, {"plan": row})
+            searching.run()
+    return _answer(searching, time.process_time() - began)
+
+
+def _failures(question: Question) -> Any:
+    """Return the failure rates; None for `failures: none`."""
+    if question.keys.failures == "none":
+        return None
+
+    return load_failures(question.keys.failures, question.folder)
+
+
+def _answer(searching: PlanSearch, seconds: float) -> PlanAnswer:
+    question = searching.question
+    options = {
+        number: each if each.how == "machine" else unmet_requirements(question, each)
+        for number, each in searching.options.items()
+    }
+    feasible = [option for option in options.values() if option.is_feasible and option.how != "machine"]
+    simulated_ones = [each for each in feasible if each.how == "simulation"]
+    ordered = sort_options(question, feasible)
+    if simulated_ones:  # the best is simulated: estimates stand behind those that are
+        first = sort_options(question, simulated_ones)
+        ordered = first + [each for each in ordered if each.how != "simulation"]
+    best = ordered[0] if ordered else None
+    rejected = [Rejected(number, each.point.shown, each.reasons) for number, each in options.items() if each.reasons]
+    path = kind_path(question)
+    kinds: dict[object, PlanOption] = {}
+    if path is not None:
+        for each in ordered:
+            kinds.setdefault(kind_of(each, path), each)
+    return PlanAnswer(
+        question=question,
+        best=best,
+        options=tuple(ordered),
+        frontier=frontier(question, ordered),
+        of_each=tuple(kinds.values()),
+        rejected=tuple(rejected),
+        untried=tuple(each for each in options.values() if each.how == "machine" and each.is_feasible),
+        points=len(options),
+        plans=sum(each.tried for each in options.values()),  # integers
+        simulations=searching.simulations,
+        ratios={} if best is None else {each.point.number: searching.against(each, best) for each in ordered[1:]},
+        seconds=seconds,
+        outlay=searching.screen.outlay,
+        left={axis: needed for each in options.values() for axis, needed in each.left.items()},
+        otherwise=None if best is None else searching.otherwise(best),
+    )
+
+
+def fingerprint(question: Question) -> str:
+    """Return a hash of a question and its files."""
+    mistakes = Mistakes()
+    parts: list[Any] = [repr(question.keys), repr(question.varied)]
+    parts += [(name, resolve(tree, mistakes, kind="machine").plain()) for name, tree in question.machines]
+    parts += [(name, resolve(tree, mistakes, kind="workload").plain()) for name, tree in question.workloads.items()]
+    return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,264 @@
+"""The answer of `--find`: the highest value that meets all requirements, its sampling error, and what limits it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, ClassVar, Literal
+
+from hwsim.formats import format_quantity
+from hwsim.records import dataclass
+from hwsim.results.batches import ConfidenceRange
+from hwsim.results.expect import HOUR
+from hwsim.studies.knob import Knob
+from hwsim.views.kit.answer_forms import NotebookAnswer
+from hwsim.views.kit.document import select_attributes
+from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
+from hwsim.views.kit.table import Column, align_columns
+
+Status = Literal["held", "violated", "overloaded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimit:
+    """An expectation in one run: its bounds, the value and, where a service says so, how far it is known (SI units).
+
+    half: half width of the values of nine of ten such services, as a logarithm; 0 where nothing says so.
+    """
+
+    quantity: str
+    wanted: str
+    low: float
+    high: float
+    unit: str
+    value: float
+    known: ConfidenceRange | None = None
+    short: bool = False
+    half: float = 0.0
+
+    @property
+    def said(self) -> float:
+        """The value in the unit of its name: hours of GPU-hours."""
+        return self.value / HOUR if self.unit == "h" else self.value
+
+    @property
+    def strain(self) -> float:
+        """The part of the bound that is used; above 1 the bound is violated."""
+        return self._strain(self.value)
+
+    @property
+    def strains(self) -> tuple[float, float]:
+        """The same at both ends of what is known."""
+        if self.known is None:
+            return self.strain, self.strain
+        ends = sorted((self._strain(self.known.low), self._strain(self.known.high)))
+        return ends[0], ends[1]
+
+    @property
+    def unsure(self) -> tuple[float, float]:
+        """The same at both ends of what nine of ten such services do."""
+        ends = sorted((self._strain(self.value * math.exp(-self.half)), self._strain(self.value * math.exp(self.half))))
+        return ends[0], ends[1]
+
+    def _strain(self, value: float) -> float:
+        above = value / self.high if 0 < self.high < math.inf else (math.inf if value > self.high else 0.0)
+        below = (self.low / value if value > 0 else math.inf) if self.low > 0 else 0.0
+        return max(above, below)
+
+    def text(self, digits: int = 3) -> str:
+        """The value and, where a service says so, its sampling error."""
+        shown = format_quantity(self.value, self.unit, digits) if math.isfinite(self.value) else "unbounded"
+        if self.known is None:
+            return shown
+        low = format_quantity(self.known.low, self.unit)
+        number, _, unit = low.rpartition(" ")
+        if math.isinf(self.known.high):
+            ends = f"at least {low}"
+        else:
+            high = format_quantity(self.known.high, self.unit)
+            ends = f"{number if number and high.endswith(f' {unit}') else low}–{high}"
+        return f"{shown} ({ends}{', run too short' if self.short else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class TriedValue:
+    """One run: a value, and what came of it.
+
+    Args:
+        reason: why it failed or has no steady state. limits: what most time of the tightest expectation went to.
+        more: requests that it would take to tell, by where the file says how many. brief: it was over before it was steady.
+    """
+
+    value: float
+    status: Status
+    expected: tuple[SearchLimit, ...] = ()
+    reason: str = ""
+    limits: str = ""
+    more: tuple[tuple[str, int], ...] = ()
+    brief: bool = False
+
+    @property
+    def held(self) -> bool:
+        return self.status == "held"
+
+    @property
+    def tightest(self) -> SearchLimit | None:
+        """The expectation that is nearest to its bound, or furthest beyond."""
+        return max(self.expected, key=lambda each: each.strain, default=None)
+
+    def text(self, digits: int = 3) -> str:
+        """The outcome in words."""
+        if self.status == "overloaded":
+            return f"overloaded: {self.reason}"
+        if self.status == "failed":
+            return f"failed: {self.reason}"
+        return ", ".join(f"{each.quantity} {each.text(digits)}" for each in self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class FindResult(NotebookAnswer):
+    """The largest value that holds.
+
+    Args:
+        value: None if none holds; next: the least value tried above it that does not, None if all held.
+        low, high: where it would be with other random numbers, in 95 of 100 cases; None: not known on that side.
+        tried: the last round of runs, by value. runs: of all rounds.
+        nine: between which it is for nine of ten such services, whose predictions are off; None: beyond what was tried.
+        counts: requests of these runs where the files' were too few, by path.
+        changed: paths and values that were set in all runs.
+    """
+
+    machine: str
+    workload: str
+    knob: Knob
+    value: float | None
+    next: float | None
+    low: float | None
+    high: float | None
+    tried: tuple[TriedValue, ...]
+    runs: int
+    counts: tuple[tuple[str, int], ...] = ()
+    nine: tuple[float | None, float | None] = (None, None)
+    changed: tuple[tuple[str, str], ...] = ()
+    TABLE: ClassVar = "tried"
+
+    def of(self, value: float | None) -> TriedValue | None:
+        """The run of a value."""
+        return next((each for each in self.tried if each.value == value), None)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether what is expected depends on random numbers, and the runs say how far."""
+        return any(each.known is not None for run in self.tried for each in run.expected)
+
+    def __str__(self) -> str:
+        lines = [*wrap_lines(f"{self.workload}, on {self.machine}: highest {self.knob.name} that meets all requirements", 0), ""]
+        for label, text in self._lines():
+            lines += labelled_lines(label, text, LABEL)
+        return "\n".join([*lines, *self._table()]) + "\n"
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        name, shown = self.knob.name, self.knob.shown
+        if self.changed:
+            yield "set", ", ".join(f"{path}={value}" for path, value in self.changed)
+        runs = f"({self.runs} run{'s' if self.runs > 1 else ''})"
+        at, beyond = self.of(self.value), self.of(self.next)
+        if self.value is None or at is None:
+            yield "highest", f"none: {name} {shown(self.tried[0].value)} violates a requirement {runs}"
+            if name not in ("rate", "clients"):
+                yield (
+                    "",
+                    f"values above {shown(self.tried[-1].value)} were not tried, because lower values are assumed to be easier",
+                )
+            if self.tried[0].limits:
+                yield "bottleneck", self.tried[0].limits
+            return
+        if beyond is None:
+            yield "highest", f"at least {shown(self.value)}, the highest value tried: no requirement depends on {name} {runs}"
+        else:
+            yield "highest", f"{shown(self.value)} {runs}"
+        if self.sampled and beyond is not None:
+            yield "sampling error", self._between()
+        if any(each.half for each in at.expected):
+            low, high = (None if end is None else self.knob.shown(end, 2) for end in self.nine)
+            yield "90 % interval", f"{low or 'below all values tried'} to {high or 'above all values tried'}"
+        if self.limit:
+            yield "limit", self.limit
+        for path, count in self.counts:
+            yield "requests", f"{count:,} in each run, more than the file has, to resolve the requirement ({path})"
+        if at.brief:
+            yield "not steady", "the runs end before they reach a steady state: use more requests or a lower load"
+
+    def _table(self) -> Iterator[str]:
+        """Every requirement at the value and at the next, with its sampling error."""
+        at = [tried for value in (self.value, self.next) if value is not None and (tried := self.of(value)) is not None]
+        at = at or list(self.tried[:1])
+        texts = [[tried.text(digits) for tried in at] for digits in (3, 4, 5, 6)]
+        results = next((found for found in texts if len({*found}) == len(found)), texts[0])
+        yield ""
+        yield from align_columns([
+            Column(self.knob.name, [self.knob.shown(tried.value) for tried in at]),
+            Column("status", ["met" if tried.held else tried.status for tried in at], right=False),
+            Column("requirements (sampling error, 95 % CI)" if self.sampled else "requirements", results, right=False),
+        ])  # fmt: skip
+
+    @property
+    def limit(self) -> str:
+        """The reason against a larger value, in words."""
+        beyond = self.of(self.next)
+        if beyond is None or beyond.status == "failed":
+            return "" if beyond is None else beyond.reason
+        tightest = beyond.tightest
+        if tightest is None or beyond.status == "overloaded":
+            return f"overloaded above: {beyond.reason}"
+        return f"{tightest.quantity} {tightest.wanted}" + (f"; {beyond.limits}" if beyond.limits else "")
+
+    def _end(self, end: float) -> str:
+        """An end of the range, to three digits; to all of them where it would seem to lie on the other side of the value."""
+        near = float(f"{end:.3g}")
+        value = end if self.value is None else self.value
+        return self.knob.shown(end) if end <= value < near or near < value <= end else self.knob.shown(end, 3)
+
+    def _between(self) -> str:
+        low, high = (None if end is None else self._end(end) for end in (self.low, self.high))
+        if low is not None and high is not None:
+            return f"{low} to {high} (95 % CI)"
+        if low is None and high is None:
+            return "unknown: the runs are too short"
+        return f"at most {high} (95 % CI); the runs are too short for a lower end" if low is None else f"at least {low} (95 % CI)"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it for JSON (hwsim: find/1)."""
+        return {
+            "hwsim": "find/1",
+            **select_attributes(self, "machine", "workload"),
+            "find": self.knob.name,
+            "unit": "1" if self.knob.whole else self.knob.dimension.unit,
+            **select_attributes(self, "value", "next", "low", "high"),
+            "nine_of_ten": {"low": self.nine[0], "high": self.nine[1]},
+            "runs": self.runs,
+            "requests": dict(self.counts),
+            "settings": {} if self.value is None else self.knob.settings(self.value),
+            "set": dict(self.changed),
+            "limit": self.limit or None,
+            "tried": [_run(each) for each in self.tried],
+        }
+
+
+def _run(tried: TriedValue) -> dict[str, Any]:
+    return {
+        **select_attributes(tried, "value", "status"),
+        "reason": tried.reason or None,
+        "limits": tried.limits or None,
+        "expect": [
+            {
+                **select_attributes(each, "quantity", "wanted", "short"),
+                "value": each.said if math.isfinite(each.value) else None,
+                "known": None
+                if each.known is None
+                else {key: end if math.isfinite(end) else None for key, end in asdict(each.known).items()},
+            }
+            for each in tried.expected
+        ],
+    }
