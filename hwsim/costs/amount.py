@@ -29,7 +29,7 @@ class Amount:
 
     @classmethod
     def within(cls, value: float, part: float) -> Amount:
-        """The amount give or take this part of it.
+        """Return an amount with a relative error of `part`.
 
         >>> Amount.within(100.0, 0.25)
         Amount(value=100.0, low=75.0, high=125.0)
@@ -52,7 +52,7 @@ class Amount:
     __rmul__ = __mul__
 
     def of(self, factor: Amount) -> Amount:
-        """The product with a number that is unsure for other reasons.
+        """Return the product with a number that has an independent error.
 
         >>> Amount.within(100.0, 0.3).of(Amount.within(2.0, 0.4))
         Amount(value=200.0, low=100.0, high=300.0)
@@ -70,7 +70,7 @@ class Amount:
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """The sum; errors add in squares.
+    """Return the sum of amounts; their errors add in squares.
 
     >>> total([])
     Amount(value=0.0, low=0.0, high=0.0)

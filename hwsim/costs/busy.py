@@ -1,6 +1,6 @@
-"""Busy times of the devices of a run, those among them that others stand for in a folded run.
+"""Busy times of the devices of a run, including devices that a folded run represents by another one.
 
-In a folded run every capacity that one represents (`RepresentedRanks.members`) is drawn from as much as that one.
+In a folded run, every represented capacity (`RepresentedRanks.members`) has the same load as its representative.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ STORED: Final = ("volume", "filesystem")  # what is rented along with a machine
 
 
 def short(source: str) -> str:
-    """The first words of a source: the one who says so.
+    """Return the first words of a source, which name its author.
 
     >>> short("NVIDIA, list at launch"), short("a spreadsheet: sheet 3")
     ('NVIDIA', 'a spreadsheet')
@@ -75,7 +75,7 @@ class PricedItem:
         return (self.months or 0) > OLD
 
     def __str__(self) -> str:
-        """Its provider, mark and date.
+        """Return provider, mark and date.
 
         >>> str(PricedItem("p5.48xlarge", 1, Amount.exact(1.0), date="2026-01", mark="list", provider="AWS"))
         'AWS, list, 2026-01'

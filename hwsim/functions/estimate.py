@@ -189,7 +189,7 @@ def compute_estimate(
 
 
 def _least_batch(network: Model, options: Mapping[str, Any], gpus: int) -> tuple[int, str]:
-    """One microbatch per replica, and the sentence that says so.
+    """Return the default global batch, one microbatch per replica, and a note on it.
 
     Raises:
         OptionError: the network is not a transformer, so there is no default batch.

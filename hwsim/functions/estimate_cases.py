@@ -50,12 +50,14 @@ class OptionError(SpecError):
 
 @dataclass(frozen=True, slots=True)
 class EstimateAnswer(NotebookAnswer):
-    """A step of training, all plans of one, or a batch of inference; tables: shares (of the time), plans, memory.
+    """An estimate of a training step, of its parallel plans, or of an inference batch; tables: shares, plans, memory.
 
     Args:
-        found: all of it as data (`hwsim.models`: `TrainingStep`, `PlanSearchResult`, `ServedBatch`, `InferencePass`).
-        fits: whether it fits into the memory of the GPUs; of plans, whether one does.
-        text: without the warnings. document: `hwsim: estimate/1`, as JSON.
+        found: result as an object of `hwsim.models` (`TrainingStep`, `PlanSearchResult`, `ServedBatch`, `InferencePass`).
+        fits: whether it fits in GPU memory; of plans, whether one of them fits.
+        warnings: warnings of the machine and the options.
+        text: printed text without warnings.
+        document: JSON text (`hwsim: estimate/1`).
     """
 
     found: TrainingStep | PlanSearchResult | ServedBatch | InferencePass

@@ -1,4 +1,4 @@
-"""The answer to a plan: the best options, the Pareto frontier, and rejected options with the change that would make them feasible."""
+"""The answer to a plan: the best options, the Pareto frontier, and rejected options with a change that makes them feasible."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _load(run: Run, state: ServiceSteadiness, *, lengthened: bool) -> PlannedLoa
 
 
 def _away(part: float, half: float) -> float:
-    """Return the lower end of an interval, relative to the value, combined with a further error of half width `half` (logarithm)."""
+    """Return the lower end of an interval (share of the value), with a further error of half width `half` (logarithm)."""
     return math.exp(-math.hypot(math.log(part), half)) if 0 < part <= 1 else min(part, 1.0)
 
 

@@ -78,7 +78,7 @@ class PlanOption:
 
 
 def option_key(workload: str, name: str) -> str:
-    """The key of a number of a workload.
+    """Return the key of a number of a workload.
 
     >>> option_key("tune", "step"), option_key("", "step")
     ('tune.step', 'step')

@@ -33,7 +33,10 @@ class ObjectiveRatio:
 
 
 def sort_options(question: Question, options: Iterable[PlanOption]) -> list[PlanOption]:
-    """Return the options that have the objective, best first; ties by `also`, node count, likely requirements and order in `vary`."""
+    """Return the options with a known objective, best first.
+
+    Ties are sorted by `also`, node count, number of inconclusive requirements, and order in `vary`.
+    """
     known = [option for option in options if has_objective(question, option)]
     key = sort_key(question, known)
     return sorted(known, key=key)

@@ -1,4 +1,4 @@
-"""Answer a question: read it, search, and sort the options. A journal saves simulations, so that an interrupted search resumes."""
+"""Answer a question: parse it, search, and sort the options. With a journal, an interrupted search resumes."""
 
 from __future__ import annotations
 

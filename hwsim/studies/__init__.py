@@ -1,1 +1,1 @@
-"""Studies: a table of runs over ranges of values. Each point is one call of `hwsim.api.simulate`."""
+"""Studies: tables of runs over ranges of values. Each point is one call of `hwsim.api.simulate`."""

@@ -1,7 +1,7 @@
-"""The largest value of a number that holds every `expect:` of a workload, by bisection.
+"""Find the largest value of a number that meets every `expect:` of a workload, by bisection.
 
-Every run has the same random numbers (see `hwsim.workload.load.numbers`), so that the answers of neighbouring values differ by
-the value alone. A service with no steady state holds nothing, however short the run was.
+All runs use the same random numbers (see `hwsim.workload.load.numbers`), so results of neighbouring values differ only by the
+value. A service without a steady state meets no expectation, however short the run was.
 """
 
 from __future__ import annotations
@@ -48,16 +48,18 @@ def find(
     within: float = WITHIN,
     progress: Callable[[int, int], None] | None = None,
 ) -> FindResult:
-    """The largest value of a number that holds every `expect:` of the workload.
+    """Find the largest value of a number that meets every `expect:` of the workload.
 
     Args:
-        target: `rate` or `clients` of its only arrivals, a parameter of the workload, or a path as of `--set`.
-        set: paths and values that are changed in all runs.
-        within: the value is found to this part of it.
-        progress: called after each run with the runs done and those that are expected.
+        machine: path, library name or content of a file.
+        workload: path, library name or content of a file.
+        target: `rate` or `clients` of its only arrivals, a parameter of the workload, or a path as in `--set`.
+        set: paths and values to change in all runs.
+        within: relative accuracy of the value.
+        progress: called after each run with the numbers of finished and expected runs.
 
     Raises:
-        SpecError: mistakes of the files; nothing is expected; `target` is no number of theirs.
+        SpecError: the files have mistakes, there is no `expect:`, or `target` is not a number in them.
     """
     first, second = sources.with_settings(machine, workload, set or {})
     turned = knob(first, second, target)
@@ -97,7 +99,7 @@ class _Bisection:
         return FindResult(*self.names, self.knob, low, high, *ends, runs, self.runs, tuple(sorted(self.counts.items())), nine)
 
     def _more(self, low: float | None, high: float | None) -> dict[str, int]:
-        """Requests needed for a verdict, by the path of the key that states their number."""
+        """Return the request counts needed for a verdict, by the path of the key that states them."""
         needed: dict[str, int] = {}
         for value in (low, high):
             for path, count in self.tried[value].more if value is not None else ():
@@ -106,7 +108,7 @@ class _Bisection:
         return {path: count for path, count in needed.items() if count > self.counts.get(path, 0)}
 
     def _may_count(self, path: str) -> bool:
-        """Whether requests are drawn, as many as wanted."""
+        """Whether requests are random, so their number can be increased."""
         node: Tree | None = self.workload
         for step in path.split(".")[1:-1]:
             node = node.get(step) if node is not None else None
@@ -114,7 +116,7 @@ class _Bisection:
         return arrivals is None or not arrivals.is_mapping or arrivals.get("trace") is None
 
     def _bisected(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-        """The largest value that holds and the next that does not, to what was asked for."""
+        """Return the largest value that meets the expectations and the next that does not, to the requested accuracy."""
         while low is not None and high is not None and self._apart(low, high) and self.runs < _MOST:
             middle = self.knob.rounded(math.sqrt(low * high))
             if middle in (low, high):
@@ -126,7 +128,7 @@ class _Bisection:
         return high > low + 1 if self.knob.whole else high > low * (1 + self.within)
 
     def _bracket(self, value: float, step: float) -> tuple[float | None, float | None]:
-        """A value that holds and a larger one that does not; None for one that there is not."""
+        """Return a value that meets the expectations and a larger one that does not; None if there is no such value."""
         if self._try(value).held:
             return self._upwards(value, step)
         least = value
@@ -155,7 +157,7 @@ class _Bisection:
         return low, None
 
     def _worth_less(self, value: float) -> bool:
-        """Whether a smaller value can still hold: not if the last halvings changed nothing."""
+        """Whether a smaller value cannot meet the expectations, because the last halvings changed nothing."""
         last = [self.tried[each] for each in sorted(self.tried)[:4]]
         tightest = [each.tightest for each in last]
         if len(last) < 4 or any(each is None or run.status != "violated" for run, each in zip(last, tightest, strict=True)):
@@ -176,7 +178,7 @@ class _Bisection:
         return self.tried[value]
 
     def _beyond(self, value: float) -> TriedValue | None:
-        """A value above the ladder's lowest step, if what is turned goes with the load: no run is needed to see that."""
+        """Return a value above the lowest load step if the number scales the load, which requires no run."""
         loads = sorted(self.loads.items())
         if len(loads) < 2:
             return None
@@ -226,19 +228,19 @@ class _Bisection:
         )
 
     def _ends(self, low: float | None) -> tuple[float | None, float | None]:
-        """The value's range over other random numbers: the values at which either end of an interval meets the bound."""
+        """Return the sampling interval of the value: the values at which either end of a sampling interval meets the bound."""
         if low is None or not any(each.known is not None for each in self.tried[low].expected):
             return None, None
         return self._aside(low, lambda each: each.strains)
 
     def _nine(self, low: float | None) -> tuple[float | None, float | None]:
-        """The value's range for nine of ten services whose predictions are as far off as this one's."""
+        """Return the 90 % interval of the value from the prediction errors of the service."""
         if low is None or not any(each.half for each in self.tried[low].expected):
             return None, None
         return self._aside(low, lambda each: each.unsure)
 
     def _aside(self, low: float, strains_of: Callable[[SearchLimit], tuple[float, float]]) -> tuple[float | None, float | None]:
-        """The values at which either end of what is expected meets its bound."""
+        """Return the values at which either end of the expected quantities meets its bound."""
         for step in _ASIDE:  # runs further away, until the worse end holds, too
             run = self._try(self.knob.rounded(low / step))
             if run.held and all(strains_of(each)[1] <= 1 for each in run.expected):
@@ -253,7 +255,7 @@ class _Bisection:
         return None if least is None else min(least, low), None if most is None else max(most, low)
 
     def _crossings(self, strains_of: Callable[[SearchLimit], tuple[float, float]]) -> tuple[float | None, float | None]:
-        """The values at which the worse and the better end of what is expected meet their bounds, by the values tried."""
+        """Return the values at which the worse and the better end of the expected quantities meet their bounds."""
         curves: list[list[tuple[float, float]]] = [[], []]
         for value in sorted(self.tried):
             run = self.tried[value]
@@ -266,9 +268,10 @@ class _Bisection:
 
 
 def _crossing(curve: list[tuple[float, float]]) -> float | None:
-    """The value at which a strain comes to 1; None before the first or after the last.
+    """Return the value at which a strain reaches 1; None outside the values tried.
 
-    Straight in 1 / strain: the time in a queue is the time of its work divided by the free part of its capacity.
+    The interpolation is linear in 1 / strain, because the time in a queue is the service time divided by the free share of the
+    capacity.
     """
     for (lower, below), (upper, above) in pairwise(curve):
         if below <= 1 < above:

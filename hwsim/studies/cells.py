@@ -1,4 +1,4 @@
-"""Columns of the varied paths in tables: quantities of one dimension as numbers in SI, with the unit in the heading."""
+"""Table columns of varied paths: quantities of one dimension as numbers in SI units, with the unit in the heading."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ LARGEST: Final = 2**63 - 1  # whole number of a column
 
 
 class PathColumn(NamedTuple):
-    """A varied path: its heading, and whether its values are whole numbers, numbers or texts."""
+    """A column of a varied path: its heading, and whether its values are whole numbers, numbers or texts."""
 
     heading: str
     kind: type[int] | type[float] | type[str]
 
     def cell(self, value: object) -> int | float | str:
-        """A value as it stands in the column."""
+        """Return a value as a cell of the column."""
         if self.kind is str:
             return value_text(value)
         if isinstance(value, int | float):
@@ -28,7 +28,7 @@ class PathColumn(NamedTuple):
 
 
 def column(path: str, values: Sequence[object]) -> PathColumn:
-    """The column of a path that takes these values.
+    """Return the column of a path with these values.
 
     >>> column("machine.gpu.memory.bandwidth", ["926.052 GB/s", "2 TB/s"])
     PathColumn(heading='machine.gpu.memory.bandwidth [B/s]', kind=<class 'float'>)

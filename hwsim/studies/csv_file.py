@@ -1,4 +1,4 @@
-"""The rows of a study as CSV, a line for each, numbers exact."""
+"""The rows of a study as CSV, one line per row, with exact numbers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LAST: Final = (  # columns after the varied paths and the measures
 
 
 def heading(name: str) -> str:
-    """Heading of a measure's column."""
+    """Return the heading of a measure's column."""
     return name if name in UNITS else f"{REQUESTED}{name}"
 
 
 def to_csv(paths: Sequence[PathColumn], measured: Sequence[str], rows: Iterable[tuple[StudyRow, float | None]]) -> str:
-    """A line per (row, speed-up) under a line of headings. Numbers are written so that reading them back is exact."""
+    """Return a heading line and one line per (row, speed-up). Parsing a printed number returns exactly the same number."""
     buffer = io.StringIO()
     lines = csv.writer(buffer, lineterminator="\n")
     lines.writerow((*(path.heading for path in paths), *map(heading, measured), *LAST))
@@ -40,7 +40,7 @@ def to_csv(paths: Sequence[PathColumn], measured: Sequence[str], rows: Iterable[
 
 
 def write_work(work: Sequence[WorkAmount]) -> str:
-    """Amounts, each with its pace, in one cell.
+    """Return amounts of work and their rates as one cell.
 
     >>> write_work([WorkAmount("samples", 64.0, 12.5)])
     '64.0 samples at 12.5/s'

@@ -1,4 +1,4 @@
-"""The figure of a sweep as data: one path is across, each combination of the others is a line."""
+"""The figure of a sweep as data: one path on the x axis, one line per combination of the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTED: Final = re.compile(r"(^|[._])(count|nodes|gpus|devices|servers|workers|
 
 
 def curves(sweep: Sweep) -> Curves:
-    """The first path that takes numbers is across, or the first path if none does."""
+    """Return the figure of a sweep, with the first numeric path on the x axis, or the first path if none is numeric."""
     across = next((place for place, (_, values) in enumerate(sweep.vary) if numbers(values)), 0)
     path, values = sweep.vary[across]
     measured = numbers(values)
@@ -63,7 +63,7 @@ def curves(sweep: Sweep) -> Curves:
 
 
 def _finding(sweep: Sweep, compared: StudyMeasure, shown: Sequence[float | None]) -> str:
-    """The best row, and how much better it is than the worst."""
+    """Return the title: the best row, and its ratio to the worst."""
     measured = [(value, row) for value, row in zip(shown, sweep.rows, strict=True) if value is not None]
     if len(measured) < 2:
         return f"{compared.title}: {compared.shown(measured[0][0])}" if measured else f"no row has {compared.title}"
@@ -85,12 +85,12 @@ def _finding(sweep: Sweep, compared: StudyMeasure, shown: Sequence[float | None]
 
 
 def _is_in_bits(path: str, quantity: Quantity) -> bool:
-    """Whether a path is the rate of a network link, which is read in bits."""
+    """Whether a path is the rate of a network link, which is printed in bits per second."""
     return path.rpartition(".")[2] == "rate" and quantity.dimension.unit == "B/s"
 
 
 def _value(path: str, value: object) -> str:
-    """A value as a title has it."""
+    """Return a value as text for a title."""
     known = numbers([value])
     if known and _is_in_bits(path, known[0]):
         return format_quantity(8.0 * known[0].value, "B/s").replace("B", "b")
@@ -104,7 +104,7 @@ def _each(compared: StudyMeasure) -> str:
 def _scaling(
     path: str, measured: Sequence[Quantity], lines: Sequence[StudyCurve], perfect: Sequence[float], compared: StudyMeasure
 ) -> str:
-    """The speedup of the most over the fewest, and its scaling efficiency."""
+    """Return the speedup of the largest over the smallest number, and its scaling efficiency."""
     pairs = zip(measured, lines[0].values, perfect, strict=True)
     values = [(quantity.value, value, ideal) for quantity, value, ideal in pairs if value]
     (few, first, _), (many, last, ideal) = min(values), max(values)
@@ -113,7 +113,7 @@ def _scaling(
 
 
 def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[StudyCurve], compared: StudyMeasure) -> tuple[float, ...]:
-    """The measure at each value if it grew with their number, of one line over a number of things."""
+    """Return the measure at each value under perfect scaling, for a single line over a count."""
     if len(lines) != 1 or not measured or not compared.is_pace or not COUNTED.search(path):
         return ()
     first = min(range(len(measured)), key=lambda place: measured[place].value)
@@ -124,7 +124,7 @@ def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[StudyCurve
 
 
 def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
-    """The values as quantities of one dimension; nothing if some are not."""
+    """Return the values as quantities of one dimension; empty if they are not."""
     found = [quantity_of(value) for value in values]
     quantities = tuple(each for each in found if each is not None)
     is_one = len(quantities) == len(found) and all(quantity.dimension.fits(quantities[0].dimension) for quantity in quantities)
@@ -136,7 +136,7 @@ WORDS: Final = {"use": "type"}
 
 
 def called(path: str) -> str:
-    """The quantity that a path changes, in words.
+    """Return the name of the quantity that a path changes.
 
     >>> called("machine.links.slot.bandwidth"), called("machine.gpu.count"), called("machine.node.gpu.use")
     ('slot bandwidth', 'gpu count', 'node gpu type')

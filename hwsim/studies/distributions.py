@@ -1,7 +1,7 @@
-"""Values drawn by chance: distributions by their quantiles, and points of them, independent or as a Latin hypercube.
+"""Random values: distributions by their quantile function, and independent or Latin hypercube samples of them.
 
-A Latin hypercube of n points has one value in each n-th part of every distribution, so that few points cover all of it
-(McKay, Beckman and Conover, Technometrics 21(2), 1979). The same seed gives the same points, on every system.
+A Latin hypercube of n points has one value in each of n equally likely intervals of every distribution, so few points cover
+its range (McKay, Beckman and Conover, Technometrics 21(2), 1979). Equal seeds produce equal points on every system.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Quantile = Callable[[float], object]  # of a number from 0 to 1, which is left o
 
 @dataclass(frozen=True, slots=True)
 class UniformRange:
-    """Values between two ends, evenly or evenly on a logarithmic scale."""
+    """A uniform or log-uniform distribution between two ends."""
 
     low: float
     high: float
@@ -36,7 +36,7 @@ class UniformRange:
     dimension: Dimension
 
     def __call__(self, part: float) -> object:
-        """The value below which this part of the values lies."""
+        """Return the quantile at `part` (0 to 1)."""
         if self.whole:
             return self._whole(part)
         value = self.low * (self.high / self.low) ** part if self.log else self.low + (self.high - self.low) * part
@@ -51,7 +51,7 @@ class UniformRange:
 
 @dataclass(frozen=True, slots=True)
 class NormalDistribution:
-    """A normal distribution, cut at `low` and `high`."""
+    """A normal distribution, truncated at `low` and `high`."""
 
     mean: float
     sd: float
@@ -71,7 +71,7 @@ class NormalDistribution:
 
 @dataclass(frozen=True, slots=True)
 class DiscreteChoice:
-    """One of some values, all as likely."""
+    """A uniform distribution over a list of values."""
 
     values: tuple[object, ...]
 
@@ -81,11 +81,11 @@ class DiscreteChoice:
 
 
 def distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
-    """The distribution that a file writes; None once its mistakes are noted.
+    """Parse a distribution; return None and add its mistakes if it is invalid.
 
-    8 GB/s..64 GB/s                                evenly; with :log on a logarithmic scale; whole numbers where both ends are
-    [a, b, c]                                      one of them
-    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}    normal, cut at its ends
+    8 GB/s..64 GB/s                                uniform; :log for log-uniform; whole numbers if both ends are whole
+    [a, b, c]                                      one of the values, with equal probability
+    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}    normal, truncated
     """
     try:
         return _distribution(tree, mistakes)
@@ -120,7 +120,7 @@ def _choice(tree: Tree, mistakes: Mistakes) -> DiscreteChoice | None:
 
 
 def _between(text: str, tree: Tree, mistakes: Mistakes) -> UniformRange | None:
-    """The values between the ends of a range; whole ones where both ends are written as whole numbers."""
+    """Parse a range as a distribution; of whole numbers if both ends are whole."""
     ends = parse_range(text, listed=False)
     if ends.scale == "times" or (ends.scale == "linear" and ":" in text):
         mistakes.add(tree.place, f"a random range cannot have steps, got '{text}'", "remove the step, or use :log")
@@ -161,7 +161,7 @@ def _quantity(tree: Tree) -> Quantity:
 
 
 def _written(value: float, dimension: Dimension) -> object:
-    """The value with as many digits as a file would have; a text where it has a unit."""
+    """Return a value rounded as in a file; as text if it has a unit."""
     value = float(f"{value:.{DIGITS}g}")
     if dimension.plain:
         return value
@@ -171,7 +171,7 @@ def _written(value: float, dimension: Dimension) -> object:
 
 
 def draw_points(quantiles: Sequence[Quantile], points: int, seed: int, *, latin: bool) -> Iterator[tuple[object, ...]]:
-    """So many points, each with a value of every distribution.
+    """Yield random points, each with a value of every distribution.
 
     >>> sorted(value for value, in draw_points([DiscreteChoice((1, 2, 3, 4))], 4, 7, latin=True))
     [1, 2, 3, 4]

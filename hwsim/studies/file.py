@@ -1,4 +1,4 @@
-"""Files of studies, `hwsim: study/1`: what is run, at which points, what is measured, and where the rows go.
+"""Study files (`hwsim: study/1`): files to simulate, points, measures and output.
 
 hwsim: study/1
 machine: workstation
@@ -38,7 +38,7 @@ _KINDS: Final = ("grid", "zip", "random", "latin")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyKeys:
-    """A study as a file says it."""
+    """The keys of a study file."""
 
     hwsim: str = field("format of the file: study/1", default=FORMAT)
     name: str = field("title of the study", default="", record="for readers")
@@ -65,7 +65,7 @@ class StudyKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnKeys:
-    """Points drawn by chance, independently (random) or as a Latin hypercube (latin)."""
+    """Random points: independent (random) or a Latin hypercube (latin)."""
 
     points: int = field("number of points", minimum=1, maximum=MAX_DRAWN_POINTS)
     seed: int = field("seed of the random points", default=0)
@@ -75,14 +75,18 @@ class DrawnKeys:
 
 @dataclass(frozen=True, slots=True)
 class StudyFile:
-    """A study, its points worked out.
+    """A parsed study with its points.
 
     Args:
-        machine, workload: what to read them from.
-        folder: paths in the file start here.
-        rows, journal: files to write; None if they are not named.
-        places: where each path that is varied or set stands.
-        paying: how the machines are paid for; None where the file says nothing of it.
+        machine: path or content of the machine file.
+        workload: path or content of the workload file.
+        points: points to simulate.
+        measures: measures of each row.
+        settings: values of all points, by path.
+        rows: CSV file to write; None if it is not stated.
+        journal: journal file; None if it is not stated.
+        places: place of each varied or set path in the file.
+        paying: payment option; None if the file states none.
     """
 
     machine: Path | Tree
@@ -96,10 +100,10 @@ class StudyFile:
     paying: Paying | None = None
 
     def check(self, machine: Content, workload: Content) -> None:
-        """Raise before any point is run if a path leads nowhere.
+        """Check every path before the first point runs.
 
         Raises:
-            SpecError: the paths that do, each at its place.
+            SpecError: paths that do not exist, each with its place.
         """
         mistakes = Mistakes()
         firsts = {path: values[0] for path, values in zip(self.points.paths, self.points.values, strict=True)}
@@ -113,11 +117,11 @@ class StudyFile:
 
 
 def load_study(source: Source) -> StudyFile:
-    """The study of a file.
+    """Load a study file.
 
     Raises:
-        SpecError: all its mistakes.
-        OSError: it cannot be read.
+        SpecError: all mistakes of the file.
+        OSError: the file cannot be read.
     """
     named = data_or_name(source)
     tree = named if isinstance(named, Tree) else read(named)
@@ -154,7 +158,7 @@ def load_study(source: Source) -> StudyFile:
 
 
 def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Paying | None:
-    """The way that the machines are paid for; None where the study says nothing of it."""
+    """Return the payment option of the study; None if it states neither prices nor site."""
     for name in ("provider", "rent"):
         if keys.prices is None and tree.get(name) is not None:
             mistakes.add(tree.key_place(name), f"`{name}` requires `prices`", "prices: library")
@@ -196,7 +200,7 @@ def _places(tree: Tree | None) -> Sequence[Place]:
 
 
 def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
-    """The points of a study; None once their mistakes are noted."""
+    """Parse the points of a study; return None and add their mistakes if they are invalid."""
     if not tree.is_mapping or len(tree.items()) != 1:
         mistakes.add(tree.place, f"expected one of {', '.join(_KINDS)}, got {tree.what()}", "grid: {gpus: [1, 2, 4]}")
         return None
@@ -217,7 +221,7 @@ def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
 
 
 def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
-    """The values of a path: a list, a text with ranges, or one value."""
+    """Parse the values of a path: a list, a text with ranges, or one value."""
     before = len(mistakes)
     values: list[object] = []
     units: dict[str, str] = {}  # what the values of the path measure, with the first that does
@@ -243,7 +247,7 @@ def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
 
 
 def _measured(value: object) -> str:
-    """The dimension of a text with a unit, with its article; "" for anything else."""
+    """Return the dimension of a text with a unit, with its article; "" for other values."""
     if not isinstance(value, str):
         return ""
     try:
@@ -293,7 +297,7 @@ def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
 
 
 def study_schema() -> dict[str, Any]:
-    """The JSON Schema of a study's file."""
+    """Return the JSON Schema of a study file."""
     return json_schema(StudyKeys, header=FORMAT)
 
 

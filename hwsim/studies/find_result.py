@@ -1,4 +1,4 @@
-"""The answer of `--find`: the highest value that meets all requirements, its sampling error, and what limits it."""
+"""The answer of `--find`: the largest value that meets all expectations, its sampling error, and the limiting resource."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Status = Literal["held", "violated", "overloaded", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class SearchLimit:
-    """An expectation in one run: its bounds, the value and, where a service says so, how far it is known (SI units).
+    """An expectation in one run: its bounds, its value and, for services, the interval of the value (SI units).
 
-    half: half width of the values of nine of ten such services, as a logarithm; 0 where nothing says so.
+    half: half width of the 90 % interval of the value's logarithm; 0 if it is unknown.
     """
 
     quantity: str
@@ -39,17 +39,17 @@ class SearchLimit:
 
     @property
     def said(self) -> float:
-        """The value in the unit of its name: hours of GPU-hours."""
+        """Value in the unit of its name, such as hours of GPU-hours."""
         return self.value / HOUR if self.unit == "h" else self.value
 
     @property
     def strain(self) -> float:
-        """The part of the bound that is used; above 1 the bound is violated."""
+        """Value / bound; the bound is violated above 1."""
         return self._strain(self.value)
 
     @property
     def strains(self) -> tuple[float, float]:
-        """The same at both ends of what is known."""
+        """Strains at both ends of the sampling interval."""
         if self.known is None:
             return self.strain, self.strain
         ends = sorted((self._strain(self.known.low), self._strain(self.known.high)))
@@ -57,7 +57,7 @@ class SearchLimit:
 
     @property
     def unsure(self) -> tuple[float, float]:
-        """The same at both ends of what nine of ten such services do."""
+        """Strains at both ends of the 90 % interval."""
         ends = sorted((self._strain(self.value * math.exp(-self.half)), self._strain(self.value * math.exp(self.half))))
         return ends[0], ends[1]
 
@@ -67,7 +67,7 @@ class SearchLimit:
         return max(above, below)
 
     def text(self, digits: int = 3) -> str:
-        """The value and, where a service says so, its sampling error."""
+        """Return the value and, for services, its sampling error, as text."""
         shown = format_quantity(self.value, self.unit, digits) if math.isfinite(self.value) else "unbounded"
         if self.known is None:
             return shown
@@ -83,11 +83,13 @@ class SearchLimit:
 
 @dataclass(frozen=True, slots=True)
 class TriedValue:
-    """One run: a value, and what came of it.
+    """A run with one value, and its outcome.
 
     Args:
-        reason: why it failed or has no steady state. limits: what most time of the tightest expectation went to.
-        more: requests that it would take to tell, by where the file says how many. brief: it was over before it was steady.
+        reason: reason of a failure, or of a missing steady state.
+        limits: resource or cause with most of the time of the tightest expectation.
+        more: request counts needed for a verdict, by path.
+        brief: whether the run ended before the steady state.
     """
 
     value: float
@@ -104,11 +106,11 @@ class TriedValue:
 
     @property
     def tightest(self) -> SearchLimit | None:
-        """The expectation that is nearest to its bound, or furthest beyond."""
+        """Expectation closest to its bound, or furthest beyond it."""
         return max(self.expected, key=lambda each: each.strain, default=None)
 
     def text(self, digits: int = 3) -> str:
-        """The outcome in words."""
+        """Return the outcome as text."""
         if self.status == "overloaded":
             return f"overloaded: {self.reason}"
         if self.status == "failed":
@@ -118,14 +120,17 @@ class TriedValue:
 
 @dataclass(frozen=True, slots=True)
 class FindResult(NotebookAnswer):
-    """The largest value that holds.
+    """The largest value that meets all expectations.
 
     Args:
-        value: None if none holds; next: the least value tried above it that does not, None if all held.
-        low, high: where it would be with other random numbers, in 95 of 100 cases; None: not known on that side.
-        tried: the last round of runs, by value. runs: of all rounds.
-        nine: between which it is for nine of ten such services, whose predictions are off; None: beyond what was tried.
-        counts: requests of these runs where the files' were too few, by path.
+        value: largest value; None if no value meets the expectations.
+        next: smallest tried value above it that does not; None if all tried values do.
+        low: lower end of the 95 % sampling interval; None if it is unknown.
+        high: upper end of the 95 % sampling interval; None if it is unknown.
+        tried: last round of runs, by value.
+        runs: number of runs in all rounds.
+        nine: 90 % interval from the prediction errors of the service; None: beyond the values tried.
+        counts: request counts of the runs if those in the files were too small, by path.
         changed: paths and values that were set in all runs.
     """
 
@@ -144,12 +149,12 @@ class FindResult(NotebookAnswer):
     TABLE: ClassVar = "tried"
 
     def of(self, value: float | None) -> TriedValue | None:
-        """The run of a value."""
+        """Return the run of a value."""
         return next((each for each in self.tried if each.value == value), None)
 
     @property
     def sampled(self) -> bool:
-        """Whether what is expected depends on random numbers, and the runs say how far."""
+        """Whether the expected quantities are random with a known sampling error."""
         return any(each.known is not None for run in self.tried for each in run.expected)
 
     def __str__(self) -> str:
@@ -191,7 +196,7 @@ class FindResult(NotebookAnswer):
             yield "not steady", "the runs end before they reach a steady state: use more requests or a lower load"
 
     def _table(self) -> Iterator[str]:
-        """Every requirement at the value and at the next, with its sampling error."""
+        """Return the table of expectations at the value and at the next one, with sampling errors."""
         at = [tried for value in (self.value, self.next) if value is not None and (tried := self.of(value)) is not None]
         at = at or list(self.tried[:1])
         texts = [[tried.text(digits) for tried in at] for digits in (3, 4, 5, 6)]
@@ -205,7 +210,7 @@ class FindResult(NotebookAnswer):
 
     @property
     def limit(self) -> str:
-        """The reason against a larger value, in words."""
+        """Reason against a larger value, as text."""
         beyond = self.of(self.next)
         if beyond is None or beyond.status == "failed":
             return "" if beyond is None else beyond.reason
@@ -215,7 +220,7 @@ class FindResult(NotebookAnswer):
         return f"{tightest.quantity} {tightest.wanted}" + (f"; {beyond.limits}" if beyond.limits else "")
 
     def _end(self, end: float) -> str:
-        """An end of the range, to three digits; to all of them where it would seem to lie on the other side of the value."""
+        """Return an end of the interval, to three digits, or to all digits if rounding would move it past the value."""
         near = float(f"{end:.3g}")
         value = end if self.value is None else self.value
         return self.knob.shown(end) if end <= value < near or near < value <= end else self.knob.shown(end, 3)
@@ -229,7 +234,7 @@ class FindResult(NotebookAnswer):
         return f"at most {high} (95 % CI); the runs are too short for a lower end" if low is None else f"at least {low} (95 % CI)"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it for JSON (hwsim: find/1)."""
+        """Return the document `hwsim: find/1`."""
         return {
             "hwsim": "find/1",
             **select_attributes(self, "machine", "workload"),

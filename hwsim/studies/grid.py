@@ -1,4 +1,4 @@
-"""The points of a study: `--vary` texts read, and every combination of their values, the last path turning fastest.
+"""The points of a study: parsed `--vary` texts, and every combination of their values; the last path varies fastest.
 
 batch=32,64      nodes=1..512:x2      machine.links.slot.bandwidth=8 GB/s,16 GB/s
 """
@@ -22,7 +22,7 @@ _OPEN: Final = {"[": "]", "{": "}", "(": ")"}
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Paths, and the value that each of them has at each point, both in the order given.
+    """The points of a study: paths, and the values of each point in the same order.
 
     >>> Points(("batch", "workers"), ((32, 4), (64, 8), (64, 16))).values
     ((32, 64), (4, 8, 16))
@@ -33,7 +33,7 @@ class Points:
 
     @property
     def values(self) -> tuple[tuple[object, ...], ...]:
-        """The different values of each path, in the order of the points."""
+        """Distinct values of each path, in the order of the points."""
         return tuple(
             tuple({value_text(each): each for each in reversed(column)}.values())[::-1] for column in zip(*self.rows, strict=True)
         )
@@ -46,7 +46,7 @@ class Points:
 
 
 def grid(vary: Mapping[str, Sequence[object] | str], most: int = MAX_STUDY_POINTS) -> Points:
-    """All values with all, or of texts that write values (`"1..64:x2"`); a value given twice counts once.
+    """Return every combination of the values, given as lists or text (`"1..64:x2"`); duplicates count once.
 
     >>> list(grid({"batch": "32, 64", "machine.gpu.count": [1, 2]}))
     [(32, 1), (32, 2), (64, 1), (64, 2)]
@@ -74,7 +74,7 @@ def grid(vary: Mapping[str, Sequence[object] | str], most: int = MAX_STUDY_POINT
 
 
 def quantity_of(value: object) -> Quantity | None:
-    """A value as a quantity; None of a text that is none, and of anything else."""
+    """Return a value as a quantity; None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Quantity):
         return None
     try:
@@ -86,7 +86,7 @@ def quantity_of(value: object) -> Quantity | None:
 
 
 def value_text(value: object) -> str:
-    """A value as a file would say it.
+    """Return a value as it is written in a file.
 
     >>> value_text(True), value_text(0.5), value_text("8 GB/s"), value_text(None)
     ('true', '0.5', '8 GB/s', 'null')
@@ -97,10 +97,10 @@ def value_text(value: object) -> str:
 
 
 def parse_vary(text: str) -> tuple[str, tuple[object, ...]]:
-    """Path and values of `PATH=VALUES`.
+    """Parse `PATH=VALUES` into path and values.
 
     Raises:
-        SpecError: there is no path or no value, or a value cannot be read.
+        SpecError: the path or a value is missing, or a value is invalid.
     """
     path, equals, values = text.partition("=")
     if not equals or not path.strip():
@@ -109,9 +109,9 @@ def parse_vary(text: str) -> tuple[str, tuple[object, ...]]:
 
 
 def parse_values(text: str, path: str = "") -> tuple[object, ...]:
-    """Values between commas, ranges written out; commas inside brackets and quotes belong to the value.
+    """Parse comma-separated values and expand ranges; commas inside brackets and quotes belong to the value.
 
-    Numbers come as numbers and true and false as bool; anything else stays text.
+    Numbers become numbers, `true` and `false` become bool; other values remain text.
 
     >>> parse_values("1, 4..16:x2, ring"), parse_values("1 GB/s..4 GB/s:x2"), parse_values("[a, b], [b, a]")
     ((1, 4, 8, 16, 'ring'), ('1 GB/s', '2 GB/s', '4 GB/s'), ('[a, b]', '[b, a]'))
@@ -134,7 +134,7 @@ def parse_values(text: str, path: str = "") -> tuple[object, ...]:
 
 
 def scalar(value: object) -> object:
-    """A value given in Python: numpy's numbers become Python's, a text is read as in a file. Raises as `tree_of`."""
+    """Return a Python value as in a file: NumPy numbers become Python numbers, text is parsed. Raises the errors of `tree_of`."""
     if isinstance(value, str):
         return _read(value)
     numpy = getattr(value, "tolist", None)
@@ -148,7 +148,7 @@ def _mistake(shown: str, column: int, message: str, hint: str | None) -> Mistake
 
 
 def _items(text: str) -> Iterator[tuple[int, str]]:
-    """(place at which it begins, item) of each item."""
+    """Yield (start position, item) of each comma-separated item."""
     closing: list[str] = []
     quote, start = "", 0
     for at, sign in enumerate(text):
@@ -189,13 +189,13 @@ def _values(item: str) -> Iterator[object]:
 
 
 def _read(item: str) -> object:
-    """The number or bool that a file would read in this text, else the text itself."""
+    """Return the number or bool in a text, else the text itself."""
     value: Any = read_text(item, "--vary").value
     return value if isinstance(value, bool | int | float) else item
 
 
 def _in_binary(quantity: Quantity) -> str:
-    """The same with a power of 1024, as the ends of the range have it; "" if it is no whole number of one.
+    """Return a quantity in a binary unit; "" if it is not a whole number of one.
 
     >>> parse_values("512 KiB..2 MiB:x2")
     ('512 KiB', '1 MiB', '2 MiB')
@@ -210,7 +210,7 @@ def _in_binary(quantity: Quantity) -> str:
 
 
 def with_unit(quantity: Quantity) -> str:
-    """The shortest text that is this quantity (steps that were added up may be off in the last digit)."""
+    """Return the shortest text of a quantity (repeated addition of steps may change the last digit)."""
     for digits in (3, 6, 15):
         text = format_quantity(quantity.value, quantity.dimension.unit, digits)
         number, _, symbol = text.partition(" ")

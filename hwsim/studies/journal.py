@@ -1,6 +1,6 @@
-"""A journal of finished points: what a run has found stays found, whatever ends it.
+"""A journal of finished points, which survives the end of the process.
 
-A line is JSON. The first is the head, which says whose journal it is; every other is the row of a point, with its number `n`:
+Each line is JSON. The first line, the head, identifies the study; every other line is the row of a point, with its number `n`:
 
     {"hwsim": "journal/1", "study": "5f0c...", "version": "0.9"}
     {"n": 17, "makespan_s": 0.3, ...}
@@ -31,22 +31,23 @@ EVERY: Final = 1.0  # seconds between two waits for the disk
 
 
 class Journal:
-    """Rows by number of the point; `add` writes one.
+    """A journal file with the row of each finished point.
 
     Attributes:
-        done: the rows so far, also from earlier runs; of a point written twice the first.
+        done: rows by point number, also from earlier runs; of duplicate rows, the first.
     """
 
     def __init__(self, path: str | Path, head: Mapping[str, Any], *, every: float = EVERY) -> None:
-        """Open a journal, or begin it.
+        """Open or create a journal.
 
         Args:
-            head: what tells this run from others: the journal of a run with another head is refused, not overwritten.
-            every: seconds between two waits for the disk.
+            path: journal file.
+            head: identification of the study; a journal with another head is rejected, not overwritten.
+            every: time between two `fsync` calls (seconds).
 
         Raises:
-            SpecError: the file is no journal, or one of something else, or has a damaged line, or another process writes to it.
-            OSError: it cannot be read or written.
+            SpecError: the file is not a journal, belongs to another study, has a damaged line, or is locked by another process.
+            OSError: the file cannot be read or written.
         """
         self.path = Path(path)
         self.done: dict[int, Mapping[str, Any]] = {}
@@ -64,7 +65,7 @@ class Journal:
         self._synced = time.monotonic()
 
     def add(self, number: int, row: Mapping[str, Any]) -> None:
-        """Write the row of a point, unless it is there already."""
+        """Write the row of a point, unless the journal has it."""
         if number in self.done:
             return
         row = {"n": number, **row}
@@ -74,12 +75,12 @@ class Journal:
             self.sync()
 
     def sync(self) -> None:
-        """Wait until the disk has all rows."""
+        """Wait until all rows are on disk."""
         os.fsync(self._file)
         self._synced = time.monotonic()
 
     def close(self) -> None:
-        """Write what is left, and let other processes use the file."""
+        """Write remaining rows and unlock the file."""
         if self._file >= 0:
             try:
                 self.sync()
@@ -94,7 +95,7 @@ class Journal:
         self.close()
 
     def _open(self) -> int:
-        """The file, locked: a process that has removed it meanwhile, being done, has left another of this name, or none."""
+        """Open and lock the file; open it again if another process has removed or replaced it meanwhile."""
         while True:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
             try:
@@ -110,7 +111,7 @@ class Journal:
             os.close(file)
 
     def _read(self, head: Mapping[str, Any]) -> int:
-        """Read the rows; how many bytes at the beginning are whole lines."""
+        """Read the rows and return the length of the complete lines (bytes)."""
         length = read = damaged = 0
         with os.fdopen(os.dup(self._file), "rb") as file:
             for number, line in enumerate(file, 1):
@@ -159,7 +160,7 @@ class Journal:
 
 
 def _is_at(file: int, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Whether the path still refers to the open file."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
@@ -167,7 +168,7 @@ def _is_at(file: int, path: Path) -> bool:
 
 
 def _lock(file: int) -> bool:
-    """Lock a file for this process; False if another one has it. Where files cannot be locked, nothing is done."""
+    """Lock a file; return False if another process holds the lock. No effect on systems without file locks."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -194,7 +195,7 @@ def _bytes(row: Mapping[str, Any]) -> bytes:
 
 
 def _row(line: bytes) -> Mapping[str, Any] | None:
-    """The row of a line; None if it was cut off, or has texts that no row has."""
+    """Parse a line as a row; return None if it is truncated or not a row."""
     if not line.endswith(b"\n"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The number that `--find` varies: a parameter, a path, or the rate or number of clients of the workload's only arrivals."""
+"""The number that `--find` varies: a parameter, a path, or the rate or client count of the workload's only arrivals."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ _OPEN: Final = {"poisson": ("",), "day": (".mean", ".peak"), "bursts": (".poisso
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A number of the files that is found.
+    """A number in the files that `--find` varies.
 
     Args:
-        name: as it was asked for; paths: what is set, each with the factor of the value, or (every) with what is divided by it.
-        start: its value in the files, SI; whole: it counts things.
+        name: name on the command line.
+        paths: paths to set, each with a factor of the value or, for `every`, with a dividend.
+        start: value in the files (SI units).
+        whole: whether it is a whole number.
     """
 
     name: str
@@ -32,15 +34,15 @@ class Knob:
     inverse: bool = False
 
     def rounded(self, value: float) -> float:
-        """The nearest value that is tried."""
+        """Return the nearest allowed value."""
         return float(max(1, round(value))) if self.whole else float(f"{value:.{_DIGITS}g}")
 
     def settings(self, value: float) -> dict[str, object]:
-        """Paths and values, as `--set` takes them."""
+        """Return paths and values, as for `--set`."""
         return {path: self._written(factor / value if self.inverse else factor * value) for path, factor in self.paths}
 
     def shown(self, value: float, digits: int = _DIGITS) -> str:
-        """A value with its unit."""
+        """Return a value with its unit."""
         if self.whole:
             return f"{value:,.0f}"
         return format_quantity(value, self.dimension.unit, digits) if not self.dimension.plain else f"{value:.{digits}g}"
@@ -53,10 +55,10 @@ class Knob:
 
 
 def knob(machine: Tree, workload: Tree, name: str) -> Knob:
-    """The number that a name stands for in both files, with settings applied.
+    """Return the number with this name in both files, with settings applied.
 
     Raises:
-        SpecError: it is no number of theirs.
+        SpecError: the files have no such number.
     """
     parameter = _parameter(workload, name)
     if parameter is not None:
@@ -130,7 +132,7 @@ def _rate(workload: Tree) -> Knob:
 
 
 def _only(workload: Tree, fits: Callable[[Tree], bool], name: str, example: str) -> tuple[str, Tree]:
-    """The only arrivals of a kind, and their path."""
+    """Return the only arrivals of a kind, and their path."""
     fitting = [(path, tree) for path, tree in _arrivals(workload) if fits(tree)]
     if len(fitting) == 1:
         return fitting[0]
@@ -142,7 +144,7 @@ def _only(workload: Tree, fits: Callable[[Tree], bool], name: str, example: str)
 
 
 def _arrivals(workload: Tree) -> Iterator[tuple[str, Tree]]:
-    """The arrivals of a workload and of its jobs, each with its path."""
+    """Return the arrivals of a workload and its jobs, with their paths."""
     jobs = workload.get("jobs")
     places = [("workload", workload), *((f"workload.jobs.{name}", job) for name, job in (jobs.items() if jobs else ()))]
     for path, tree in places:
@@ -170,7 +172,7 @@ def _choice(names: list[str]) -> str:
 
 
 def _unknown(name: str, workload: Tree) -> SpecError:
-    """A name that is no number; arrivals have a rate, or clients."""
+    """Return the error for a name that is not a number in the files."""
     names = _names(workload)
     closed = {each.get("clients") is not None for _, each in _arrivals(workload)}
     hint = did_you_mean(name, [*(("rate", "clients")[is_closed] for is_closed in sorted(closed)), *names]) or _choice(names)

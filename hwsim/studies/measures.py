@@ -81,7 +81,7 @@ _MOST: Final = ("_per_s", "/s", "rate", "utilisation", "mfu", "busy", "computing
 
 
 class NoSuchNumber(LookupError):
-    """A result does not have the number; `hint` says what it has."""
+    """An error for a number that a result does not have; `hint` lists those that it has."""
 
     def __init__(self, name: str, hint: str, message: str = "") -> None:
         super().__init__(message or f"this run has no measure '{name}'")
@@ -90,13 +90,13 @@ class NoSuchNumber(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class StudyMeasure:
-    """A number by which rows are compared.
+    """A measure by which rows are compared.
 
     Args:
-        column: its name in CSV and JSON.
-        title: its name in tables.
-        unit: its SI unit; "h" of GPU-hours.
-        most: whether the highest is the best.
+        column: name in CSV and JSON.
+        title: name in tables.
+        unit: SI unit; "h" for GPU-hours.
+        most: whether larger is better.
     """
 
     column: str
@@ -106,11 +106,11 @@ class StudyMeasure:
 
     @property
     def is_pace(self) -> bool:
-        """Whether a ratio of two values is a speed-up: a time of the same work, or work a second."""
+        """Whether the ratio of two values is a speed-up: a time of the same work, or a throughput."""
         return self.column == TIME or self.title.endswith("/s")
 
     def shown(self, value: float | None) -> str:
-        """A cell of the table.
+        """Return a value as a table cell.
 
         >>> measure("mfu").shown(0.371), measure("step").shown(0.2), measure("requests/s").shown(3.94), measure("mfu").shown(None)
         ('37.1 %', '200 ms', '3.94', '-')
@@ -123,7 +123,7 @@ class StudyMeasure:
 
 
 def measure(name: str) -> StudyMeasure:
-    """The measure that a user's word or a column names.
+    """Return the measure with this name or column.
 
     >>> measure("samples/s").column, measure("TTFT p95").column, measure("memory.0.peak_bytes").unit
     ('samples_per_s', 'ttft_p95_s', 'B')
@@ -149,7 +149,7 @@ def measure(name: str) -> StudyMeasure:
 
 
 def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
-    """Note a name that no run can have a number for.
+    """Add a mistake for a name that cannot be a measure.
 
     >>> mistakes = Mistakes()
     >>> for name in ("mfu", "busy:gpu0.compute", "memory.gpu0.peak_bytes", "tokens/sec"):
@@ -168,7 +168,7 @@ def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
 
 
 def throughput(unit: str) -> StudyMeasure:
-    """Work of this unit a second.
+    """Return the throughput measure of a unit of work.
 
     >>> throughput("FLOP").title, throughput("samples").column
     ('FLOP/s', 'samples_per_s')
@@ -180,16 +180,18 @@ def throughput(unit: str) -> StudyMeasure:
 
 
 def measures(result: Result) -> tuple[tuple[str, float], ...]:
-    """(column, value in SI units) in the order of `UNITS`: of the first training, service and pipeline."""
+    """Yield (column, value in SI units) of the first training, service and pipeline, in the order of `UNITS`."""
     values = dict(pair for each in family_reports(result) for pair in each.measures(result))
     return tuple((name, values[name]) for name in UNITS if name in values)
 
 
 def number(result: Result, wanted: StudyMeasure, document: Callable[[], Mapping[str, Any]]) -> float:
-    """The value of a measure.
+    """Return the value of a measure.
 
     Args:
-        document: makes the JSON of `simulate --json`, for a path into it.
+        result: the run.
+        wanted: the measure.
+        document: function that returns the JSON document of `simulate --json`, for paths into it.
 
     Raises:
         NoSuchNumber: the result has no such number.
@@ -221,15 +223,15 @@ def number(result: Result, wanted: StudyMeasure, document: Callable[[], Mapping[
 
 
 def _expected(column: str) -> Dimension | None:
-    """The dimension of a name of `expect:`; None for other names."""
+    """Return the dimension of an `expect:` quantity; None for other names."""
     return None if column.split(".", maxsplit=1)[0] in _DOCUMENT else quantities().get(column.rpartition(".")[2])
 
 
 def _utilisation(result: Result, column: str) -> float:
-    """Part of the time in which a capacity is busy; a device of a folded run is as busy as the one that represents it.
+    """Return the share of the time in which a capacity is busy; a folded device is as busy as its representative.
 
     Raises:
-        NoSuchNumber: there is no such capacity.
+        NoSuchNumber: the capacity does not exist.
     """
     name = column.removeprefix(BUSY)
     used = {usage.capacity: usage.utilisation for usage in result.usage}
@@ -243,10 +245,9 @@ def _utilisation(result: Result, column: str) -> float:
 
 
 def _billed(result: Result, wanted: StudyMeasure) -> float:
-    """Energy, carbon or cost of a run.
-
+    """Return energy, carbon or cost of a run.
     Raises:
-        NoSuchNumber: a part has no power, or no price.
+        NoSuchNumber: a part has no power or no price.
     """
     from hwsim.costs.bill import bill_of
 
@@ -268,7 +269,7 @@ def _billed(result: Result, wanted: StudyMeasure) -> float:
 
 
 def at_path(inside: Any, steps: Sequence[str]) -> Any:
-    """The value at a path of keys, places in lists, or elements by name; names may have dots in them."""
+    """Return the value at a path of keys, list indices or element names; names may contain dots."""
     if not steps:
         return inside
     for length in range(len(steps), 0, -1):

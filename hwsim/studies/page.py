@@ -23,12 +23,12 @@ DRAWN: Final = 400  # rows beyond which a figure shows nothing
 
 
 def render(sweep: Sweep) -> Iterable[bytes]:
-    """The page as chunks of an HTML file; same study, same bytes."""
+    """Return the page as chunks of an HTML file; equal studies give equal bytes."""
     return page.written(of_sweep(sweep))
 
 
 def of_sweep(sweep: Sweep) -> Page:
-    """The page as data."""
+    """Return the page as data."""
     lines = [f"{label}: {line}" if label else line for label, line in end_text(sweep)]
     answer, *more = lines or [f"{len(sweep.rows)} of {sweep.points} points"]
     if sweep.settings:

@@ -1,4 +1,4 @@
-"""One point of a study. It may run in another process, so its input and its result are small and can be pickled."""
+"""One point of a study. It may run in another process, so input and result are small and can be pickled."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Outcome:
 
     Args:
         makespan_s: time of the run (seconds); None if it failed.
-        bottleneck: the bound of most of that time, or the op whose given time it is; of a service, what limits its rate.
-        share: its part of the time; of a service, its utilization.
-        error: the reason for a failure, in one line.
-        measures: further numbers of the run (see `hwsim.studies.measures`), with the one that was requested.
+        bottleneck: bound of most of that time, or an op with a stated time; of a service, the resource that limits its rate.
+        share: share of the bottleneck in the time; of a service, its utilization.
+        error: reason of a failure, on one line.
+        measures: further numbers of the run (see `hwsim.studies.measures`), including the requested one.
         warnings: warnings of the run, each with a code.
-        work: amounts of work, the most specific unit first.
-        interval: how sure the time is.
-        lost: whether the failure was of the process that ran it, and another try may succeed.
+        work: amounts of work, most specific unit first.
+        interval: interval of the time.
+        lost: whether its process failed, so that another try may succeed.
     """
 
     makespan_s: float | None = None
@@ -69,7 +69,7 @@ class Outcome:
         return StudyRow(values=values, **{part.name: getattr(self, part.name) for part in fields(Outcome)})
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it in JSON: `Outcome.of` gives it back, exactly."""
+        """Return the outcome as JSON data, from which `Outcome.of` restores it exactly."""
         row = {part.name: getattr(self, part.name) for part in fields(Outcome) if part.name != "lost"}
         row["measures"] = dict(self.measures)
         row["warnings"] = [[warning.code, warning.text, _place(warning)] for warning in self.warnings]
@@ -78,10 +78,10 @@ class Outcome:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Outcome:
-        """The outcome that `as_dict` wrote; other keys are left alone.
+        """Restore an outcome from `as_dict`; other keys are ignored.
 
         Raises:
-            ValueError: it holds none.
+            ValueError: the row is not an outcome.
         """
         try:
             values = {part.name: row[part.name] for part in fields(Outcome) if part.name in row}
@@ -102,7 +102,7 @@ class Outcome:
 
 
 def refuse_impossible(outcome: Outcome) -> None:
-    """Raise ValueError for a time or a share that no run has, or such an interval."""
+    """Raise ValueError for an impossible time, share or interval."""
     numbers = [number for number in (outcome.makespan_s, outcome.share) if number is not None]
     if not all(0 <= number < math.inf for number in numbers):
         raise ValueError("a time and a share are finite and not negative")
@@ -111,7 +111,7 @@ def refuse_impossible(outcome: Outcome) -> None:
 
 
 def refuse_wide(interval: Interval) -> None:
-    """Raise ValueError for ends or errors that no answer has: beyond e to the hundredth, or on the wrong side."""
+    """Raise ValueError for an impossible interval: wider than a factor of e^100, or without its value."""
     if not (0 <= interval.below < MAX_INTERVAL_RATIO and 0 <= interval.above < MAX_INTERVAL_RATIO):
         raise ValueError("the ends of an interval lie around its answer")
     deviations = [interval.own, *(each for part in interval.parts for each in (part.shared, part.scatter, part.quantile))]
@@ -128,12 +128,13 @@ class StudyRow(Outcome):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a machine or workload file; equal contents are equal with settings and used files put in.
+    """The content of a machine or workload file; compared after settings and used files are filled in.
 
     Args:
         digest: hash of the content; empty if a used file cannot be found.
-        timed: hash of what a run can depend on: all but prices.
-        resolved: the tree with the files that it uses.
+        timed: hash of the content that can affect a run, without prices.
+        tree: parsed file.
+        resolved: parsed file with used files filled in.
     """
 
     kind: Literal["machine", "workload"]
@@ -154,7 +155,7 @@ class Content:
         return cls(kind, digest, timed, tree, resolved)
 
     def become(self, tree: Tree) -> Content:
-        """Return the content of another tree; nothing to do if that is the present one."""
+        """Return the content of another tree; this content if the tree is the same."""
         return self if tree is self.tree else Content.of(self.kind, tree)
 
 
@@ -162,7 +163,7 @@ def read_source(kind: Literal["machine", "workload"], source: Source) -> Content
     """Read a machine or workload, once for all points.
 
     Raises:
-        SpecError: there is no such file, or it is no YAML.
+        SpecError: the file does not exist, or is not YAML.
     """
     mistakes = Mistakes()
     tree = sources.tree_from(kind, source, mistakes)
@@ -174,10 +175,10 @@ def read_source(kind: Literal["machine", "workload"], source: Source) -> Content
 def with_path_values(
     machine: Content, workload: Content, settings: Mapping[str, object]
 ) -> tuple[Content, Content, tuple[Warning, ...]]:
-    """Both with the settings of a point, and the warnings of the settings.
+    """Return machine and workload with the settings of a point, and the warnings of the settings.
 
     Raises:
-        SpecError: a setting leads nowhere.
+        SpecError: the path of a setting does not exist.
     """
     warnings: list[Warning] = []
     machine_tree, workload_tree = sources.changed(machine.tree, workload.tree, settings, Mistakes(), warnings)
@@ -195,9 +196,12 @@ def run_point(
     """Simulate one point; an error becomes its outcome.
 
     Args:
-        paying: how the machine is paid for.
+        machine: content of the machine file.
+        workload: content of the workload file.
+        settings: values by path.
         wanted: numbers that the outcome must have.
-        study: points of one study, by this name, share what their changes leave alone; "": nothing is shared.
+        study: name of a study whose points share unchanged parts; "": nothing is shared.
+        paying: payment option.
     """
     with shared(_shelf_of(study)) if study else nullcontext():
         return _run(machine, workload, settings, wanted, paying)
@@ -249,7 +253,7 @@ def _run(
 
 
 def _bottleneck(run: Run) -> tuple[str, float | None]:
-    """The bound of most of the critical path with its share; of a service without a path, what limits its rate."""
+    """Return the bound of most of the critical path with its share; of a service without a path, its limiting resource."""
     if run.only_requests:
         for name, utilization, is_capacity in (limit for told in family_reports(run) for limit in told.load(run)):
             return resource_of(name) if is_capacity else name, utilization
@@ -268,7 +272,7 @@ def _requested(run: Run, wanted: Sequence[str]) -> dict[str, float]:
 
 
 def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
-    """The run of both files, taken from an earlier point of the study if only prices differ."""
+    """Return the run of both files, from an earlier point of the study if only prices differ."""
     built = _built(machine) if machine.digest else None
     shared = memo_table("runs") if built is not None and workload.digest else None
     if shared is None or built is None:
@@ -298,7 +302,7 @@ def _place(warning: Warning) -> list[Any] | None:
 
 
 def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:
-    """The warnings without the text of their files: each point sends them to the first process."""
+    """Return the warnings without the text of their files, because each point sends them to the first process."""
     return tuple(
         replace(warning, place=replace(warning.place, source=None)) if warning.place else warning for warning in warnings
     )
@@ -306,7 +310,7 @@ def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:
 
 @lru_cache(maxsize=2)
 def _built(machine: Content) -> Machine:
-    """Most studies vary one side; a machine that stays is built once per process."""
+    """Build a machine once per process, because most studies vary only one file."""
     mistakes = Mistakes()
     built = build(machine.tree, mistakes, machine.resolved)
     if built is None or len(mistakes):
@@ -315,7 +319,7 @@ def _built(machine: Content) -> Machine:
 
 
 def _in_one_line(error: SpecError) -> str:
-    """All mistakes with their hints and places, without the lines of their files; a place in a setting is left out."""
+    """Return all mistakes with hints and places on one line, without lines of files and without places in settings."""
     messages = []
     for mistake in error.mistakes:
         at = mistake.place if mistake.place and mistake.place.file and not mistake.place.file.startswith("--") else None

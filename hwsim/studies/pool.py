@@ -1,8 +1,8 @@
-"""Run points: in this process while that is quick, then in a pool of processes; or in an executor that is passed in.
+"""Run points: in this process while they are fast, then in a pool of processes, or in a given executor.
 
-A process of the pool is given points in chunks of about 50 ms, so that small points do not wait for messages. It ends when this
-process has ended, however that came about. If it dies, the points of its chunk are run again, one at a time; a point that
-ends two processes alone is an outcome that says so, and the others are as if nothing had happened.
+A worker process receives points in chunks of about 50 ms, so that small points do not wait for messages. It ends when this
+process ends for any reason. If a worker dies, the points of its chunk run again, one at a time; a point that kills two workers
+on its own becomes a failed outcome, and the other points are not affected.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ def run_all(
     workers: int | None = None,
     executor: Executor | None = None,
 ) -> Finished:
-    """Outcomes with the numbers of their points, as they finish.
+    """Yield (point number, outcome) as points finish.
 
     Args:
-        workers: processes; 1 is this one only. None: as many as there are cores, once a second has passed.
-        executor: runs the points instead; it is not shut down.
+        job: function that runs a point.
+        points: points by number.
+        workers: number of processes; 1: only this process; None: one per core, after one second.
+        executor: executor that runs the points instead; it is not shut down.
     """
     waiting = dict(points)
     if executor is not None:
@@ -62,12 +64,12 @@ def run_all(
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _in_this_process(job: Job, waiting: dict[int, Values], until: float | None) -> Finished:
-    """Run points one after the other, taking them out of `waiting`, until the clock says so."""
+    """Run points from `waiting` in sequence, until a time."""
     while waiting and (until is None or time.monotonic() < until):
         number = next(iter(waiting))
         outcome = job(waiting[number])
@@ -79,7 +81,7 @@ def _in_this_process(job: Job, waiting: dict[int, Values], until: float | None) 
 
 
 class _Worker:
-    """A process, and the chunks that it has been given, the oldest first."""
+    """A worker process with its assigned chunks, oldest first."""
 
     def __init__(self, context: Any, job: Job) -> None:
         self.line, its_end = context.Pipe()
@@ -91,7 +93,7 @@ class _Worker:
         self.ready = False
 
     def give(self, chunk: list[tuple[int, Values]]) -> None:
-        """Send a chunk; a process that has died is noticed later."""
+        """Send a chunk; a dead process is detected later."""
         self.chunks.append(chunk)
         try:
             self.line.send(chunk)
@@ -100,7 +102,7 @@ class _Worker:
 
     @property
     def reason(self) -> str:
-        """Reason of its end, in words."""
+        """Reason why the process ended, as text."""
         self.process.join(POLL)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -113,9 +115,9 @@ class _Worker:
 
 
 def _in_processes(job: Job, waiting: dict[int, Values], count: int) -> Finished:
-    """Run points in a new pool, taking them out of `waiting`; closing the generator stops its processes.
+    """Run points from `waiting` in a new pool; closing the generator stops its processes.
 
-    Points left in `waiting` at the end could not be run because no process could be started.
+    Points that remain in `waiting` could not run, because no process could be started.
     """
     pool = _Pool(job, waiting, count)
     try:
@@ -125,7 +127,7 @@ def _in_processes(job: Job, waiting: dict[int, Values], count: int) -> Finished:
 
 
 def _end(workers: Sequence[_Worker]) -> None:
-    """Stop processes, whatever they do: none is left if this one is interrupted again while it waits for them."""
+    """Stop all worker processes, even if this process is interrupted again while it waits for them."""
     try:
         for worker in workers:
             worker.line.close()
@@ -140,7 +142,7 @@ def _end(workers: Sequence[_Worker]) -> None:
 
 
 class _Pool:
-    """Deals points to processes."""
+    """A pool that distributes points to worker processes."""
 
     def __init__(self, job: Job, waiting: dict[int, Values], count: int) -> None:
         self.job, self.waiting, self.count = job, waiting, count
@@ -153,7 +155,7 @@ class _Pool:
         self.seconds = self.ran = 0.0
 
     def outcomes(self) -> Finished:
-        """Outcomes as they finish."""
+        """Yield outcomes as they finish."""
         while self.waiting and self.failed_starts < STARTS:
             while len(self.workers) < min(self.count, len(self.waiting)):
                 self.workers.append(_Worker(self.context, self.job))
@@ -170,7 +172,7 @@ class _Pool:
                     yield from self._died(ends[event])
 
     def _deal(self, worker: _Worker) -> None:
-        """Give a process what it can use."""
+        """Send chunks to a process until it has enough."""
         mean = self.seconds / self.ran if self.ran else None
         ahead = AHEAD if mean is not None and mean < CHUNK else 1
         while len(worker.chunks) < ahead:
@@ -187,7 +189,7 @@ class _Pool:
             worker.give([(number, self.waiting[number]) for number in chunk])
 
     def _received(self, worker: _Worker) -> Finished:
-        """Outcomes that a process has sent."""
+        """Return the outcomes that a process has sent."""
         try:
             while worker.line.poll():
                 seconds, rows = worker.line.recv()
@@ -203,7 +205,7 @@ class _Pool:
             return  # it has died: its sentinel says so
 
     def _died(self, worker: _Worker) -> Finished:
-        """Take back the points of a process that has died; the chunk that it was at is run again, point by point."""
+        """Requeue the points of a dead process; its current chunk runs again point by point."""
         yield from self._received(worker)
         self.workers.remove(worker)
         reason = worker.reason
@@ -226,9 +228,9 @@ class _Pool:
 
 
 def _context() -> Any:
-    """The way to start processes: they have what this one has imported and built, where that is possible.
+    """Return the start method of processes: fork, so that they share imported modules and built objects.
 
-    With other threads, which may hold a lock, they come from a server that has imported the same modules.
+    If other threads exist, which may hold a lock, a fork server with the same modules is used.
     """
     if sys.platform == "linux" and threading.active_count() == 1:
         return multiprocessing.get_context("fork")
@@ -242,7 +244,7 @@ def _context() -> Any:
 
 
 def _serve(line: connection.Connection, job: Job) -> None:
-    """Run chunks, until there are no more: the work of a process."""
+    """Run chunks until there are no more; the main function of a worker."""
     serve_parent()
     try:
         line.send((0.0, []))
@@ -259,7 +261,7 @@ def _serve(line: connection.Connection, job: Job) -> None:
 
 
 def _borrowed(executor: Executor, job: Job, waiting: Mapping[int, Values]) -> Finished:
-    """Run points in the executor that was passed in; closing the generator cancels points that have not begun."""
+    """Run points in the given executor; closing the generator cancels points that have not started."""
     numbers: dict[Future[Outcome], int] = {}
     try:
         for number, values in waiting.items():

@@ -1,4 +1,4 @@
-"""Processes that compute for another one: how they are started, and how they end with it."""
+"""Worker processes: how they start, and how they end with their parent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 @contextmanager
 def bare_main() -> Iterator[None]:
-    """Start processes that do not run the script of this one again: they need nothing of it, and few scripts expect it."""
+    """Start processes without running the main script again, which most scripts do not expect."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -27,7 +27,7 @@ def bare_main() -> Iterator[None]:
 
 @contextmanager
 def ignore_signals() -> Iterator[None]:
-    """Hold signals back until a process is forked: it would take its parent's signals as its own, and say so."""
+    """Block signals during a fork, because the child would handle its parent's signals as its own."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -39,7 +39,7 @@ def ignore_signals() -> Iterator[None]:
 
 
 def serve_parent() -> None:
-    """Begin a process that computes for the one that started it: it ends with that one, and leaves signals to it."""
+    """Initialise a worker process: it ends with its parent and ignores signals that the parent handles."""
     for number in _signals():
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
@@ -52,16 +52,16 @@ def serve_parent() -> None:
 
 
 def collect_rarely() -> None:
-    """Look for rings of garbage seldom: what points share is large, lives long, and would be searched for every point."""
+    """Run the cyclic garbage collector rarely, because objects shared by points are large and long-lived."""
     gc.set_threshold(50_000, 20, 100)
 
 
 def _end_with(parent: Any) -> None:
-    """Wait for the end of the parent, then end, whatever is being run."""
+    """Wait for the end of the parent process, then exit immediately."""
     parent.join()
     os._exit(1)
 
 
 def _signals() -> set[signal.Signals]:
-    """Signals that ask for the end, of those that the system has."""
+    """Return the termination signals of this system."""
     return {getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name)}

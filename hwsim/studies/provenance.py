@@ -1,7 +1,7 @@
-"""Rows of a study whose machines are not known alike: one was measured, another is filled in from its class.
+"""Warn about rows of a study whose machines have data of different quality: measurements, or class defaults.
 
-The interval of each row says how well its numbers are known. Where parts are compared, the rows that are known less well get a
-warning that names the row that is known best.
+The interval of each row rests on such data. If parts are compared, rows with worse data get a warning that names the row with the
+best data.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _WORDS: Final[dict[Case, str]] = {
 
 
 def rank_of(case: Case) -> int:
-    """0 of what is measured or stated, 1 of what a class fills in, 2 of what nothing covers."""
+    """Return 0 for measured or stated values, 1 for class defaults, 2 for extrapolation."""
     return _RANKS[case]
 
 
 def known_alike(paths: Sequence[str], rows: Sequence[StudyRow]) -> list[StudyRow]:
-    """The rows, those known less well than the best with a warning; as they are where no part or machine is varied."""
+    """Return the rows, with a warning on rows with worse data than the best; unchanged if no part or machine is varied."""
     at = [
         place for place, path in enumerate(paths) if path.split(".")[0] == "machine" and path.split(".")[-1] in ("use", "class")
     ]
@@ -48,7 +48,7 @@ def known_alike(paths: Sequence[str], rows: Sequence[StudyRow]) -> list[StudyRow
 
 
 def provenance_warnings(answers: Sequence[tuple[str, Interval | None]]) -> list[Warning | None]:
-    """A warning for each answer (name, interval) that is known less well than the best; None for the others."""
+    """Return a warning for each answer (name, interval) with worse data than the best; None for other answers."""
     ranks = [None if sure is None else _RANKS[sure.case] for _, sure in answers]
     least = min((rank for rank in ranks if rank is not None), default=0)
     best = next((_said(*answer) for answer, rank in zip(answers, ranks, strict=True) if rank == least), "")

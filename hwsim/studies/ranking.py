@@ -48,7 +48,7 @@ class Ranking:
 
 
 def ranking(rows: Sequence[StudyRow], by: str = "") -> Ranking:
-    """The requested measure, else time, or work a second where the rows' work differs."""
+    """Rank rows by the requested measure, else by time, or by throughput if their amounts of work differ."""
     ran = [row for row in rows if row.makespan_s is not None]
     works, nothing = [row.work for row in ran], (None,) * len(rows)
     if by:
@@ -71,9 +71,9 @@ def ranking(rows: Sequence[StudyRow], by: str = "") -> Ranking:
 
 
 def differing_counts(works: Sequence[tuple[WorkAmount, ...]]) -> str:
-    """The unit in which runs did different amounts of work; "" if they did the same.
+    """Return the unit in which runs did different amounts of work; "" if they did the same.
 
-    The number of ops counts where there is nothing else, or where no run's most specific unit is common to all.
+    The number of ops is compared if runs have no other unit, or if no run's most specific unit is common to all.
 
     >>> differing_counts([(WorkAmount("samples", 64, 10),), (WorkAmount("samples", 128, 15),)])
     'samples'
@@ -90,9 +90,9 @@ def differing_counts(works: Sequence[tuple[WorkAmount, ...]]) -> str:
 
 
 def unranked_reason(asked: StudyMeasure, works: Sequence[tuple[WorkAmount, ...]], values: Sequence[float | None]) -> str:
-    """Why a requested measure makes no run better than another, in words with what would; "" if it does.
+    """Return the reason why a requested measure cannot rank the runs, with measures that can; "" if it can.
 
-    A rate or a time is set by the requests that come; a time, an energy or a cost is of the amount of work that each run does.
+    Arrivals set the rate and the time of a service; time, energy and cost depend on the amount of work of each run.
 
     >>> copies = [(WorkAmount("B", 1e9, 5e10),), (WorkAmount("B", 4e9, 5e10),)]
     >>> unranked_reason(measure("time"), copies, [0.02, 0.08])
@@ -115,7 +115,7 @@ def unranked_reason(asked: StudyMeasure, works: Sequence[tuple[WorkAmount, ...]]
 
 
 def unequal_work(works: Sequence[tuple[WorkAmount, ...]], unit: str) -> str:
-    """Least and most of a unit that runs did, in words."""
+    """Return the smallest and largest amount of work as text."""
     amounts = [work.amount for run in works for work in run if work.unit == unit]
     si, named = {STATED: ("s", " of `busy`"), "FLOP": ("FLOP", ""), "B": ("B", "")}.get(unit, ("", f" {unit}"))
     ends = (format_quantity(end, si) if si else f"{end:,.0f}" for end in (min(amounts, default=0.0), max(amounts, default=0.0)))
@@ -123,5 +123,5 @@ def unequal_work(works: Sequence[tuple[WorkAmount, ...]], unit: str) -> str:
 
 
 def value_of(row: StudyRow, measure: StudyMeasure) -> float | None:
-    """The value of a measure in a row; None if it has none."""
+    """Return the value of a measure in a row; None if the row has none."""
     return row.makespan_s if measure.column == TIME else dict(row.measures).get(measure.column)

@@ -1,4 +1,4 @@
-"""Runs of one machine and workload, one after the other, each with other settings: what a change leaves alone stays.
+"""Repeated runs of one machine and workload with different settings, which reuse unchanged parts.
 
 session = Session("d2l-gpu-workstation", "d2l/copy-overlap")
 for rate in (1, 2, 4):
@@ -19,19 +19,21 @@ from hwsim.workload import sources
 
 
 class Session:
-    """A machine and a workload that are simulated again and again.
+    """A session for repeated simulations of a machine and a workload.
 
-    Both files, and those that they use, are read once: edit a file, and make another session. `run(settings)` is
-    `hwsim.simulate(machine, workload, set=settings)` to the last digit, only sooner. Not for several threads at once.
+    Both files and the files that they use are read once; after editing a file, create another session. `run(settings)` returns
+    exactly the result of `hwsim.simulate(machine, workload, set=settings)`, but faster. Not thread-safe.
 
     Args:
-        roots: folders that files may be read from besides the library, these two among them; None: any.
+        machine: path, library name or content of a file.
+        workload: path, library name or content of a file.
+        roots: folders from which files may be read, besides the library; None: any folder.
 
     Attributes:
-        files: the trees of both files, nothing set.
+        files: parsed files without settings.
 
     Raises:
-        SpecError: a file is not there, or is no YAML.
+        SpecError: a file does not exist, or is not YAML.
     """
 
     def __init__(self, machine: Source, workload: Source, *, roots: Sequence[Path | str] | None = None) -> None:
@@ -42,17 +44,17 @@ class Session:
 
     @contextmanager
     def warm(self) -> Iterator[None]:
-        """Inside, everything shares what was found for earlier runs, and reads no other files than the runs may."""
+        """Context in which code shares the results of earlier runs, and reads only files that the runs may read."""
         with confined(self._roots), shared(self._shelf):
             yield
 
     def run(self, set: Mapping[str, object] | None = None, **options: Any) -> Run:  # noqa: A002 (the word of the command line)
-        """The run with these settings; arguments and errors as of `hwsim.simulate`."""
+        """Return the run with these settings; arguments and errors as in `hwsim.simulate`."""
         with self.warm():
             return simulate(*self.files, set=set, **options)
 
     def shown(self, set: Mapping[str, object] | None = None, **options: Any) -> Run:  # noqa: A002
-        """The run, even if it does not fit into the memory or does not keep what it expects: `fits`, `met` say so."""
+        """Return the run even if it exceeds the memory (`fits`) or violates an expectation (`met`)."""
         try:
             return self.run(set, **{"expect": False, **options})
         except ExpectationFailed as failed:

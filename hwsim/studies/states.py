@@ -1,4 +1,4 @@
-"""The steady state of services in a run: intervals of percentiles, growing queues, and causes of waits."""
+"""Steady state of services in a run: intervals of percentiles, growing queues, and causes of waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the points of a study, wherever and in whatever order; go on from what is known already."""
+"""Run the points of a study in any process and order, and resume from a journal."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ Progress = Callable[[int, int], None]  # points done, points of the study
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a study, or a journal that cannot be written; `sweep` has the points that were finished.
+    """An interruption of a study by Ctrl-C or a journal that cannot be written; `sweep` has the finished points.
 
-    error: why the journal cannot be written; status: the exit status of a process that a signal of this number has ended.
+    error: reason why the journal cannot be written.
+    status: exit status of a process that was ended by this signal.
     """
 
     def __init__(self, sweep: Sweep, error: OSError | None = None, number: int = signal.SIGINT) -> None:
@@ -42,12 +43,12 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Both files, the points, and the settings that all of them have.
+    """A study: both files, its points, and the settings of all points.
 
     Args:
-        measures: numbers that every row must have; rows are compared by the first.
-        token: its points share what their changes leave alone, in every process that runs some.
-        paying: how the machine is paid for, for their energy and cost.
+        measures: numbers that every row must have; the first ranks the rows.
+        token: key by which the points share unchanged parts within a process.
+        paying: payment option, for energy and cost.
     """
 
     machine: Content
@@ -65,7 +66,7 @@ class Study:
         return run_point(self.machine, self.workload, settings, self.measures, self.token, *more)
 
     def head(self) -> dict[str, Any]:
-        """The head of its journal, which no other study has."""
+        """Return the head of the journal, which identifies the study."""
         parts = [
             self.machine.digest,
             self.workload.digest,
@@ -76,7 +77,7 @@ class Study:
         return {"study": sha256("\n".join(parts).encode()).hexdigest()[:16], "points": len(self.points), "version": __version__}
 
     def table(self, outcomes: Mapping[int, Outcome]) -> Sweep:
-        """The rows in the order of the points."""
+        """Return the rows in the order of the points."""
         machine, workload = (title(file.tree.text("name") or "", file.tree, file.kind) for file in (self.machine, self.workload))
         rows = [outcomes[number].at(values) for number, values in enumerate(self.points) if number in outcomes]
         return Sweep(
@@ -91,10 +92,10 @@ class Study:
 
 
 def _kept(journal: Journal, points: int) -> dict[int, Outcome]:
-    """The outcomes of a journal.
+    """Return the outcomes in a journal.
 
     Raises:
-        SpecError: a row was changed since it was written.
+        SpecError: a row was changed after it was written.
     """
     outcomes: dict[int, Outcome] = {}
     for number, row in journal.done.items():
@@ -117,12 +118,15 @@ def run(
     """Run the points that have not been run yet.
 
     Args:
-        workers, executor: where; see `hwsim.studies.pool.run_all`.
-        journal: a file that keeps what is finished; if it is there, the study goes on where it ended.
+        study: study to run.
+        workers: number of processes; see `hwsim.studies.pool.run_all`.
+        executor: executor that runs the points instead.
+        progress: called with the numbers of finished points and all points.
+        journal: journal file; if it exists, the study resumes from it.
 
     Raises:
-        SpecError: the journal is of something else.
-        Interrupted: Ctrl-C, or the disk of the journal is full; it has the points finished so far.
+        SpecError: the journal belongs to another study.
+        Interrupted: Ctrl-C, or the journal cannot be written; contains the finished points.
     """
     outcomes: dict[int, Outcome] = {}
     with ExitStack() as opened:
