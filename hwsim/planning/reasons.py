@@ -66,8 +66,8 @@ def relative_miss(excess: float, digits: int = 0) -> str:
 def broken_reason(requirement: Requirement, value: float, more: str = "") -> Reason | None:
     """Return the reason for a value outside a requirement; None if the value meets it.
 
-    >>> from hwsim.planning.requirements import MEASURES, Quantity
-    >>> most = Requirement(Quantity("", MEASURES["power"]), -float("inf"), 8e6, "power at most 8 MW")
+    >>> from hwsim.planning.requirements import MEASURES, PlanQuantity
+    >>> most = Requirement(PlanQuantity("", MEASURES["power"]), -float("inf"), 8e6, "power at most 8 MW")
     >>> print(broken_reason(most, 10.98e6))
     power: 11 MW, 2.98 MW over 8 MW
     """
