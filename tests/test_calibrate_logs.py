@@ -45,7 +45,7 @@ def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: P
     again = ["import", tool, str(FOLDER / LOGS[tool]), *part, "-o", str(output)]
     command.hwsim(*again)  # its own file is written over, and no other
     output.write_text("hwsim: part/1\nkind: disk\nname: by hand\n")
-    assert "is there, and no fitted file" in command.hwsim(*again, code=2).output
+    assert "exists and is not a fitted file" in command.hwsim(*again, code=2).output
     assert output.read_text().endswith("by hand\n")
 
 

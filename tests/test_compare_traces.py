@@ -161,8 +161,8 @@ def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["TRACE", "TRACE", "--set", "n=3"], "--set changes a machine or a workload"),
-        ([*LENET, "TRACE", "--by", "step"], "--by does not go with a trace"),
+        (["TRACE", "TRACE", "--set", "n=3"], "--set cannot change a recording"),
+        ([*LENET, "TRACE", "--by", "step"], "--by cannot be combined with a trace"),
         (["d2l-laptop", "TRACE"], "nothing to compare"),
         ([*LENET, "EMPTY"], "no file in the folder"),
         ([*LENET, "CUT"], "CUT"),

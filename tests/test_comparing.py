@@ -401,12 +401,12 @@ def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, mess
     [
         (["dgx-a100"], "nothing to compare: 'dgx-a100' is a machine"),
         (["dgx-a100", "dgx-h100"], "MACHINE MACHINE WORKLOAD"),
-        (["dgx-a100", "bert-large"], "was not recorded"),
+        (["dgx-a100", "bert-large"], "has no recorded times"),
         (["dgx-a100", "dgx-h1000", "bert-large"], "did you mean 'dgx-h100'?"),
         (["dgx-a100", "dgx-h100", "bert-large", "--by", "speed"], "no measure 'speed'"),
         (["dgx-a100", "dgx-h100", "bert-large", "--set-a", "nothing"], "is not of the form PATH=VALUE"),
         (["none.json", "none.json"], "there is no file 'none.json'"),
-        (["dgx-a100", "dgx-h100", "bert-large", "--plot", "x.txt"], "a figure is written as"),
+        (["dgx-a100", "dgx-h100", "bert-large", "--plot", "x.txt"], "a figure must end in"),
     ],
 )
 def test_mistakes_of_the_command_say_what_is_accepted(arguments: list[str], message: str) -> None:

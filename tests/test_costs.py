@@ -379,8 +379,8 @@ def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--rent", "reserved"), "--rent goes with --prices"),
-        (("--provider", "AWS"), "--provider goes with --prices"),
+        (("--rent", "reserved"), "--rent requires --prices"),
+        (("--provider", "AWS"), "--provider requires --prices"),
         (("--site", "mars"), "unknown site 'mars'"),
         (("--site", "pue=0.5"), "a PUE must be at least 1"),
         (("--prices", "library", "--provider", "Nobody"), "unknown provider 'Nobody'"),

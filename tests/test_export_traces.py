@@ -148,7 +148,7 @@ def test_the_command_says_what_a_tool_has_no_words_for(tmp_path: Path) -> None:
     assert document["hwsim"] == "export/1"
     assert [left["name"] for left in document["unsaid"]] == ["waits between host threads"]
     refused = command.hwsim(*arguments, code=2)
-    assert "there is something in" in refused.stderr, "no file stays among the new ones"
+    assert "is not empty" in refused.stderr, "no file stays among the new ones"
     refused = command.hwsim(*arguments[:-1], tmp_path / "no" / "out", code=2)
     assert "there is no folder" in refused.stderr
 

@@ -40,11 +40,11 @@ def test_storage_that_is_faster_than_the_cards_does_not_help() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([*ESTIMATE, "--failures", "meta-llama-3"], "needs --tokens"),
-        ([*ESTIMATE, "--tokens", "1e12", "--failures", "meta-llama-3"], "needs --storage"),
-        ([*ESTIMATE, "--tokens", "1e12", "--storage", "2 TB/s"], "goes with --failures"),
+        ([*ESTIMATE, "--failures", "meta-llama-3"], "requires --tokens"),
+        ([*ESTIMATE, "--tokens", "1e12", "--failures", "meta-llama-3"], "requires --storage"),
+        ([*ESTIMATE, "--tokens", "1e12", "--storage", "2 TB/s"], "requires --failures"),
         ([*FAILS[:-1], "2 TB"], "2 TB"),
-        ([*FAILS, "--plan", "auto"], "does not go with --plan"),
+        ([*FAILS, "--plan", "auto"], "cannot be combined with --plan"),
         ([*FAILS[:-4], "--failures", "llama-4", "--storage", "2 TB/s"], "llama-4"),
         ([*FAILS[:-1], "1 MB/s"], "no progress"),
     ],

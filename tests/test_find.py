@@ -236,7 +236,7 @@ def test_the_command_prints_one_answer(tmp_path: Any) -> None:
     assert "none: times 1 violates a requirement" in command.hwsim(*asked, "times", "--set", "pause=200 ms", code=3).stdout
     command.hwsim(*asked, "tims", code=2)
     refused = command.hwsim(*asked, "times", "--no-fold", code=2)
-    assert "--find goes with --set, --json and --quiet alone" in refused.stderr
+    assert "--find can be combined only with --set, --json and --quiet" in refused.stderr
 
 
 def test_a_real_service_is_found_and_holds_there() -> None:

@@ -251,7 +251,7 @@ def test_a_profile_is_imported_as_the_command_does(tmp_path: Path) -> None:
     present(hwsim.load_graph(found.save(tmp_path / "step.npz")))
     with pytest.raises(hwsim.SpecError, match="did you mean 'kineto'"):
         hwsim.import_run("kinto", tmp_path / "p.json")
-    with pytest.raises(hwsim.SpecError, match="durations of a machine are needed"):
+    with pytest.raises(hwsim.SpecError, match="requires predicted durations"):
         hwsim.import_run("kineto", tmp_path / "p.json", ranks=4)
 
 

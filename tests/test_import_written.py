@@ -45,11 +45,11 @@ def test_a_written_step_takes_as_long_as_the_printed_run(tmp_path: Path, options
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["nosuch=0.5"], "no GPU op of the run has 'nosuch' in its name; the 12 names are such as"),
+        (["nosuch=0.5"], "no GPU op has 'nosuch' in its name; the 12 names are such as"),
         (["relo=0.5"], "did you mean 'relu'?"),
         (["GEMM=0.5"], "capitals count"),
-        (["gemm=0.5", "gemm=2"], "two factors on 'gemm'"),
-        (["0.5", "--machine", "dgx-h100"], "give one of the two"),
+        (["gemm=0.5", "gemm=2"], "expected one factor for 'gemm', got two"),
+        (["0.5", "--machine", "dgx-h100"], "use one of the two"),
     ],
 )
 def test_factors_that_mean_nothing_are_refused(options: list[str], message: str) -> None:
@@ -64,7 +64,7 @@ def test_a_file_of_somebody_else_stays(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "mine.npz"
     path.write_bytes(content)
     result = hwsim("import", "kineto", PROFILE, "-o", path, code=2)
-    assert "is there, and no step of hwsim import" in result.stderr
+    assert "exists and is not a step of hwsim import" in result.stderr
     assert path.read_bytes() == content
     with pytest.raises(SpecError, match="this is not an import"):
         steps_in(path)
@@ -90,7 +90,7 @@ def test_an_export_writes_over_no_profile(tmp_path: Path) -> None:
     for file in PROFILE.glob("*.json.gz"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     refused = hwsim("export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", tmp_path, code=2)
-    assert "there is something in" in refused.stderr
+    assert "is not empty" in refused.stderr
 
 
 @pytest.mark.parametrize("command", [["sweep", "--vary", "machine.gpu.count=1,2"], ["sensitivity"]])

@@ -109,14 +109,14 @@ def test_a_file_that_a_command_reads_is_not_written_over(name: str, tmp_path: Pa
     (tmp_path / "link.yaml").symlink_to(workload)
     found = hwsim("sweep", "d2l-laptop", workload, "--vary", "n=1,2", "-o", tmp_path / name, code=2)
     assert workload.read_text() == text
-    assert "is read by this command" in found.stderr
+    assert "is an input of this command" in found.stderr
 
 
 def test_rows_and_journal_of_a_study_are_two_files(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("hwsim: study/1\nmachine: d2l-laptop\nworkload: d2l/async-loop\npoints: {grid: {n: 1..2}}\n")
     found = hwsim("study", file, "--rows", tmp_path / "r.csv", "--journal", tmp_path / "r.csv", code=2)
-    assert "is where the rows are written" in found.stderr
+    assert "is the file of the rows" in found.stderr
 
 
 def test_a_link_that_leads_in_a_circle_is_replaced(tmp_path: Path) -> None:

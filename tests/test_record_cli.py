@@ -94,10 +94,10 @@ def test_only_a_recording_is_replaced(script: Path, tmp_path: Path, name: str) -
     (tmp_path / "notes.txt").write_text("mine\n", encoding="utf-8")
     before = (tmp_path / name).read_text(encoding="utf-8")
     done = hwsim("record", script, "-o", name, code=2)
-    assert ("is read by this command" if name == "step.py" else "is there, and no recorded workload") in done.stderr
+    assert ("is an input of this command" if name == "step.py" else "exists and is not a recorded workload") in done.stderr
     assert (tmp_path / name).read_text(encoding="utf-8") == before
     (tmp_path / "out.measured.json.gz").write_bytes(b"\x1f\x8b cut off")
-    assert "is there, and no recording" in hwsim("record", script, "-o", "out.yaml", code=2).stderr
+    assert "exists and is not a recording" in hwsim("record", script, "-o", "out.yaml", code=2).stderr
     (tmp_path / "out.measured.json.gz").write_bytes(b"")
     hwsim("record", script, "-o", "out.yaml")
     hwsim("record", script, "-o", "out.yaml")

@@ -197,7 +197,7 @@ def test_two_machines_and_their_choice(tmp_path: Path) -> None:
         (["dgx-h100", "llama3-8b-serving"], "choose a measure of the service"),
         (["d2l-laptop", "d2l/async-loop", "--by", "speed"], "no measure 'speed'"),
         (["d2l-laptop", "d2l/async-loop", "--set-b", "n"], "is not of the form PATH=VALUE"),
-        (["d2l-laptop", "d2l/async-loop", "--plot", "x.txt"], "a figure is written as"),
+        (["d2l-laptop", "d2l/async-loop", "--plot", "x.txt"], "a figure must end in"),
     ],
 )
 def test_mistakes_say_what_is_accepted(arguments: list[str], message: str) -> None:

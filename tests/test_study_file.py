@@ -159,7 +159,7 @@ def test_rows_are_the_same_in_every_form(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: [1, 2]}}}}\n")
     assert "there is no folder" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "no" / "rows.csv", code=2).stderr
-    assert "a table is written as .csv, not as" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "rows.xls", code=2).stderr
+    assert "a table must end in .csv, got" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "rows.xls", code=2).stderr
     assert not (tmp_path / "s.journal.jsonl").exists()
 
 

@@ -1,8 +1,13 @@
-"""The command line: arguments -> calls -> print.
+"""The command line: parse arguments, call the function of the command, print its answer.
 
-Exit codes: 0 done; 1 the run cannot finish, or a file cannot be written; 2 a mistake in the arguments
-or the files; 3 an expectation is violated; 4 hwsim contradicts itself, a defect of its own; 128 and the number
-of a signal that ended a study or an interrupt (130).
+Exit codes:
+
+0    success
+1    the run cannot finish, or a file cannot be written
+2    a mistake in the arguments or the files
+3    an expectation or a requirement is violated
+4    hwsim contradicts itself, which is a defect of hwsim
+128  plus the number of the signal that ended a study, such as an interrupt (130)
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ LONG: Final = 1.0  # CPU seconds of a command after which it says that the compi
 
 
 class Commands(LateOption):
-    """Subcommands that are imported when they are used: the help needs none of them."""
+    """The subcommands of `hwsim`, imported on use, so that --help is fast."""
 
     def sections(self) -> dict[str, dict[str, str]]:
         return SECTIONS
@@ -89,7 +94,7 @@ class Commands(LateOption):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a suggestion."""
+        """Resolve the subcommand as click does, with a suggestion for an unknown one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -98,7 +103,7 @@ class Commands(LateOption):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """As click does; what the system refuses, also of the help, is said in words."""
+        """Run as click does; print system errors without a traceback, also for --help."""
         _open_closed_streams()
         try:
             return super().main(*args, **extra)
@@ -133,7 +138,7 @@ _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOME
 
 
 def system_error(error: OSError) -> str:
-    """An error of the system, with the file first; without one, with what it is of."""
+    """Return the text of a system error, with the file or the resource first."""
     if error.errno is None:
         return str(error)
     nameless = "the working directory" if error.errno == errno.ENOENT else "the system" if error.errno in _SHORT else "the output"
@@ -142,7 +147,7 @@ def system_error(error: OSError) -> str:
 
 
 def _say_what_was_slow() -> None:
-    """Say that Python played a large run, as there is no compiled core: only a run that wanted it has looked for it."""
+    """Print a hint if a long run was simulated without the compiled core."""
     core = sys.modules.get("hwsim.engine.core")
     if core is not None and not core.is_there() and time.process_time() > LONG:
         click.echo(
@@ -151,7 +156,7 @@ def _say_what_was_slow() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Lead streams that are closed to nowhere: else a file that is opened later has their number, and what others print in it."""
+    """Redirect closed standard streams to the null device; otherwise a file opened later would receive their output."""
     closed = [number for number in range(3) if not _is_open(number)]
     for number in closed:
         os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
@@ -161,7 +166,7 @@ def _open_closed_streams() -> None:
 
 
 def _drop_what_nobody_takes() -> None:
-    """Lead streams that take nothing more to nowhere: Python would try again at its end, and end with another code."""
+    """Redirect streams that cannot be flushed to the null device; otherwise Python flushes again and changes the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -179,7 +184,7 @@ def _is_open(number: int) -> bool:
 
 
 def _speak_utf8() -> None:
-    """Output is UTF-8 wherever it goes, and commands no terminal; Windows would write a pipe in the locale's code page."""
+    """Write UTF-8 without terminal control characters; on Windows, pipes would use the code page of the locale."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         encoding = getattr(stream, "encoding", None) or "utf-8"  # a stream in memory has none
@@ -190,13 +195,13 @@ def _speak_utf8() -> None:
 
 
 class Terminal:
-    """A stream that shows no character which commands a terminal: names come from files of strangers."""
+    """A stream that escapes terminal control characters, because names come from untrusted files."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> Any:
-        """Write a text with such characters as escapes."""
+        """Write a text with control characters escaped."""
         from hwsim.spec.tree import printable
 
         return self._stream.write(printable(text))

@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIGURES: Final = (".png", ".svg", ".pdf")
 
 
 class LibraryName(Text):
-    """A file, a name of the library, or - ; the shell completes names of the library."""
+    """An argument type for a file, a library name or -, with shell completion of library names."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -54,10 +54,10 @@ WORKLOAD: Final = LibraryName("workload")
 
 
 class LateOption(click.Group):
-    """A group whose commands are made when they are used: the help takes their names and words alone."""
+    """A command group that imports its commands on use; --help prints only their names and short texts."""
 
     def sections(self) -> Mapping[str, Mapping[str, str]]:
-        """Heading -> name of a command -> its words."""
+        """Return the short text of each command, by heading and command name."""
         raise NotImplementedError
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
@@ -70,7 +70,7 @@ class LateOption(click.Group):
 
 
 def as_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """--set K=V ... as a mapping; the last value of a path wins."""
+    """Parse `--set PATH=VALUE ...` as a mapping; the last value of a path is used."""
     from hwsim.spec.mistakes import one_line
     from hwsim.spec.tree import unprintable
 
@@ -80,28 +80,28 @@ def as_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, .
         if not equals or not path:
             raise click.BadParameter(f"'{one_line(text)}' is not of the form PATH=VALUE", ctx, param)
         if (bad := unprintable(text)) is not None:
-            raise click.BadParameter(f"the control character U+{ord(bad):04X} does not belong in '{one_line(text)}'", ctx, param)
+            raise click.BadParameter(f"the control character U+{ord(bad):04X} is not allowed in '{one_line(text)}'", ctx, param)
         settings.pop(path, None)
         settings[path] = value
     return settings
 
 
 def once(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
-    """The value of an option that may be given once; click alone would keep the last."""
+    """Return the value of an option that may be given once; click would silently use the last one."""
     if len(values) > 1:
-        raise click.BadParameter("it can be given once; run again for another file", ctx, param)
+        raise click.BadParameter("expected at most once; run again for another file", ctx, param)
     return values[0] if values else None
 
 
 def decorated(function: Any, decorators: Iterable[Callable[[Any], Any]]) -> Any:
-    """A function with decorators, the first of them outermost: in the order of the help."""
+    """Return a function with decorators, the first one outermost, so that --help lists options in this order."""
     for decorate in reversed([*decorators]):
         function = decorate(function)
     return function
 
 
 def settings_option(function: F) -> F:
-    """The option --set."""
+    """Add the option --set."""
     return click.option(
         "--set",
         "settings",
@@ -113,13 +113,13 @@ def settings_option(function: F) -> F:
 
 
 def refuse_two_inputs(machine: str, workload: str | None) -> None:
-    """Raise if both files are standard input."""
+    """Raise UsageError if both files are standard input."""
     if machine == workload == "-":
         raise click.UsageError("only one of the two files can be standard input")
 
 
 def run_arguments(function: F) -> F:
-    """The arguments MACHINE and WORKLOAD, one of them perhaps standard input, and the option --set."""
+    """Add the arguments MACHINE and WORKLOAD and the option --set."""
 
     @wraps(function)
     def command(machine: str, workload: str, **options: Any) -> Any:
@@ -134,21 +134,23 @@ def run_arguments(function: F) -> F:
 def refuse_unwritable(
     path: Path | None, option: str = "--plot", thing: str = "figure", suffixes: tuple[str, ...] = FIGURES
 ) -> None:
-    """Raise, before the work is done, if a file could not be written after it, or is one that the command reads.
+    """Raise BadParameter before the run if the output file cannot be written or is an input of the command.
 
     Args:
-        thing: a word for its content.
-        suffixes: accepted ends of its name; () for any name.
+        path: output file; None: no check.
+        option: option that names the file.
+        thing: name of its content.
+        suffixes: accepted suffixes; () for any name.
     """
     if path is not None and path.is_dir():
-        raise click.BadParameter(f"'{path}' is a folder", param_hint=option)
+        raise click.BadParameter(f"expected a file, got the folder '{path}'", param_hint=option)
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)
     if path is not None and suffixes and not path.name.lower().endswith(suffixes):
         accepted = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
-        raise click.BadParameter(f"a {thing} is written as {accepted}, not as '{path.name}'", param_hint=option)
+        raise click.BadParameter(f"a {thing} must end in {accepted}, got '{path.name}'", param_hint=option)
     if path is not None and any(_is_same(path, argument) for argument in _arguments()):
-        raise click.BadParameter(f"'{path}' is read by this command: write another file", param_hint=option)
+        raise click.BadParameter(f"'{path}' is an input of this command; choose another file", param_hint=option)
     if path is not None and (path.is_file() or not path.exists()):  # permissions are not enough to know: /proc, or a full disk
         trial = Path(os.path.realpath(path)).with_name(f".{path.name}.{secrets.token_hex(4)}.trial")
         try:
@@ -159,13 +161,13 @@ def refuse_unwritable(
 
 
 def refuse_unwritable_outputs(*outputs: Path | None) -> None:
-    """The same of what a command writes to --output, under any name."""
+    """Raise BadParameter if a file of --output cannot be written; any suffix is accepted."""
     for output in outputs:
         refuse_unwritable(output, "--output", "file", ())
 
 
 def _arguments() -> Iterator[str]:
-    """Values of the command's arguments, options left out."""
+    """Yield the values of the command's arguments, without options."""
     context = click.get_current_context()
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "") if isinstance(parameter, click.Argument) else None
@@ -173,7 +175,7 @@ def _arguments() -> Iterator[str]:
 
 
 def _is_same(path: Path, name: str) -> bool:
-    """Whether both are one file."""
+    """Whether a path and a name refer to the same file."""
     try:
         return path.samefile(name)
     except (OSError, ValueError):  # there is none, or there can be none
@@ -181,11 +183,12 @@ def _is_same(path: Path, name: str) -> bool:
 
 
 def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], bool]) -> None:
-    """Raise, before the work is done, if a file is there that is no earlier output of its kind.
+    """Raise BadParameter before the run if the output file exists and is not an earlier output of this kind.
 
     Args:
-        thing: what the command writes, in words.
-        is_thing: whether it wrote a file; an empty one may always be replaced.
+        path: output file; None: no check.
+        thing: name of the output.
+        is_thing: function that tests whether a file is such an output; empty files may always be replaced.
     """
     if path is None or not path.is_file() or not path.stat().st_size:  # such as /dev/null: nothing can be lost
         return
@@ -194,22 +197,24 @@ def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], b
     except Exception:  # noqa: BLE001 (whatever a file raises that is damaged, or of another format)
         is_ours = False
     if not is_ours:
-        raise click.BadParameter(f"'{path}' is there, and no {thing}; remove it, or write another file", param_hint="--output")
+        raise click.BadParameter(
+            f"'{path}' exists and is not a {thing}; remove it, or choose another file", param_hint="--output"
+        )
 
 
 def says(words: str, path: Path) -> bool:
-    """Whether the first lines of a file have these words."""
+    """Whether the first 4096 bytes of a file contain these words."""
     with path.open("rb") as file:
         return words.encode() in file.read(4096)
 
 
 def printed(text: str, given: Iterable[str] = ()) -> str:
-    """A text, once it shows no impossible number but those that the user wrote: on the command line, or `given`, in a file."""
+    """Return a text after checking it for impossible numbers, except those on the command line or in `given`."""
     return folded(invariants.checked_text(text, (*_words(click.get_current_context().params), *given)))
 
 
 def folded(text: str) -> str:
-    """Lines longer than the terminal is wide go on in the next line, indented; what goes into a file or a pipe stays as it is."""
+    """Wrap lines at the width of the terminal, with an indent; text for files and pipes is unchanged."""
     if not sys.stdout.isatty():
         return text
     width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
@@ -233,7 +238,7 @@ def _words(value: object) -> Iterator[str]:
 
 @contextmanager
 def answered(show: Callable[[], None]) -> Iterator[None]:
-    """Write files inside; the answer is shown after that, also where a disk is full: what was computed is not lost."""
+    """Context in which files are written; the answer is printed afterwards, even if the disk is full."""
     try:
         yield
     except OSError:
@@ -243,7 +248,7 @@ def answered(show: Callable[[], None]) -> Iterator[None]:
 
 
 def write_files(files: Iterable[tuple[Path | None, Callable[[Path], Path]]], *, quiet: bool = False) -> None:
-    """Write each file that was requested, with its function, then report the names."""
+    """Write each requested file with its function, then print the names."""
     written = [write(path) for path, write in files if path is not None]
     for path in written if not quiet else ():
         click.echo(f"wrote {path}", err=True)

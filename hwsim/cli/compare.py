@@ -1,4 +1,4 @@
-"""`hwsim compare`: two machines, workloads or runs; or a run and measurements."""
+"""`hwsim compare`: compare two machines, workloads or runs, or a run with measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Kind = Literal["machine", "workload", "run", "table", "trace", "step"]
 
 
 class ComparedInput(NamedTuple):
-    """An argument, and what it is."""
+    """An argument with its kind and content."""
 
     kind: Kind
     name: str
@@ -87,7 +87,7 @@ def command(
         for option, is_given in (("--set-a, --set-b", set_a or set_b), ("--by", by), ("--orders", orders),
                                  ("--interval", interval), ("--report", report)):  # fmt: skip
             if is_given:
-                raise click.UsageError(f"{option} does not go with a trace")
+                raise click.UsageError(f"{option} cannot be combined with a trace")
         with error_text():
             with_trace = compare_traces(given, settings, _no_form)
         with answered(
@@ -103,7 +103,7 @@ def command(
     if "table" in kinds:
         for option, is_given in (("--by", by), ("--orders", orders), ("--interval", interval), ("--report", report)):
             if is_given:
-                raise click.UsageError(f"{option} does not go with measurements")
+                raise click.UsageError(f"{option} cannot be combined with measurements")
         _of_table(given, settings, every=verbose, as_json=as_json, plot=plot)
         return
     from hwsim import comparing
@@ -133,19 +133,19 @@ def command(
 
 def _no_form(given: Sequence[ComparedInput]) -> str:
     said = ", ".join(f"'{each.name}' is a {each.kind}" for each in given)
-    return f"nothing to compare: {said}. Accepted are:\n  " + "\n  ".join(FORMS)
+    return f"nothing to compare: {said}. Accepted:\n  " + "\n  ".join(FORMS)
 
 
 def _refuse_settings(*settings: Mapping[str, str]) -> None:
     if any(settings):
-        raise click.UsageError("--set changes files; a run that was written is as it is")
+        raise click.UsageError("--set cannot change a saved run")
 
 
 def given_by(name: str) -> ComparedInput:
-    """The thing that an argument names.
+    """Return the file that an argument names, with its kind.
 
     Raises:
-        SpecError: there is no such file, or it is nothing that can be compared.
+        SpecError: the file does not exist, or cannot be compared.
     """
     from hwsim.comparing.measured import read_table
     from hwsim.functions.compare import kind_of
@@ -171,7 +171,7 @@ def given_by(name: str) -> ComparedInput:
 
 
 def _trace(path: Path) -> ComparedInput | None:
-    """A profile of another tool, or a step of `hwsim import`; None of anything else."""
+    """Return a profile of another tool or a step of `hwsim import`; None for other files."""
     if path.is_dir():
         return ComparedInput("trace", str(path), path)
     if not path.is_file():
@@ -186,13 +186,13 @@ def _trace(path: Path) -> ComparedInput | None:
 
 
 def _recorded(given: Sequence[ComparedInput]) -> ComparedInput:
-    """The times that were recorded with a workload, from the file next to it."""
+    """Return the times recorded with a workload, from the file next to it."""
     from importlib import import_module
 
     workload = given[1].name
     path: Path = import_module("hwsim_calibrate.recording.writing").measured_path(workload)
     if not path.is_file():
-        raise click.UsageError(f"{_no_form(given)}\n'{workload}' was not recorded: there is no {path}")
+        raise click.UsageError(f"{_no_form(given)}\n'{workload}' has no recorded times: {path} does not exist")
     return given_by(str(path))
 
 

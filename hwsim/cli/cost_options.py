@@ -21,7 +21,7 @@ ALL: Final = "library"
 
 
 def paying_options(function: F) -> F:
-    """The options, handed on as one argument `paying`: None where none of them is given."""
+    """Add the options for energy and cost, passed on as one argument `paying`; None if none is given."""
 
     @wraps(function)
     def command(
@@ -42,11 +42,11 @@ def paying_options(function: F) -> F:
 
 
 def paying_of(prices: str | None, rent: str | None, provider: str | None, site: str | None) -> Paying | None:
-    """The way to pay for machines; None where no option says anything."""
+    """Return the payment option of machines; None if no option is given."""
     if prices is None:
         for option, value in (("--rent", rent), ("--provider", provider)):
             if value is not None:
-                raise click.UsageError(f"{option} goes with --prices: a list of prices, or `library`")
+                raise click.UsageError(f"{option} requires --prices: a price list, or `library`")
         if site is None:
             return None
     from hwsim.cli.errors import error_text
@@ -61,7 +61,7 @@ def paying_of(prices: str | None, rent: str | None, provider: str | None, site: 
 
 
 def _site(text: str, prices: Prices) -> Site:
-    """A site by name, or by its numbers."""
+    """Parse a site, given by name or by its numbers."""
     from hwsim.costs.site import read_site
     from hwsim.spec import Mistakes, tree_of
 

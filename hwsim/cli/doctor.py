@@ -1,4 +1,4 @@
-"""`hwsim doctor`: what is installed, and what to do about what is not."""
+"""`hwsim doctor`: print what is installed, and how to install what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that users can cause: a message and an exit code, without a traceback."""
+"""Print errors of the user as a message with an exit code, without a traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hwsim.spec import SpecError
 
 @contextmanager
 def error_text() -> Iterator[None]:
-    """Mistakes in files end in exit code 2, a run that cannot finish in 1."""
+    """Context that turns mistakes in files into exit code 2, and a deadlock into exit code 1."""
     try:
         yield
     except SpecError as error:

@@ -1,4 +1,4 @@
-"""`hwsim estimate`: a step of training, or a batch of inference, in closed form, of any model."""
+"""`hwsim estimate`: a training step or an inference batch of any model, in closed form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT: Final = click.IntRange(min=1)
 
 
 class Replicas(Text):
-    """A number of data-parallel replicas, or all GPUs that are left."""
+    """A number of data-parallel replicas, or `rest` for all remaining GPUs."""
 
     name = "replicas"
 
@@ -28,12 +28,12 @@ class Replicas(Text):
         if value == "rest":
             return value
         if not str(value).isdigit() or int(value) < 1:
-            self.fail(f"'{value}' is neither a number of replicas nor rest", param, ctx)
+            self.fail(f"expected a number of replicas or 'rest', got '{value}'", param, ctx)
         return int(value)
 
 
 class Bandwidth(Text):
-    """A rate of bytes, in B/s."""
+    """A bandwidth (B/s)."""
 
     name = "bandwidth"
 
@@ -45,7 +45,7 @@ class Bandwidth(Text):
         except UnitError as error:
             self.fail(error.message, param, ctx)
         if not rate > 0:
-            self.fail(f"'{value}' is no rate above 0", param, ctx)
+            self.fail(f"expected a bandwidth above 0, got '{value}'", param, ctx)
         return rate
 
 

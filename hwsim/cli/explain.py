@@ -1,4 +1,4 @@
-"""`hwsim explain`: why a run takes as long as it does."""
+"""`hwsim explain`: explain why a run takes as long as it does."""
 
 from __future__ import annotations
 

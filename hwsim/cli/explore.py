@@ -1,4 +1,4 @@
-"""`hwsim explore`: a page in the browser that shows a run and moves with the hand."""
+"""`hwsim explore`: an interactive page for a run in the browser."""
 
 from __future__ import annotations
 

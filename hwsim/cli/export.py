@@ -1,4 +1,4 @@
-"""`hwsim export TOOL MACHINE WORKLOAD`: a run as input of another tool. A new tool is a file of `hwsim.exporters`."""
+"""`hwsim export TOOL MACHINE WORKLOAD`: write a run for another tool. A new tool is a module of `hwsim.exporters`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _command(tool: str) -> click.Command:
         if not output.absolute().parent.is_dir():
             raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
         if output.is_dir() and any(output.iterdir()):
-            raise click.BadParameter(f"there is something in '{output}': write into another folder", param_hint="--output")
+            raise click.BadParameter(f"'{output}' is not empty; choose another folder", param_hint="--output")
         from hwsim.api import simulated
         from hwsim.cli.errors import error_text
         from hwsim.cli.progress import progress

@@ -1,4 +1,4 @@
-"""`hwsim import FORMAT FILE...`: recorded runs, model configs and logs of other tools. A new format is a line."""
+"""`hwsim import FORMAT FILE...`: read recorded runs, model configs and logs of other tools. A new format adds one line here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Imports(LateOption):
 
 
 def _logs() -> Any:
-    """Readers of logs, which the simulator knows by name alone."""
+    """Return the module of log parsers, which belongs to the package `hwsim_calibrate`."""
     return import_module("hwsim_calibrate.logs")
 
 
@@ -57,7 +57,7 @@ def command() -> None:
 
 
 def _recorded(name: str) -> click.Command:
-    """The command of a format of recorded runs: it reads, explains, predicts, prints and writes."""
+    """Return the command of a format of recorded runs: parse, replay, predict, print and write."""
 
     @click.command(name, help=FORMATS[name].words)
     @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
@@ -79,7 +79,7 @@ def _recorded(name: str) -> click.Command:
         refuse_replacing(output, "step of hwsim import", _is_step)
         factors = _factors(gpu_times)
         if gpu_times and elsewhere["machine"] is not None:
-            message = "the times on --machine are predicted, and these are factors on recorded times: give one of the two"
+            message = "it scales recorded times, but --machine predicts times: use one of the two"
             raise click.BadParameter(message, param_hint="--gpu-times")
         from hwsim.cli.errors import error_text
         from hwsim.cli.progress import progress
@@ -111,7 +111,7 @@ def _next(name: str, files: Sequence[Path], output: Path | None, options: Mappin
 
 
 def _factors(given: tuple[str, ...]) -> dict[str, float]:
-    """Factors on the time of GPU ops with a text in their name; all have ""."""
+    """Parse factors on the time of GPU ops, by a text in their name; "" applies to all."""
     factors: dict[str, float] = {}
     for text in given:
         name, _, number = text.rpartition("=")
@@ -120,16 +120,18 @@ def _factors(given: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             factor = -1.0
         if not 0 <= factor < float("inf"):
-            raise click.BadParameter(f"'{number}' is no number of 0 or more; write 2, or gemm=0.5", param_hint="--gpu-times")
+            raise click.BadParameter(
+                f"expected a number of at least 0, got '{number}'; write 2, or gemm=0.5", param_hint="--gpu-times"
+            )
         if name in factors:
             whose = f"'{name}'" if name else "all GPU ops"
-            raise click.BadParameter(f"there are two factors on {whose}: give one", param_hint="--gpu-times")
+            raise click.BadParameter(f"expected one factor for {whose}, got two", param_hint="--gpu-times")
         factors[name] = factor
     return factors
 
 
 def _is_step(path: Path) -> bool:
-    """Whether a file is one that this command writes."""
+    """Whether this command wrote the file."""
     from hwsim.importers.saved import steps_in
 
     return steps_in(path) > 0

@@ -1,4 +1,4 @@
-"""`hwsim import huggingface FILE`: a config of Hugging Face, as a model of hwsim."""
+"""`hwsim import huggingface FILE`: convert a Hugging Face config to a model of hwsim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS: Final = "config of Hugging Face"  # which a file of this command says at 
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the model file (.yaml), with the source of each key.")
 @click.option("--json", "as_json", is_flag=True, help="Print the model as JSON (hwsim: imported-model/1).")
 def huggingface(file: Path, output: Path | None, *, as_json: bool) -> None:
-    """Read a config of Hugging Face (config.json): print the model, and write it.
+    """Read a Hugging Face config (config.json): print the model, and write it.
 
     The `model:` of a workload, and MODEL of `hwsim estimate`, may name the config itself.
     """

@@ -1,4 +1,4 @@
-"""`hwsim new`: a pair of files to start from."""
+"""`hwsim new`: create a machine file and a workload file from a template."""
 
 from __future__ import annotations
 

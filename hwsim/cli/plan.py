@@ -1,4 +1,4 @@
-"""`hwsim plan`: which machine, how many, at what price: the best options, the frontier, and why not the others."""
+"""`hwsim plan`: find the best machine, node count and parallel plan that meet requirements."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def command(
     refuse_unwritable(report, "--report", "page", (".html",))
     refuse_unwritable(journal, "--journal", suffixes=())
     if len(sources) > 2:
-        raise click.UsageError("either FILE, or MACHINE and WORKLOAD")
+        raise click.UsageError(f"expected FILE, or MACHINE and WORKLOAD, got {len(sources)} arguments")
     from hwsim.cli.errors import error_text
     from hwsim.cli.progress import progress
     from hwsim.planning import plan, read_question

@@ -15,7 +15,7 @@ AFTER: Final = 1.0  # seconds before anything is shown
 
 @contextmanager
 def progress(*, shown: bool, unit: str = "ops", after: float | None = None) -> Iterator[Callable[[int, int], None] | None]:
-    """A function to call with the units done and the units known; None if there is no terminal to show them."""
+    """Yield a function to call with the numbers of finished and known units; None if no progress bar is shown."""
     if not shown:
         yield None
         return

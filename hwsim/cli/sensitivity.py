@@ -1,4 +1,4 @@
-"""`hwsim sensitivity`: uncertain inputs by their effect on a result, or on the choice between two."""
+"""`hwsim sensitivity`: rank uncertain inputs by their effect on a result, or on the choice between two machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hwsim show`: what a name stands for, each number with its source."""
+"""`hwsim show`: print a file with everything that it uses, and the source of each number."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ def command(
 ) -> None:
     """Print a machine, part or workload: everything it uses filled in, each number with its source.
 
-    Without a name: what the library has.
+    Without a name: list the library.
     """
     if figure is not None:
         if no_expect:
-            raise click.UsageError("--topology is of a machine alone: leave out --no-expect")
+            raise click.UsageError("--topology cannot be combined with --no-expect")
         if not name:  # `hwsim show --topology MACHINE`: click takes the name for a file
             name, figure = figure, ""
         if not name:
-            raise click.UsageError("--topology needs the name of a machine")
+            raise click.UsageError("--topology requires a machine")
         plot = Path(figure) if figure else None
         show(TOPOLOGY, (name, None), settings, {"of": of}, as_json=as_json, plot=plot, plot_option="--topology")
         return
     if of or as_json:
-        raise click.UsageError("--of and --json go with --topology")
+        raise click.UsageError("--of and --json require --topology")
     if not name:
         from hwsim.functions.show import library
 
         click.echo("\n".join(library()))
         return
     if settings:
-        raise click.UsageError("--set goes with --topology")
+        raise click.UsageError("--set requires --topology")
     from hwsim.cli.errors import error_text
     from hwsim.functions.files import any_tree, warnings_of
     from hwsim.functions.show import show_lines

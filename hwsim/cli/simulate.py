@@ -87,15 +87,15 @@ def command(
     if find is not None:
         others = [trace, plot, animate, report, rank, paying, fold, interval, expect, *requests]
         if any(other is not None for other in others) or ops or fold_check or engine != "auto":
-            raise click.UsageError("--find goes with --set, --json and --quiet alone")
+            raise click.UsageError("--find can be combined only with --set, --json and --quiet")
         _find(machine, workload, find, settings, as_json=as_json, quiet=quiet)
         return
     if ops and not as_json:
-        raise click.UsageError("--ops goes with --json")
+        raise click.UsageError("--ops requires --json")
     if rank is not None and not ops:
-        raise click.UsageError("--rank goes with --ops")
+        raise click.UsageError("--rank requires --ops")
     if fold_check and (fold is False or requests):
-        raise click.UsageError("--fold-check does not go with --no-fold and --requests")
+        raise click.UsageError("--fold-check cannot be combined with --no-fold or --requests")
     refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
@@ -126,10 +126,10 @@ def command(
     if fold_check:
         violated |= not _is_alike(run, machine, workload, settings)
     if rank is not None and run.simulated.flat.graph.trainings and not run.jobs:
-        message = "a training has no ranks: an op of a stage group stands for all its GPUs, and one data-parallel replica for all"
+        message = "a training has no ranks: an op represents all GPUs of a stage group, and one replica represents all"
         raise click.BadParameter(f"{message}; --no-fold simulates every replica", param_hint="--rank")
     if rank is not None and rank >= run.ranks:
-        raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
+        raise click.BadParameter(f"expected a rank from 0 to {run.ranks - 1}, got {rank}", param_hint="--rank")
     if why := _undrawn(run, figure):
         raise click.BadParameter(why, param_hint="--plot")
 
@@ -162,7 +162,7 @@ def command(
 
 
 def _undrawn(run: Run, figure: str | None) -> str:
-    """Why a run has no such figure; "" if it has, or drawing it says so."""
+    """Return the reason why a run lacks this figure; "" if it has it, or if drawing raises the error."""
     if figure in DRAWN and not getattr(run, DRAWN[figure][0]):
         return DRAWN[figure][1]
     missing = (key for key, each in FAMILIES.items() if each.figure == figure and key not in run.told)
@@ -194,7 +194,7 @@ def _write(
 
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:
-    """Find a value, and print it; exit code 3 if none holds."""
+    """Find a value and print it; exit code 3 if no value meets the expectations."""
     from hwsim.cli.errors import error_text
     from hwsim.cli.progress import progress
     from hwsim.studies.bisection import find
@@ -208,7 +208,7 @@ def _find(machine: str, workload: str, target: str, settings: dict[str, str], *,
 
 
 def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -> bool:
-    """Simulate with all ranks and print whether the run is the same."""
+    """Simulate all ranks, print the differences from the folded run, and return whether there are none."""
     from hwsim.api import simulated
     from hwsim.cli.errors import error_text
     from hwsim.results.differences import differences, replicas_differ

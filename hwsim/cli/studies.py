@@ -1,4 +1,4 @@
-"""Options of `sweep` and `study`: where points run, which signals end them, and the output at the end."""
+"""Shared options of `sweep` and `study`: worker processes, handling of signals, and output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ERRORS: Final = 3  # different reasons that are printed when every point failed
 
 
 class StudyOptions(NamedTuple):
-    """Options of `sweep` and `study` alike: where points run, and what is written at the end."""
+    """The options shared by `sweep` and `study`: worker processes and output files."""
 
     as_json: bool
     plot: Path | None
@@ -37,7 +37,7 @@ class StudyOptions(NamedTuple):
 
 
 def study_options(function: F) -> F:
-    """The options --json, --plot, --report and --workers, as one argument `wanted`."""
+    """Add the options --json, --plot, --report and --workers, passed on as one argument `wanted`."""
 
     @wraps(function)
     def command(*names: str, **given: Any) -> None:
@@ -79,7 +79,7 @@ def run_study(run: Run, wanted: StudyOptions) -> tuple[Sweep, int]:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the work as Ctrl-C does: what is finished is kept. What a shell has left to be ignored stays so."""
+    """Context in which SIGTERM and SIGHUP act like Ctrl-C, so finished points are kept; ignored signals stay ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (what signal calls)
         raise KeyboardInterrupt(number)
@@ -116,13 +116,16 @@ def finish(
     most: int = 0,
     journal: Path | None = None,
 ) -> None:
-    """Write the rows, print the table or the JSON, write figures, and end with the exit code that says how it went.
+    """Write the rows and figures, print the table or JSON, and exit with the status of the study.
 
     Args:
-        stopped: the exit status of an interrupted study, else 0.
-        go_on: how to go on after an interruption; "" if there is no way.
-        most: rows that are printed; 0: all.
-        journal: a file that is removed once all rows are written.
+        study: rows of the study.
+        wanted: options.
+        stopped: exit status of an interrupted study, else 0.
+        rows: CSV file to write; None: no file.
+        go_on: text on how to resume after an interruption; "" if it is impossible.
+        most: maximum number of printed rows; 0: all.
+        journal: journal to remove once all rows are written.
     """
     from hwsim.studies.grid import value_text
     from hwsim.studies.text import text

@@ -1,4 +1,4 @@
-"""`hwsim study`: the points of a file, kept in a journal while they are run."""
+"""`hwsim study`: run the points of a study file, with a journal of finished points."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def command(
         journal = journal or parsed.journal or _beside(rows, file)
         refuse_unwritable(journal, "--journal", suffixes=())
         if rows is not None and journal is not None and rows.absolute() == journal.absolute():
-            raise click.BadParameter(
-                f"'{journal}' is where the rows are written: keep the points in another file", param_hint="--journal"
-            )
+            raise click.BadParameter(f"'{journal}' is the file of the rows; choose another journal", param_hint="--journal")
     run = partial(study, parsed, journal=journal, paying=paying)
     table, stopped = run_study(run, wanted)
     finish(
@@ -68,6 +66,6 @@ def command(
 
 
 def _beside(rows: Path | None, file: Path) -> Path | None:
-    """The journal of these rows, or of a file without any; None if neither has a name."""
+    """Return the default journal, next to the rows, else next to the study file; None if neither is a file."""
     named = rows or (None if str(file) == "-" else file)
     return None if named is None else named.with_suffix(".journal.jsonl")

@@ -1,4 +1,4 @@
-"""`hwsim sweep`: the same workload with other values."""
+"""`hwsim sweep`: a workload with every combination of values."""
 
 from __future__ import annotations
 
@@ -70,8 +70,6 @@ def _varied(texts: tuple[str, ...]) -> dict[str, tuple[object, ...]]:
     for text in texts:
         path, values = parse_vary(text)
         if path in varied:
-            raise click.BadParameter(
-                f"'{path}' is varied twice; its values can be given together, after one =", param_hint="--vary"
-            )
+            raise click.BadParameter(f"'{path}' is varied twice; list all values after one =", param_hint="--vary")
         varied[path] = values
     return varied

@@ -1,4 +1,4 @@
-"""`hwsim compare` of a run and a recording of the real one, or of two recordings."""
+"""`hwsim compare` of a simulated run and a recording, or of two recordings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 def compare_traces(
     given: Sequence[ComparedInput], settings: Mapping[str, str], no_form: Callable[[Sequence[ComparedInput]], str]
 ) -> AgainstTrace:
-    """The comparison that the arguments mean.
+    """Compare traces with a run, a step or other traces.
 
     Args:
-        no_form: says what is accepted.
+        given: arguments of the command.
+        settings: paths and values to change in the files.
+        no_form: function that returns the message for an unsupported combination.
 
     Raises:
-        SpecError: a file that cannot be read, or that holds nothing to compare.
+        SpecError: a file cannot be read, or has nothing to compare.
     """
     from hwsim.api import simulated
     from hwsim.comparing.recorded import sides
@@ -38,7 +40,7 @@ def compare_traces(
         first, run = _recorded(traces), simulated(files["machine"], files["workload"], set=settings)
         return against(first, sides.of_run(run, sides.turns_of(run, first)))
     if settings:
-        raise click.UsageError("--set changes a machine or a workload; a recording is as it is")
+        raise click.UsageError("--set cannot change a recording, only a machine or a workload")
     if kinds in ([], ["machine"]) and len(steps) == 1 and traces:
         count, graph = sides.saved(steps[0].content)
         run = simulated(files.get("machine", sides.NOWHERE), graph)
@@ -55,7 +57,7 @@ def _recorded(traces: Sequence[ComparedInput]) -> ComparedRun:
 
 
 def _read(traces: Sequence[ComparedInput]) -> Recording:
-    """One recording of several files, a rank each."""
+    """Read one recording from several files, one per rank."""
     from hwsim.cli.progress import progress
     from hwsim.importers.formats import files_of, format_of, read
     from hwsim.spec import SpecError
@@ -64,7 +66,7 @@ def _read(traces: Sequence[ComparedInput]) -> Recording:
     formats = {file: format_of(file) for file in files}
     kinds = dict.fromkeys(formats.values())
     if len(kinds) != 1:
-        named = ", ".join(f"'{file}' is {formats[file] or 'none'}" for file in files[:3]) or "there are no files in it"
-        raise SpecError.of(None, f"a recording is of one format: {named}", "a file for each rank, or a folder of them")
+        named = ", ".join(f"'{file}' is {formats[file] or 'none'}" for file in files[:3]) or "the folder is empty"
+        raise SpecError.of(None, f"expected recordings of one format: {named}", "use one file per rank, or their folder")
     with progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         return read(next(iter(kinds)), files, shown)

@@ -1,4 +1,4 @@
-"""Commands made of views (`hwsim.views.kit.view`): arguments -> find -> print and draw."""
+"""Commands built from views (`hwsim.views.kit.view`): find, print and draw."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def view_command(name: str) -> click.Command:
-    """The command of a view: its arguments, `--set`, its own options, `--json` and `--plot`."""
+    """Return the command of a view: its arguments, `--set`, its own options, `--json` and `--plot`."""
     view = view_of(name)
 
     def run(machine: str, settings: dict[str, str], as_json: bool, plot: Path | None = None, workload: str | None = None,
@@ -49,7 +49,7 @@ def view_command(name: str) -> click.Command:
 
 
 def own_options(view: View) -> Callable[[Any], Any]:
-    """A decorator that adds the options of a view."""
+    """Return a decorator that adds the options of a view."""
     return lambda function: decorated(function, map(_option, view.options))
 
 
@@ -63,11 +63,16 @@ def show(
     plot: Path | None,
     plot_option: str = "--plot",
 ) -> None:
-    """Find, print, and draw if asked to.
+    """Find and print the view, and draw it if requested.
 
     Args:
+        view: view to show.
         files: machine and workload.
-        plot_option: the option that names the file of the figure.
+        settings: paths and values to change in the files.
+        options: options of the view.
+        as_json: whether to print JSON.
+        plot: file of the figure; None: no figure.
+        plot_option: option that names the file of the figure.
     """
     from hwsim.cli.errors import error_text
     from hwsim.functions.views import view_findings
@@ -80,7 +85,7 @@ def show(
     given = {option.flag for option in view.options if options[option.name]} | ({"--json"} if as_json else set())
     for option in view.options:
         if option.flag in given and not given.isdisjoint(option.without):
-            raise click.UsageError(f"{option.flag} goes alone: leave out {' and '.join(option.without)}")
+            raise click.UsageError(f"{option.flag} cannot be combined with {' and '.join(option.without)}")
     refuse_unwritable(plot, plot_option)
     try:
         with error_text():

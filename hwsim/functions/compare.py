@@ -54,9 +54,9 @@ def compare(
     runs = [each for each in files if isinstance(each, Run)]
     if runs:
         if len(runs) != 2 or len(files) != 2:
-            raise TypeError("two runs are compared, or files")
+            raise TypeError("expected two runs, or files")
         if set or set_a or set_b:
-            raise TypeError("`set` changes files; a run is as it is")
+            raise TypeError("`set` cannot change a run")
         first, second = (of_run(run, run.to_json) for run in runs)
         return of_sides(first, second, by)
     kinds: dict[str, list[Source]] = {"machine": [], "workload": []}
@@ -100,4 +100,4 @@ def kind_of(source: Any) -> Literal["machine", "workload"]:
         return "machine"
     if form.startswith("workload/"):
         return "workload"
-    raise SpecError.of(tree.place, f"neither a machine nor a workload: its `hwsim` is {json.dumps(form)}")
+    raise SpecError.of(tree.place, f"expected a machine or a workload, got `hwsim: {json.dumps(form)}`")

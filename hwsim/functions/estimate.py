@@ -139,7 +139,7 @@ def _name_or_text(source: str | Path | Mapping[str, Any]) -> str:
     if isinstance(source, Mapping):
         return json.dumps(source) + "\n"
     if not isinstance(source, str | Path):
-        raise TypeError(f"a path, a name, a text or a mapping is needed, not {source!r}")
+        raise TypeError(f"expected a path, a name, a text or a mapping, got {source!r}")
     return str(source)
 
 
@@ -161,7 +161,7 @@ def compute_estimate(
     trained = _training_of(model, settings)
     if trained is not None:
         if options["infer"]:
-            raise OptionError(f"{_short(model)} is a workload that trains: --infer takes a model")
+            raise OptionError(f"{_short(model)} is a training workload, but --infer requires a model")
         train, settings = trained
         written, options, given = _options_of(train, options, given)
     _refuse_foreign(given, options["infer"])
@@ -205,17 +205,17 @@ def _refuse_half(given: set[str]) -> None:
     """Raise OptionError for --failures without the options that it requires, and the reverse."""
     if "failures" not in given:
         if "storage" in given:
-            raise OptionError("--storage is of checkpoints: it goes with --failures")
+            raise OptionError("--storage sets the checkpoint bandwidth and requires --failures")
         return
     needed = {
         "tokens": "the length of the training",
-        "storage": "what checkpoints are written at, such as '2 TB/s': it goes on from the last one",
+        "storage": "the checkpoint bandwidth, such as '2 TB/s'",
     }
     for name, why in needed.items():
         if name not in given:
-            raise OptionError(f"--failures needs --{name}: {why}")
+            raise OptionError(f"--failures requires --{name}, {why}")
     if "plan" in given:
-        raise OptionError("--failures does not go with --plan: ask for one of its plans")
+        raise OptionError("--failures cannot be combined with --plan: choose one of its plans")
 
 
 def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:
@@ -234,8 +234,8 @@ def _refuse_foreign(given: set[str], infer: str | None) -> None:
             option = f"--{name.replace('_', '-')}"
             whose = {"output": "decoding", "prompt": "a prefill", "tp": "transformers"}.get(name, "training")
             raise OptionError(
-                f"{option} is of inference: say --infer prefill, decode or forward" if infer is None else
-                f"{option} is of {whose}, not of --infer {infer}"
+                f"{option} is an inference option: add --infer prefill, decode or forward" if infer is None else
+                f"{option} is an option of {whose}, not of --infer {infer}"
             )  # fmt: skip
 
 
@@ -243,13 +243,13 @@ def _refuse_other_models(given: set[str], infer: str | None, called: str, *, of_
     """Raise OptionError for transformer options with another network, and the reverse."""
     if of_transformer:
         if infer == "forward":
-            raise OptionError(f"{called} is a transformer: --infer prefill or --infer decode")
+            raise OptionError(f"{called} is a transformer; use `--infer prefill` or `--infer decode`")
         return
     if infer in ("prefill", "decode"):
         raise OptionError(f"{called} is not a language model; use `--infer forward`")
     for name in _TRANSFORMER:
         if name in given:
-            raise OptionError(f"--{name.replace('_', '-')} is of transformers; {called} is none")
+            raise OptionError(f"--{name.replace('_', '-')} is an option of transformers; {called} is not a transformer")
 
 
 def _short(name: str) -> str:

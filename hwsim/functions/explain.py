@@ -45,10 +45,10 @@ def explain(
 
     if isinstance(machine, Run):
         if workload is not None or set:
-            raise TypeError("a run is explained as it is: explain(run)")
+            raise TypeError("`workload` and `set` cannot be combined with a run: explain(run)")
         run = machine
     elif workload is None:
-        raise TypeError("explain() needs a machine and a workload, or a run")
+        raise TypeError("explain() requires a machine and a workload, or a run")
     else:
         run = simulated(machine, workload, set=set)
     try:

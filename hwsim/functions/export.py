@@ -43,14 +43,14 @@ def export(
     from hwsim.views.trace.run import run_of
 
     if tool not in TOOLS:
-        raise ValueError(f"there is no tool '{tool}'; there are {', '.join(TOOLS)}")
+        raise ValueError(f"unknown tool '{tool}'; known tools: {', '.join(TOOLS)}")
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()):
-        raise FileExistsError(f"there is something in {folder}")
+        raise FileExistsError(f"{folder} is not empty")
     if isinstance(machine, Run):
         run = machine
     elif workload is None:
-        raise TypeError("export() needs a machine and a workload, or a run")
+        raise TypeError("export() requires a machine and a workload, or a run")
     else:
         run = simulated(machine, workload, set=set, fold=fold, progress=progress, interval=False)
     exported = files(tool, run_of(run))

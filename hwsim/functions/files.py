@@ -208,6 +208,6 @@ def schema(kind: str) -> dict[str, Any]:
         ValueError: the kind is unknown.
     """
     if kind not in SCHEMAS:
-        raise ValueError(f"there is no kind of file '{kind}'; there are {', '.join(SCHEMAS)}")
+        raise ValueError(f"unknown kind of file '{kind}'; known kinds: {', '.join(SCHEMAS)}")
     made: dict[str, Any] = getattr(import_module(f"hwsim.{SCHEMAS[kind]}"), f"{kind}_schema")()
     return made

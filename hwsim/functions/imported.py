@@ -111,7 +111,7 @@ def import_run(
     from hwsim.importers.steps import one_step
 
     if tool not in FORMATS:
-        raise SpecError.of(None, f"there is no format '{tool}'", did_you_mean(tool, FORMATS))
+        raise SpecError.of(None, f"unknown format '{tool}'", did_you_mean(tool, FORMATS))
     recording = read(tool, files_of([Path(file) for file in files], tool), progress)
     if step != "all":
         try:
@@ -141,7 +141,7 @@ def _refuse_nameless(replay: RecordingReplay, by_name: Mapping[str, float]) -> N
             f"the {len(names)} names are such as {', '.join(name[:60] for name in names[:3])}" if names else "it has no GPU ops"
         )
         hint = f"capitals count: '{alike[0][:60]}' has it" if alike else near if near and near.startswith("did") else some
-        raise OptionError(f"no GPU op of the run has '{text}' in its name; {hint}", "gpu-times")
+        raise OptionError(f"no GPU op has '{text}' in its name; {hint}", "gpu-times")
 
 
 def _elsewhere(replay: RecordingReplay, machine: str | Path | None, ranks: int | None) -> ReplayElsewhere | None:
@@ -152,7 +152,7 @@ def _elsewhere(replay: RecordingReplay, machine: str | Path | None, ranks: int |
     """
     if machine is None:
         if ranks is not None:
-            raise OptionError("durations of a machine are needed: add --machine", "ranks")
+            raise OptionError("requires predicted durations: add --machine", "ranks")
         return None
     from hwsim.importers.answers import answer
     from hwsim.importers.predicting import predict

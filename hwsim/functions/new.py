@@ -24,7 +24,7 @@ def new(folder: str | Path = ".", template: str = "program") -> tuple[Path, ...]
     from hwsim.views.kit.file_output import write
 
     if template not in TEMPLATES:
-        raise ValueError(f"there is no template '{template}'; there are {', '.join(TEMPLATES)}")
+        raise ValueError(f"unknown template '{template}'; known templates: {', '.join(TEMPLATES)}")
     folder = Path(folder)
     for name in FILES:
         if (folder / name).exists():

@@ -29,7 +29,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     if nodes <= 1:
         return memoize_result("clusters", (machine,), lambda: cluster_of(machine)), name, machine.warnings
     if source == "-" or "\n" in source:
-        raise SpecError.of(None, "--nodes repeats a machine of a file or of the library, not standard input or a text")
+        raise SpecError.of(None, "--nodes requires a machine in a file or in the library, not standard input or a text")
     if len({machine.device(gpu).node for gpu in machine.devices_of("gpu")}) > 1:
         raise UnequalCluster(f"--nodes repeats a single node, but {name} has several")
     node = {"kind": "machine", "use": str(find("machine", source).absolute()), "count": 2}
@@ -47,5 +47,5 @@ def _rate(machine: Machine, name: str) -> float:
     models = [machine.device(name).model for name in machine.devices_of("nic")]
     rates = {model.bandwidth for model in models if isinstance(model, Nic)}
     if not rates:
-        raise SpecError.of(None, f"{name} has no network card to another node", "write a machine with its fabric")
+        raise SpecError.of(None, f"{name} has no NIC to another node", "write a machine file with its network")
     return max(rates)
