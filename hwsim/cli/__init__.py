@@ -34,7 +34,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 gc.set_threshold(200_000, 20, 100)  # hardly anything in a run refers to itself; looking for it every 700 objects took a tenth
 atexit.register(gc.freeze)  # nor is anything that ends with the process looked for: an eighth of a small run
 
-SECTIONS: Final = {  # in the order of the help; a module of a package `cli` each, with a command `command`
+SECTIONS: Final = {  # in the order of --help; each command is a module of a package `cli`
     "Run": {
         "simulate": "Run a workload on a machine: time, bottleneck, utilization.",
         "explain": "Show why a run takes as long as it does, and what would speed it up.",
@@ -66,13 +66,13 @@ SECTIONS: Final = {  # in the order of the help; a module of a package `cli` eac
     },
 }
 COMMANDS: Final = {name: words for commands in SECTIONS.values() for name, words in commands.items()}
-MEASURING: Final = frozenset({"calibrate", "record"})  # in hwsim_calibrate, which the simulator does not know
+MEASURING: Final = frozenset({"calibrate", "record"})  # commands in the package hwsim_calibrate
 EXIT_FAILED: Final = 1
 EXIT_MISTAKE: Final = 2
 EXIT_VIOLATED: Final = 3
 EXIT_BROKEN: Final = 4
 EXIT_INTERRUPTED: Final = 130
-LONG: Final = 1.0  # CPU seconds of a command after which it says that the compiled core is missing
+LONG: Final = 1.0  # CPU time after which a missing compiled core is reported (seconds)
 
 
 class Commands(LateOption):
@@ -134,7 +134,7 @@ class Commands(LateOption):
             ctx.exit(EXIT_FAILED)
 
 
-_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})  # of files, processes or memory
+_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})  # no free files, processes or memory
 
 
 def system_error(error: OSError) -> str:

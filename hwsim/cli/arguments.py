@@ -26,7 +26,7 @@ else:  # a class without a parameter until click 8.3
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
-LEAST_COLUMNS: Final = 20  # of a terminal; narrower ones break lines themselves
+LEAST_COLUMNS: Final = 20  # minimum width for wrapping; narrower terminals wrap lines themselves
 FIGURES: Final = (".png", ".svg", ".pdf")
 
 

@@ -11,7 +11,7 @@ import click
 from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable, says, write_files
 from hwsim.results.invariants import checked_text, document
 
-WORDS: Final = "config of Hugging Face"  # which a file of this command says at its beginning
+WORDS: Final = "config of Hugging Face"  # text near the start of a file written by this command
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-AFTER: Final = 1.0  # seconds before anything is shown
+AFTER: Final = 1.0  # time before the bar is shown (seconds)
 
 
 @contextmanager

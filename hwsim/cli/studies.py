@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Run = Callable[..., "Sweep"]  # of workers and progress
-MOST: Final = 600  # letters of a reason
-ERRORS: Final = 3  # different reasons that are printed when every point failed
+MOST: Final = 600  # maximum characters of a reason
+ERRORS: Final = 3  # maximum number of distinct reasons if every point failed
 
 
 class StudyOptions(NamedTuple):

@@ -16,7 +16,7 @@ from hwsim.cli.studies import StudyOptions, finish, run_study, study_options
 if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
 
-FEW: Final = 20  # rows that are printed where a file has all of them
+FEW: Final = 20  # maximum printed rows if a file contains all rows
 
 
 @click.command("study")

@@ -19,8 +19,8 @@ from hwsim.machine import Machine
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 
-PARTS: Final = ("compute", "memory")  # capacities of a GPU that its power depends on
-STEPS: Final = 1 << 54  # between no power and the power of all GPUs: whole steps add up exactly in 64 bits, in any order
+PARTS: Final = ("compute", "memory")  # GPU capacities that set its power
+STEPS: Final = 1 << 54  # integer steps from zero to full GPU power, whose sums are exact in any order
 
 
 class DeviceBusyTimes(NamedTuple):

@@ -24,7 +24,7 @@ from hwsim.records import dataclass
 from hwsim.units import YEAR
 
 MONTH: Final = YEAR / 12
-USUAL_PUE: Final = Amount(1.3, 1.08, 1.58)  # the best operators' and the mean of a survey (Uptime Institute, 2023)
+USUAL_PUE: Final = Amount(1.3, 1.08, 1.58)  # interval from the best operators to the survey average (Uptime Institute, 2023)
 WITHOUT: Final = {
     "energy": "a price of energy: electricity of a site",
     "hosting": "a price of hosting",

@@ -22,8 +22,8 @@ from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 
-RATED_PART: Final = 0.1  # of the energy, up to which it counts as measured: cards and switches around measured nodes
-HERE: Final = Site()  # at the plug
+RATED_PART: Final = 0.1  # largest share of rated parts (NICs, switches) in a measured energy
+HERE: Final = Site()  # no site: energy at the wall plug
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def energy_at(
     return _energy(power, seconds, by_part, site or HERE, above=power.loaded.value if busy else None, half=half)
 
 
-COMPUTING: Final = frozenset({"convolution", "matmul", "attention", "output"})  # kinds of work of a closed form
+COMPUTING: Final = frozenset({"convolution", "matmul", "attention", "output"})  # kinds of compute-bound work in closed form
 MOVING: Final = frozenset({"elementwise", "accumulate", "optimizer"})
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from hwsim.machine.layout import Layout
 from hwsim.spec import Tree, find, merge, names, read
 
-_DEEPEST = 20  # files that use one another
+_DEEPEST = 20  # maximum depth of `use`
 
 
 def is_as_listed(layout: Layout) -> bool:

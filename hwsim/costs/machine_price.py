@@ -21,8 +21,8 @@ from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
 
-RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
-STORED: Final = ("volume", "filesystem")  # what is rented along with a machine
+RENTED: Final = ("gpu", "cpu")  # kinds of parts with an hourly price that includes the node
+STORED: Final = ("volume", "filesystem")  # kinds of storage rented in addition to a machine
 
 
 def short(source: str) -> str:

@@ -29,18 +29,18 @@ from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
 
-MEASURED: Final = 0.15  # half a 90 % range of the energy of a node whose curve was measured
-RATED: Final = 0.35  # of one whose parts' ratings are known
-GUESSED: Final = 0.5  # of the idle power of a class
-BESIDES: Final = 0.25  # fans and power supplies, of the power of the GPUs
-BEND: Final = 0.3  # of the curve of a CPU
-MEMORY: Final = 0.65  # power of a GPU in kernels bound by memory, over its power when loaded
+MEASURED: Final = 0.15  # relative half width of the energy of measured nodes
+RATED: Final = 0.35  # relative half width of the energy of parts with a rating
+GUESSED: Final = 0.5  # relative half width of a class default of idle power
+BESIDES: Final = 0.25  # power of fans and power supplies / power of the GPUs
+BEND: Final = 0.3  # curvature of the power curve of a CPU
+MEMORY: Final = 0.65  # power of a GPU in memory-bound kernels / loaded power
 IDLE: Final = {"cpu": 0.2, "gpu": 0.12, "nic": 0.7, "switch": 0.8, "hdd": 0.65, "raid": 0.65, "ssd": 0.25, "disk": 0.4}
 USUAL_IDLE: Final = 0.5
-SMALL: Final = {  # kind: watts idle and loaded of a usual one, where a file says nothing: they decide nothing
+SMALL: Final = {  # kind: default idle and loaded power of small parts (watts)
     "nic": (14.0, 20.0), "ssd": (5.0, 20.0), "hdd": (5.0, 8.0), "disk": (5.0, 10.0),
 }  # fmt: skip
-FREE: Final = frozenset({"memory", "volume", "filesystem"})  # without `power:` they draw nothing here: of the CPU, of another
+FREE: Final = frozenset({"memory", "volume", "filesystem"})  # kinds without own power: part of the CPU, or remote
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from hwsim.units import YEAR, Ratio, Seconds
 
 HEADER: Final = "prices/1"
 Table = Literal["parts", "machines", "others"]
-CABLES: Final[Mapping[str, float]] = {"cable-800": 75e9, "cable": 12.5e9}  # B/s of a link, from which its cables have this price
-OLD: Final = 18  # months from which on the answer says how old a price is
+CABLES: Final[Mapping[str, float]] = {"cable-800": 75e9, "cable": 12.5e9}  # minimum link bandwidth of each cable price (B/s)
+OLD: Final = 18  # age from which the output states it (months)
 LIFETIME: Final = 4 * YEAR
 
 

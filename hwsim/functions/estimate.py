@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
     from hwsim.models.architectures import Model
 
-_OPTION: Final = re.compile(r"--([a-z][a-z-]*)")  # of the command line
-_FILES: Final = FileMemo()  # of calls one after another
+_OPTION: Final = re.compile(r"--([a-z][a-z-]*)")  # option names in messages
+_FILES: Final = FileMemo()  # files shared by consecutive calls
 _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
                     "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top", "failures", "storage")  # fmt: skip
 _TRANSFORMER: Final = ("cp", "ep", "sequence", "chunks", "uneven", "sharding", "recompute", "sequence_parallel", "tokens",

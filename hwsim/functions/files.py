@@ -23,8 +23,8 @@ from hwsim.spec.memo import memo_table
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.sources import Source, data_or_name, with_settings
 
-LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of collective libraries
-SCHEMAS: Final[Mapping[str, str]] = {  # kind of a file: the module that has its schema
+LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of communication libraries
+SCHEMAS: Final[Mapping[str, str]] = {  # kind of file: module of its schema
     "failures": "failures", "machine": "machine.schema", "model": "models.library", "workload": "workload.schema",
     "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "study": "studies.file",
 }  # fmt: skip

@@ -12,7 +12,7 @@ from hwsim.spec.yaml_writer import flow, scalar
 from hwsim.units import Quantity, UnitError, parse
 from hwsim.workload.sources import Source
 
-WIDTH: Final = 110  # letters of an element of a list on one line
+WIDTH: Final = 110  # maximum characters of a list element on one line
 
 
 def show(name: Source = "", *, expect: bool = True) -> str:

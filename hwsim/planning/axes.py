@@ -13,7 +13,7 @@ from hwsim.spec.ranges import is_range, parse_range
 from hwsim.studies.grid import parse_values, value_text
 from hwsim.units import COUNT, RATIO, UnitError, parse_as
 
-MAX_FIRST_VALUES: Final = 32  # values of a range without a step that are looked at first
+MAX_FIRST_VALUES: Final = 32  # maximum number of values of a range that are evaluated first
 REPLICAS: Final = "replicas"
 AUTO: Final = "train.parallel"
 BATCH: Final = "train.global_batch"

@@ -12,8 +12,8 @@ from hwsim.families_interface import family_reports
 from hwsim.planning.reasons import Reason
 from hwsim.studies.states import ServiceSteadiness, states
 
-RUN_TIME_FACTOR: Final = 4  # times that a run is made longer, at the most
-LOAD: Final = "load"  # the constraint that a service keeps up with what comes
+RUN_TIME_FACTOR: Final = 4  # maximum factor by which a run is lengthened
+LOAD: Final = "load"  # constraint: the service completes the arriving requests
 Ends = tuple[float, float | None]  # low and high as parts of a value; None: no end
 
 

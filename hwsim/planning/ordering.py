@@ -12,7 +12,7 @@ from hwsim.planning.requirements import Objective, PlanQuantity
 from hwsim.records import dataclass
 from hwsim.results.interval import Interval
 
-COMPARED_DIGITS = 6  # by which objectives are compared
+COMPARED_DIGITS = 6  # digits to which objectives are compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from hwsim.planning.question import Question
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, find
 
-BUSY = {"gpu": 1.0, "cpu": 0.1, "nic": 0.5, "switch": 0.5}  # shares of time of a machine that works, for closed forms
+BUSY = {"gpu": 1.0, "cpu": 0.1, "nic": 0.5, "switch": 0.5}  # assumed busy share by kind of device, in closed form
 DISKS = ("ssd", "hdd", "raid")
 
 

@@ -20,13 +20,13 @@ from hwsim.units import DAY
 from hwsim.views.kit.lines import LABEL, WIDTH, labelled_lines
 from hwsim.views.kit.table import Column, align_columns, free_width, wrap_column
 
-FEW: Final = 5  # options of the first table
-LEAST: Final = 4  # columns of a table that are never left out
-PLAN: Final = 64  # letters of a parallel plan in a table
-MAX_ROWS: Final = 10  # rows of the frontier and of reasons
+FEW: Final = 5  # options in the first table
+LEAST: Final = 4  # minimum number of table columns
+PLAN: Final = 64  # width of a parallel plan in a table (characters)
+MAX_ROWS: Final = 10  # maximum rows of the frontier, and of reasons with -v
 OF_ONE: Final = ("training", "gpu_hours", "step", "mfu", "memory")
 OF_ALL: Final = ("gpu_hours",)
-SOME: Final = 6  # reasons
+SOME: Final = 6  # maximum rows of reasons
 BRIEF: Final = frozenset({"training", "gpu_hours", "step", "gpus", "mfu", "tokens_per_s", "samples_per_s", "requests_per_s"})
 # **Source**: 6.4 million hours of Llama 3 70B (its model card, 2024), where steps as benchmarks have them come to 5.0.
 CAMPAIGN: Final = "evaluation, stragglers, ramps of the batch, restarts to older data: Llama 3 70B took 1.3 times its steps"

@@ -30,7 +30,7 @@ from hwsim.spec.schema import json_schema
 from hwsim.units import YEAR, BytesPerSecond, Ratio, Seconds
 
 FORMAT: Final = "plan/1"
-MAX_POINTS: Final = 20  # simulations, unless the file says more
+DEFAULT_SIMULATIONS: Final = 20  # default of `simulate`
 DEADLINE_SLACK: Final = 0.15
 Rent = Literal["purchase", "on_demand", "reserved"]
 
@@ -78,7 +78,7 @@ class PlanKeys:
     period: Seconds | None = field("time of use if no workload has an end (default: 1 year if there is a service)", default=None,
                                    example="1 month")  # fmt: skip
     simulate: int = field(
-        "maximum number of simulated options; 0: closed form only", default=MAX_POINTS, minimum=0, maximum=10_000
+        "maximum number of simulated options; 0: closed form only", default=DEFAULT_SIMULATIONS, minimum=0, maximum=10_000
     )
     slack: Ratio = field("assumed relative error of the closed form: options this close to the best are also simulated",
                          default=DEADLINE_SLACK, minimum=0.0, maximum=2.0)  # fmt: skip

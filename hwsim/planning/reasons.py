@@ -12,7 +12,7 @@ from hwsim.planning.requirements import Requirement
 from hwsim.records import dataclass
 
 INFINITE: Final = float("inf")
-FACTOR: Final = 9.0  # part that a number misses its bound by, from which on it is a factor
+FACTOR: Final = 9.0  # relative miss from which it is printed as a factor
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 
 

@@ -10,7 +10,7 @@ from hwsim.planning.question import Question
 from hwsim.planning.reasons import Reason, broken_reason
 from hwsim.planning.requirements import MEASURES, PlanQuantity, Requirement
 
-USED = ("cost", "energy", "carbon", "cost per million tokens")  # measures of the time that a machine is used
+USED = ("cost", "energy", "carbon", "cost per million tokens")  # measures that depend on the time of use
 
 
 def judge_requirements(question: Question, option: PlanOption) -> PlanOption:

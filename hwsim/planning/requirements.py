@@ -138,7 +138,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     **{measure.title.casefold(): name for name, measure in MEASURES.items()},
     **{name.replace("_", " "): name for name in MEASURES},
 }
-PERCENTILES: Final = frozenset({"training", "gpu_hours"})  # of chance: failures
+PERCENTILES: Final = frozenset({"training", "gpu_hours"})  # random quantities, because of failures
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve
 from hwsim.views.estimate.find import step_interval
 
-NEAR_FACTOR = 0.03  # part of a limit within which a machine between two others is built
+NEAR_FACTOR = 0.03  # relative distance to a limit within which an interpolated machine is built
 HOUR = 3600.0
 
 

@@ -23,12 +23,12 @@ from hwsim.results.work import WorkAmount
 from hwsim.spec import SpecError
 from hwsim.studies.ranking import differing_counts, unequal_work
 
-MAX_SIMULATIONS: Final = 50_000  # points
-RANKS: Final = 100  # plans of a point, at the most
-SURE: Final = 3  # services whose range is worked out
-ROUNDS: Final = 6  # of a range around its best
-GROUPS: Final = 40  # ranges that are all looked at again; of more, those whose best is near the best of all
-FASTER: Final = 0.03  # part by which a simulation is faster than an estimate, at the most
+MAX_PLAN_POINTS: Final = 50_000  # maximum number of points
+RANKS: Final = 100  # maximum number of plans per point
+SURE: Final = 3  # number of services whose interval is simulated
+ROUNDS: Final = 6  # maximum refinements of a range
+GROUPS: Final = 40  # maximum number of groups that are all refined; of more, only those near the best
+FASTER: Final = 0.03  # largest relative gain of a simulation over its estimate
 PER_WORK: Final = "the same work in all options, or maximise: tokens/s, samples/s; `hwsim sweep` compares FLOP/s and B/s"
 Progress = Callable[[int, int], None]  # simulations done, simulations known
 
@@ -69,10 +69,10 @@ class PlanSearch:
         lists = [axis.first() for axis in axes]
         machines = [name for name, _ in self.question.machines] if len(self.question.machines) > 1 else [""]
         count = len(machines) * math.prod(map(len, lists))
-        if count > MAX_SIMULATIONS:
+        if count > MAX_PLAN_POINTS:
             sizes = " x ".join(str(len(each)) for each in lists)
             raise SpecError.of(
-                None, f"{sizes} = {count:,} points exceed the limit of {MAX_SIMULATIONS:,}", "fewer values: 16..640:x2"
+                None, f"{sizes} = {count:,} points exceed the limit of {MAX_PLAN_POINTS:,}", "fewer values: 16..640:x2"
             )
         for machine in machines:
             for values in product(*lists):

@@ -32,8 +32,8 @@ from hwsim.planning.reasons import Reason
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree
 
-FREE: Final = ("tp", "pp", "ep", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
-FEW: Final = 4  # plans of a point that may be simulated
+FREE: Final = ("tp", "pp", "ep", "microbatch", "sharding", "recompute")  # plan axes that `parallel: auto` searches
+FEW: Final = 4  # maximum number of simulated plans per point
 
 
 @dataclass(slots=True)

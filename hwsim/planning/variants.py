@@ -18,8 +18,8 @@ from hwsim.spec.paths import apply_set
 from hwsim.studies.grid import value_text
 
 Values = tuple[tuple[str, object], ...]
-MACHINE = "machine"  # the axis of several machine files
-MANY = 8  # values of a count from which machines between two of them are not built for a first look
+MACHINE = "machine"  # path of the axis over machine files
+MANY = 8  # number of values of a count from which machines are interpolated first
 
 
 @dataclass(frozen=True, slots=True)

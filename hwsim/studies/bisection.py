@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 WITHIN: Final = 0.01
 _DOUBLINGS: Final = 40
-_COUNTED: Final = 16  # doublings of a number of things, which may take as much longer
+_COUNTED: Final = 16  # maximum doublings of a count, since the run time grows with it
 _HALVINGS: Final = 30
-_SAME: Final = 8  # doublings after which nothing has changed
-_LITTLE: Final = 0.01  # of an answer, by which three halvings have to change it to go on
-_MOST: Final = 100  # runs
-_ROUNDS: Final = 6  # of longer runs, if those before were too short
-_ASIDE: Final = (1.0, 1.05, 1.15, 1.4, 2.0)  # from the value that is found, to see how sure it is
-_NEAR: Final = 1.2  # first step of a round after the first
+_SAME: Final = 8  # doublings without effect after which the search stops
+_LITTLE: Final = 0.01  # relative change of the result that three halvings must cause
+_MOST: Final = 100  # maximum number of runs
+_ROUNDS: Final = 6  # maximum number of rounds with longer runs
+_ASIDE: Final = (1.0, 1.05, 1.15, 1.4, 2.0)  # factors from the value, to compute its interval
+_NEAR: Final = 1.2  # first factor of later rounds
 
 
 def find(

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from hwsim.studies.grid import quantity_of, value_text
 
-LARGEST: Final = 2**63 - 1  # whole number of a column
+LARGEST: Final = 2**63 - 1  # largest whole number of a column
 
 
 class PathColumn(NamedTuple):

@@ -12,8 +12,8 @@ from hwsim.studies.cells import PathColumn
 from hwsim.studies.measures import UNITS
 from hwsim.studies.point import StudyRow
 
-REQUESTED: Final = "by:"  # before the name of a column that `by` requested
-LAST: Final = (  # columns after the varied paths and the measures
+REQUESTED: Final = "by:"  # prefix of the column that `by` requests
+LAST: Final = (  # last columns, after varied paths and measures
     "makespan_s", "low_s", "high_s", "speed_up", "work", "bottleneck", "share", "warnings", "error",
 )  # fmt: skip
 

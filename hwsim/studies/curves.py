@@ -17,7 +17,7 @@ from hwsim.views.sweep.curves import BITS, Curves, StudyCurve
 if TYPE_CHECKING:
     from hwsim.studies.table import Sweep
 
-COUNTED: Final = re.compile(r"(^|[._])(count|nodes|gpus|devices|servers|workers|ranks)$")  # paths of numbers of things
+COUNTED: Final = re.compile(r"(^|[._])(count|nodes|gpus|devices|servers|workers|ranks)$")  # paths of counts
 
 
 def curves(sweep: Sweep) -> Curves:
@@ -131,7 +131,7 @@ def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
     return quantities if is_one else ()
 
 
-UNLABELLED: Final = frozenset({"machine", "workload", "let", "links", "parts", "program"})  # steps of paths that name no quantity
+UNLABELLED: Final = frozenset({"machine", "workload", "let", "links", "parts", "program"})  # keys that are not part of a label
 WORDS: Final = {"use": "type"}
 
 

@@ -19,9 +19,9 @@ from hwsim.spec.ranges import is_range, parse_range
 from hwsim.studies.grid import scalar, with_unit
 from hwsim.units import COUNT, Dimension, Quantity, UnitError, parse, parse_as
 
-DIGITS: Final = 6  # of a value that is drawn; a row says the value that was simulated
+DIGITS: Final = 6  # digits of a random value; rows contain exactly the simulated value
 _POINT: Final = re.compile(r"\d\.\d")
-LEAST: Final = 1e-9  # quantiles of a normal distribution are cut here
+LEAST: Final = 1e-9  # smallest quantile of a normal distribution
 Quantile = Callable[[float], object]  # of a number from 0 to 1, which is left out
 
 

@@ -26,8 +26,8 @@ from hwsim.spec import Place, SpecError
 from hwsim.spec.packed import commanding
 
 FORMAT: Final = "journal/1"
-FAR: Final = 2**40  # where Windows locks a byte
-EVERY: Final = 1.0  # seconds between two waits for the disk
+FAR: Final = 2**40  # offset of the locked byte on Windows
+EVERY: Final = 1.0  # time between two `fsync` calls (seconds)
 
 
 class Journal:

@@ -11,7 +11,7 @@ from hwsim.spec import Mistakes, Place, SpecError, Tree, did_you_mean, resolve
 from hwsim.studies.grid import quantity_of
 from hwsim.units import RATE, Dimension, Quantity
 
-_DIGITS: Final = 4  # of a value that is tried: it can be written down, and run again as it was
+_DIGITS: Final = 4  # digits of tried values, so that they can be reproduced
 _OPEN: Final = {"poisson": ("",), "day": (".mean", ".peak"), "bursts": (".poisson",), "every": ("",)}
 
 

@@ -28,17 +28,17 @@ UNITS: Final = {
     "batches_per_s": ("batches/s", "1"),
     "busy": ("GPU busy", "%"),
 }  # column -> (its title in the table, unit)
-BILL: Final = {  # column -> its title, unit, and what must be given
+BILL: Final = {  # column -> title, unit, required options
     "energy_joules": ("energy", "J", "parts with `power:`"),
     "power_watts": ("power", "W", "parts with `power:`"),
     "carbon_kg": ("carbon", "kg", "the carbon of a grid: --site grid=400 g/kWh, or a list of prices that says it"),
     "cost_usd": ("cost", "USD", "a price of every part: --prices FILE, or --prices library"),
 }
-SERVICE: Final = "requests_per_s"  # only a service has it
+SERVICE: Final = "requests_per_s"  # a column of services only
 TIME: Final = "makespan_s"
 PEAK: Final = "peak_memory_bytes"
 BUSY: Final = "busy:"
-_NAMES: Final[Mapping[str, str]] = {  # what a user may write -> column
+_NAMES: Final[Mapping[str, str]] = {  # alias -> column
     **{title.casefold(): column for column, (title, _) in UNITS.items()},
     **{column.removesuffix("_s"): column for column in UNITS if not column.endswith("_per_s")},
     **{column: column for column in UNITS},

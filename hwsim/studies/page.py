@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hwsim.studies.point import StudyRow
     from hwsim.studies.table import Sweep
 
-DRAWN: Final = 400  # rows beyond which a figure shows nothing
+DRAWN: Final = 400  # maximum rows of a figure
 
 
 def render(sweep: Sweep) -> Iterable[bytes]:

@@ -33,9 +33,9 @@ from hwsim.workload import sources
 if TYPE_CHECKING:
     from hwsim.costs.bill import Paying
 
-PRICE: Final = "price"  # the key of a machine or part that no time depends on
-MAX_INTERVAL_RATIO: Final = 100.0  # ends of an interval, as a logarithm
-MAX_RUNS_PER_POINT: Final = 4  # that a study keeps
+PRICE: Final = "price"  # key of a machine or part that does not affect time
+MAX_LOG_RATIO: Final = 100.0  # largest logarithm of (end of an interval / value)
+MAX_KEPT_RUNS: Final = 4  # maximum number of runs that a study keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ def refuse_impossible(outcome: Outcome) -> None:
 
 def refuse_wide(interval: Interval) -> None:
     """Raise ValueError for an impossible interval: wider than a factor of e^100, or without its value."""
-    if not (0 <= interval.below < MAX_INTERVAL_RATIO and 0 <= interval.above < MAX_INTERVAL_RATIO):
+    if not (0 <= interval.below < MAX_LOG_RATIO and 0 <= interval.above < MAX_LOG_RATIO):
         raise ValueError("the ends of an interval lie around its answer")
     deviations = [interval.own, *(each for part in interval.parts for each in (part.shared, part.scatter, part.quantile))]
-    if not all(0 <= deviation < MAX_INTERVAL_RATIO for deviation in deviations):
+    if not all(0 <= deviation < MAX_LOG_RATIO for deviation in deviations):
         raise ValueError("the errors of an interval are standard deviations")
 
 
@@ -281,7 +281,7 @@ def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
     before: Run | None = shared.get(key)
     if before is None:
         run = simulate(built, workload.tree, expect=False, paying=paying)
-        while len(shared) >= MAX_RUNS_PER_POINT:
+        while len(shared) >= MAX_KEPT_RUNS:
             del shared[next(iter(shared))]
         shared[key] = run
         return run

@@ -22,13 +22,13 @@ from typing import Any, Final
 from hwsim.studies.point import Outcome
 from hwsim.studies.processes import bare_main, ignore_signals, serve_parent
 
-FEW: Final = 4  # points for which no process is started
-PATIENCE: Final = 1.0  # seconds: what a pool costs to start, so a study that takes less never pays for one
-POLL: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system, and at the points of an executor
-CHUNK: Final = 0.05  # seconds of points that a process is given at once
-AHEAD: Final = 2  # chunks that it has at most, so that it never waits for the next
-TRIES: Final = 2  # processes that a point may end, run alone, before it is given up
-STARTS: Final = 3  # processes that may end before their first point, one after another
+FEW: Final = 4  # maximum number of points that run without a pool
+PATIENCE: Final = 1.0  # run time before a pool starts, about its start-up cost (seconds)
+POLL: Final = 0.5  # polling interval for Ctrl-C, which does not end a wait on every system, and for executors (seconds)
+CHUNK: Final = 0.05  # run time of a chunk of points (seconds)
+AHEAD: Final = 2  # maximum number of chunks queued per process
+TRIES: Final = 2  # number of processes that a point may kill, run alone, before it fails
+STARTS: Final = 3  # number of consecutive processes that may end before their first point
 LOST: Final = "the process that ran this point ended abruptly"
 
 Values = tuple[object, ...]

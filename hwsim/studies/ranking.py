@@ -17,10 +17,10 @@ from hwsim.results.work import COME, OPS_DONE, STATED, UNCOUNTED, WorkAmount
 from hwsim.studies.measures import SERVICE, TIME, UNITS, StudyMeasure, measure, throughput
 from hwsim.studies.point import StudyRow
 
-OF_WORK: Final = frozenset({TIME, "step_s", "energy_joules", "carbon_kg", "cost_usd"})  # the least work has the least of them
+OF_WORK: Final = frozenset({TIME, "step_s", "energy_joules", "carbon_kg", "cost_usd"})  # measures that grow with the work
 RATES: Final = frozenset({"requests_per_s", "tokens_per_s", "tokens_per_s_gpu", "answers_per_s"})
 AS_ASKED: Final = "requested"
-SAME: Final = 0.01  # amounts this near each other are the same work
+SAME: Final = 0.01  # relative difference up to which amounts of work are equal
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,22 +11,24 @@ from hwsim.families_interface import family_reports
 from hwsim.records import dataclass
 from hwsim.results.batches import ConfidenceRange
 
-TURNOVERS: Final = 10  # times that the requests which are there are all replaced, at least, in a run that tells of a steady state
+TURNOVERS: Final = 10  # minimum number of times that all requests in flight are replaced in a steady run
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSteadiness:
-    """A service in one run.
+    """The steady state of a service in one run.
 
     Args:
-        requests: that came; there: at once, in the mean, at the rate at which they came.
-        counted: where the file says how many come, as `--set` has it.
-        known: by quantity of `expect:`: how far, and whether the run is too short for it.
-        grows: why there is no steady state; "" if there may be one.
-        where: for each quantity, the cause of most of its time, in words.
-        needed: requests that would do. most: requests that are tried.
-        halves: how far off such services are, by what their quantities begin with: half widths, as logarithms.
-        excess: part by which more comes than is answered, where it grows.
+        requests: number of arrived requests.
+        there: average number in flight at the arrival rate.
+        counted: path of the request count in the file, as for `--set`.
+        known: by quantity of `expect:`, its confidence range and whether the run is too short for it.
+        grows: reason why there is no steady state; "" if there may be one.
+        where: cause of most of the time, as text, by quantity.
+        needed: number of requests that is sufficient.
+        most: largest number of requests that is tried.
+        halves: half width of the 90 % interval of the logarithm, by first letters of the quantity.
+        excess: arrival rate / completion rate - 1, if the queue grows.
     """
 
     name: str
@@ -43,11 +45,11 @@ class ServiceSteadiness:
 
     @property
     def brief(self) -> bool:
-        """Whether the run was over before those who were there at once had been replaced often enough."""
+        """Whether the run ended before the requests in flight had been replaced often enough."""
         return self.requests < TURNOVERS * self.there
 
     def more(self, quantities: list[str]) -> int | None:
-        """Requests with which a run could tell these quantities; None if this one can, or no run that is made here."""
+        """Return the request count needed to know these quantities; None if this run suffices, or if too many would be needed."""
         short = [self.known[quantity] for quantity in quantities if quantity in self.known and self.known[quantity][1]]
         if self.grows or not self.counted or not (self.brief or short):
             return None
@@ -57,11 +59,11 @@ class ServiceSteadiness:
 
 
 def states(run: Run) -> Iterator[ServiceSteadiness]:
-    """The services of a run."""
+    """Return the steady state of each service of a run."""
     return (state for each in family_reports(run) for state in each.states(run))
 
 
 def utilisation(run: Run) -> tuple[float, str]:
-    """(part of the busiest capacity that those who come take, its name); 0 where only a run tells."""
+    """Return (offered load of the busiest capacity, its name); 0 if it is known only after a simulation."""
     limits = (limit for each in family_reports(run) for limit in each.load(run))
     return max(((asked or 0.0, name) for name, asked, is_capacity in limits if is_capacity), default=(0.0, ""))

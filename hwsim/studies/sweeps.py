@@ -1,4 +1,4 @@
-"""Sweeps, and studies of files: the ways in."""
+"""Entry points of sweeps and study files."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ def sweep(
     A point that cannot be simulated is a row with an error. The rows do not depend on where or in what order points ran.
 
     Args:
-        machine, workload: a path, a name of the library, the text of a file, or what it would say.
-        vary: paths as of `set`, each with its values or a text such as "1..64:x2"; the last one turns fastest.
-        set: what else to change, the same at every point.
-        workers: processes (1: only this one; None: one per core if the study takes more than a second).
-        executor: where points run instead, any `concurrent.futures.Executor` that pickles its tasks.
-        progress: called with the points done and the points of the study.
-        by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
-            JSON of a result. Default: time, or work a second where the points do different amounts of work.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
-        journal: a file that keeps what is finished; the same sweep goes on from it.
+        machine: path, library name or content of a file.
+        workload: path, library name or content of a file.
+        vary: values by path, as a list or text such as "1..64:x2"; the last path varies fastest.
+        set: values of all points, by path.
+        workers: number of processes (1: only this one; None: one per core if the study takes more than a second).
+        executor: any `concurrent.futures.Executor` that pickles its tasks, which runs the points instead.
+        progress: called with the numbers of finished points and all points.
+        by: measure that ranks the rows: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the JSON of a
+            result. Default: time, or throughput if the points do different amounts of work.
+        paying: prices, payment option and site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
+        journal: file that saves finished points; the same sweep resumes from it.
 
     Raises:
-        SpecError: a file cannot be read, or the grid makes no sense.
-        Interrupted: Ctrl-C; it has the points finished so far.
+        SpecError: a file cannot be read, or the grid is invalid.
+        Interrupted: Ctrl-C; contains the finished points.
 
     >>> study = sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, set={"n": 100})
     >>> [row.makespan_s for row in study.rows]
@@ -75,15 +76,16 @@ def study(
     journal: str | Path | None = None,
     paying: Paying | None = None,
 ) -> Sweep:
-    """Run the study of a file (`hwsim: study/1`), arguments as of `sweep`.
+    """Run a study file (`hwsim: study/1`); other arguments as in `sweep`.
 
     Args:
-        journal: a file that keeps what is finished; the same study goes on from it.
-        paying: instead of what the file says of prices and site.
+        file: study file.
+        journal: file that saves finished points; the same study resumes from it.
+        paying: payment option that overrides the prices and the site in the file.
 
     Raises:
-        SpecError: the file has mistakes, or the journal is of something else.
-        Interrupted: Ctrl-C; it has the points finished so far.
+        SpecError: the file has mistakes, or the journal belongs to another study.
+        Interrupted: Ctrl-C; contains the finished points.
     """
     parsed = file if isinstance(file, StudyFile) else load_study(file)
     both = read_source("machine", parsed.machine), read_source("workload", parsed.workload)
@@ -94,10 +96,10 @@ def study(
 
 
 def check_study(tree: Tree) -> None:
-    """Find the mistakes of a study without running it: of its file, of the files it names, and of paths that lead nowhere.
+    """Check a study, its machine and workload, and its paths, without running it.
 
     Raises:
-        SpecError: all of them.
+        SpecError: all mistakes.
     """
     parsed = load_study(tree)
     parsed.check(read_source("machine", parsed.machine), read_source("workload", parsed.workload))

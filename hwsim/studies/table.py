@@ -1,4 +1,4 @@
-"""The rows of a study, and what they are compared by: as data, text, JSON, CSV and a figure."""
+"""The rows of a study with their ranking, as data, text, JSON, CSV and a figure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from hwsim.views.kit.file_output import write
 
 @dataclass(frozen=True)
 class Sweep(FigureAnswer):
-    """The rows in the order of the grid.
+    """The rows of a study, in the order of its points.
 
     Args:
-        machine, workload: their names.
-        settings: paths and values that were set at every point.
-        vary: the paths and their values.
-        points: points of the study; there are fewer rows if it was interrupted.
-        by: the measure that was requested; "" if none was.
+        machine: name of the machine.
+        workload: name of the workload.
+        settings: values of all points, by path.
+        vary: varied paths and their values.
+        rows: finished rows.
+        points: number of points; there are fewer rows after an interruption.
+        by: requested measure; "" if none was requested.
     """
 
     machine: str
@@ -44,17 +46,17 @@ class Sweep(FigureAnswer):
 
     @cached_property
     def ranking(self) -> Ranking:
-        """The measure that the rows are compared by, and why."""
+        """Measure that ranks the rows, and the reason for it."""
         return ranking(self.rows, self.by)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The varied paths."""
+        """Varied paths."""
         return tuple(path for path, _ in self.vary)
 
     @cached_property
     def varied(self) -> tuple[PathColumn, ...]:
-        """Columns of the varied paths in tables: numbers in SI where all values of a path are."""
+        """Table columns of the varied paths; numbers in SI units if all values of a path are numbers."""
         return tuple(column(path, values) for path, values in self.vary)
 
     @property
@@ -70,15 +72,15 @@ class Sweep(FigureAnswer):
 
     @property
     def failed(self) -> tuple[StudyRow, ...]:
-        """The rows of points that could not be simulated."""
+        """Rows of points that could not be simulated."""
         return tuple(row for row in self.rows if row.makespan_s is None)
 
     @property
     def speed_ups(self) -> tuple[float | None, ...]:
-        """Speedup of each row over the first point that did not fail, by time or by work a second.
+        """Speedup of each row over the first point that did not fail, by time or throughput.
 
-        None where a row has no such number, or it is 0. None for all rows if they are compared by something else, and while
-        the first point of the grid has not been run, because it may still become the first.
+        None if a row lacks the number, or if it is 0. None for all rows if another measure ranks them, and until the first
+        point of the grid has run.
         """
         measure, values = self.ranking.measure, self.ranking.values
         if measure is None or not measure.is_pace or not self.rows:
@@ -91,24 +93,24 @@ class Sweep(FigureAnswer):
 
     @cached_property
     def over_best(self) -> tuple[Ratio | None, ...]:
-        """Time of each row over the fastest one, with the interval of the ratio; None where time does not compare them."""
+        """Time of each row / time of the fastest, with the interval of the ratio; None if time does not rank the rows."""
         paces = [pace for pace in self._paces if pace]
         return self._over(self._paces.index(max(paces))) if paces else (None,) * len(self.rows)  # the first of equals
 
     @cached_property
     def over_first(self) -> tuple[Ratio | None, ...]:
-        """The same over the first row that did not fail."""
+        """Time of each row / time of the first row that did not fail, with the interval of the ratio."""
         place = next((place for place, pace in enumerate(self._paces) if pace), None)
         return (None,) * len(self.rows) if place is None else self._over(place)
 
     @property
     def is_told(self) -> bool:
-        """Whether nothing leaves open which row is the fastest; rows as fast as it are no others."""
+        """Whether the fastest row is conclusive; rows with the same time count as one."""
         return all(over is None or over.value <= 1.0 + 1e-9 or over.is_told for over in self.over_best)
 
     @cached_property
     def _paces(self) -> tuple[float, ...]:
-        """How fast each row is, 0 where nothing tells."""
+        """Return the speed of each row; 0 if it is unknown."""
         measure = self.ranking.measure
         if measure is None or not measure.is_pace:
             return (0.0,) * len(self.rows)
@@ -124,7 +126,7 @@ class Sweep(FigureAnswer):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: sweep/1`, as dicts and lists."""
+        """Return the document `hwsim: sweep/1`."""
         return {
             "hwsim": "sweep/1",
             **select_attributes(self, "machine", "workload"),
@@ -136,7 +138,7 @@ class Sweep(FigureAnswer):
         }
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        """Each row as a dict, as it stands in JSON."""
+        """Yield each row as in the JSON document."""
         for row, speed_up, over in zip(self.rows, self.speed_ups, self.over_best, strict=True):
             sure = row.interval
             yield {
@@ -154,18 +156,18 @@ class Sweep(FigureAnswer):
             }
 
     def to_csv(self) -> str:
-        """A line per row under a line of headings; numbers are written so that reading them back is exact."""
+        """Return a heading line and one line per row; parsing a printed number returns exactly the same number."""
         return csv_file.to_csv(self.varied, self.measured, zip(self.rows, self.speed_ups, strict=True))
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The measure over the first path that takes numbers; each combination of the other paths is a line."""
+        """Return the figure: the measure over the first numeric path, one line per combination of the other paths."""
         from hwsim.studies.curves import curves
         from hwsim.views.sweep import draw
 
         return draw.render(curves(self), suffix)
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for a browser: the best row, all rows to sort, a figure; nothing else is needed."""
+        """Write a self-contained HTML page: the best row, a figure, and all rows in a sortable table."""
         from hwsim.studies.page import render
 
         return write(path, render(self))

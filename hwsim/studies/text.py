@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from hwsim.studies.point import StudyRow
     from hwsim.studies.table import Sweep
 
-HEADING: Final = 24  # letters of the heading of a measure
-BOTTLENECK: Final = 16  # letters that the last column keeps, however wide the others are; it goes on in the next line
-ERRORS: Final = 8  # different reasons of failures that are shown
-MAX_TABLE_ROWS: Final = 600  # letters of such a reason; JSON and CSV have all of it
-LEAST_HALF: Final = 5e-4  # half widths below are none
-LEAST: Final = 8  # letters of a column of values
-FLAT: Final = 1.25  # factor that a knee leaves to gain at most
+HEADING: Final = 24  # width of a measure's heading (characters)
+BOTTLENECK: Final = 16  # minimum width of the last column, which wraps (characters)
+ERRORS: Final = 8  # maximum number of distinct reasons printed
+MAX_REASON_LETTERS: Final = 600  # maximum characters of a reason; JSON and CSV contain all of it
+LEAST_HALF: Final = 5e-4  # half width below which an interval is not printed
+LEAST: Final = 8  # minimum width of a column of values (characters)
+FLAT: Final = 1.25  # largest remaining gain beyond a knee
 
 
 def text(sweep: Sweep, most: int = 0) -> str:
-    """The table, 100 columns wide, ending with a newline.  most: rows that are shown; 0: all."""
+    """Return the table, up to 100 columns wide; `most`: maximum number of rows, 0 for all."""
     return "\n".join(_lines(sweep, most)) + "\n"
 
 
 def title(sweep: Sweep) -> str:
-    """`WORKLOAD, on MACHINE: MEASURE by PARAMETER`."""
+    """Return the title `WORKLOAD, on MACHINE: MEASURE by PARAMETER`."""
     measured = sweep.ranking.measure.title if sweep.ranking.measure is not None else "results"
     return f"{sweep.workload}, on {sweep.machine}: {measured} by {' and '.join(map(called, sweep.paths))}"
 
@@ -92,19 +92,19 @@ def _table(sweep: Sweep, most: int) -> Iterator[str]:
 
 
 def _cause(row: StudyRow, reasons: Sequence[str]) -> str:
-    """The bottleneck with its share; of a failed point the number of its reason, which stands below the table."""
+    """Return the bottleneck with its share; of a failed point, the number of its reason below the table."""
     if row.error:
         return f"failed ({reasons.index(row.error) + 1})"
     return f"{row.bottleneck} {format_share(row.share)}" if row.share is not None else row.bottleneck
 
 
 def _reasons(sweep: Sweep) -> list[str]:
-    """The different reasons of failures."""
+    """Return the distinct reasons of failures."""
     return list(dict.fromkeys(row.error for row in sweep.failed))
 
 
 def _names(paths: Sequence[str], widest: int, others: Set[str] = frozenset()) -> list[str]:
-    """The varied quantities in words; where these are too long or ambiguous, the shortest ends of paths that differ.
+    """Return the names of the varied quantities; if too long or ambiguous, the shortest distinct ends of the paths.
 
     >>> _names(["machine.node.gpu.count", "machine.node.cpu.count", "workload.runtime.queue_depth"], 20)
     ['node gpu count', 'node cpu count', 'runtime queue depth']
@@ -122,18 +122,18 @@ def _names(paths: Sequence[str], widest: int, others: Set[str] = frozenset()) ->
 
 
 def _heading(column: str) -> str:
-    """The title of a measure; of a long path, its ends."""
+    """Return the title of a measure, shortened in the middle if it is a long path."""
     return cut_middle(measure(column).title, HEADING)
 
 
 def _marks(sweep: Sweep) -> dict[str, str]:
-    """A letter for each code of a warning, in the order of the rows."""
+    """Return a letter for each warning code, in the order of the rows."""
     codes = dict.fromkeys(warning.code for row in sweep.rows for warning in row.warnings)
     return dict(zip(codes, ascii_letters, strict=False))
 
 
 def warning_text(sweep: Sweep) -> Iterator[str]:
-    """A line for each code of a warning: its mark, the number of rows, and the first message."""
+    """Yield a line for each warning code: its mark, the number of rows, and the first message."""
     for code, mark in _marks(sweep).items():
         messages = [warning.message for row in sweep.rows for warning in row.warnings if warning.code == code]
         rows = sum(any(warning.code == code for warning in row.warnings) for row in sweep.rows)
@@ -143,7 +143,7 @@ def warning_text(sweep: Sweep) -> Iterator[str]:
 
 
 def factor(value: float) -> str:
-    """A speedup with three digits.
+    """Return a speedup with three digits.
 
     >>> factor(1), factor(0.0523), factor(16.26), factor(12345.6)
     ('1.00x', '0.0523x', '16.3x', '12,346x')
@@ -154,13 +154,13 @@ def factor(value: float) -> str:
 
 
 def _speed_up(value: float | None, over: Ratio | None) -> str:
-    """A speedup, with a ~ where its interval includes 1."""
+    """Return a speedup, with a ~ if its interval includes 1."""
     may_be_none = over is not None and over.half > LEAST_HALF and not over.is_told and value != 1
     return "-" if value is None else f"{'~' if may_be_none else ''}{factor(value)}"
 
 
 def _best(sweep: Sweep, measure: StudyMeasure, ran: Sequence[tuple[float, StudyRow]]) -> str:
-    """The best of some rows, and its warnings; of equal ones the first with the fewest warnings."""
+    """Return the best row and its warnings; of equal rows, the first with the fewest warnings."""
     most = _ahead(measure, ran)
     equal = [pair for pair in ran if math.isclose(pair[0], most, rel_tol=1e-9)]  # work a second is a quotient
     best_value, best = min(equal, key=lambda pair: len(pair[1].warnings))
@@ -171,7 +171,7 @@ def _best(sweep: Sweep, measure: StudyMeasure, ran: Sequence[tuple[float, StudyR
 
 
 def _told(sweep: Sweep) -> Iterator[tuple[str, str]]:
-    """Whether the best row is ahead of all others beyond the uncertainty; errors that two rows share cancel."""
+    """Whether the best row is ahead of all others beyond the uncertainty; shared errors of two rows cancel."""
     slower = [over for over in sweep.over_best if over is not None and over.value > 1.0 + 1e-9]
     unsure = [over for over in slower if not over.is_told]
     if not any(over.half > LEAST_HALF for over in slower):
@@ -191,7 +191,7 @@ def _rows(count: int) -> str:
 
 
 def _with(measure: StudyMeasure, value: float) -> str:
-    """A value with its unit, or with the name of the things counted."""
+    """Return a value with its unit, or with the name of the counted items."""
     shown = measure.shown(value)
     return f"{shown} {measure.title}" if measure.unit == "1" and measure.title.endswith("/s") else shown
 
@@ -202,9 +202,9 @@ def _ahead(measure: StudyMeasure, ran: Sequence[tuple[float, StudyRow]]) -> floa
 
 
 def knee(sweep: Sweep) -> str:
-    """The value of a single varied number at which the bottleneck moves, and what larger values still gain; "" without one.
+    """Return the knee: the value of a single varied number at which the bottleneck changes, and the gain beyond it; or "".
 
-    It is one where the bottleneck changes once, and larger values gain little beside what smaller ones did.
+    At a knee, the bottleneck changes once, and larger values gain little compared with smaller ones.
     """
     compared = sweep.ranking.measure
     if len(sweep.vary) != 1 or not numbers(sweep.vary[0][1]) or compared is None or not compared.is_pace or len(sweep.rows) < 3:
@@ -225,7 +225,7 @@ def knee(sweep: Sweep) -> str:
 
 
 def end_text(sweep: Sweep) -> Iterator[tuple[str, str]]:
-    """Labelled lines below the table: the best point, the measure that ranks the rows, failures, points that did not run."""
+    """Yield labelled lines below the table: the best point, the ranking measure, failures, points that did not run."""
     compared, why = sweep.ranking.measure, sweep.ranking.why
     ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
     if len(ran) > 1 and compared is not None:
@@ -247,7 +247,7 @@ def end_text(sweep: Sweep) -> Iterator[tuple[str, str]]:
         yield "failed", f"{len(sweep.failed)} of {len(sweep.rows)} points"
         reasons = _reasons(sweep)
         for number, reason in enumerate(reasons[:ERRORS], 1):
-            yield "", f"({number}) {cut_end(reason, MAX_TABLE_ROWS)}"
+            yield "", f"({number}) {cut_end(reason, MAX_REASON_LETTERS)}"
         if len(reasons) > ERRORS:
             yield "", f"{len(reasons) - ERRORS} other reasons (--json)"
         if sweep.rows[0].makespan_s is None and ran and compared is not None and compared.is_pace:
