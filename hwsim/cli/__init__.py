@@ -47,10 +47,7 @@ SECTIONS: Final = {  # in the order of --help; each command is a module of a pac
         "sensitivity": "Rank uncertain inputs by effect on the result; find break-even points.",
         "plan": "Find the best machine, count and parallel plan that meet requirements.",
     },
-    "Models and components": {
-        "estimate": "Estimate a training step or an inference batch in closed form.",
-        **VIEWS,
-    },
+    "Models and components": {"estimate": "Estimate a training step or an inference batch in closed form.", **VIEWS},
     "Real machines and traces": {
         "calibrate": "Measure this computer and write its machine file.",
         "record": "Run a NumPy, CuPy or PyTorch script and write it as a workload.",

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hwsim.cli.arguments import (
-    FILE,
-    MACHINE,
-    answered,
-    as_settings,
-    printed,
-    refuse_unwritable,
-    run_arguments,
-    write_files,
-)
+from hwsim.cli.arguments import FILE, MACHINE, answered, as_settings, printed, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.cost_options import paying_options
 from hwsim.results.invariants import document
 

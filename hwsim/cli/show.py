@@ -28,14 +28,7 @@ TOPOLOGY: Final = view("topology")
 @click.option("--json", "as_json", is_flag=True, help="With --topology: print JSON (hwsim: topology/1).")
 @click.option("--no-expect", is_flag=True, help="Omit the expected results of a workload, for exercises.")
 @settings_option
-def command(
-    name: str,
-    figure: str | None,
-    of: str,
-    as_json: bool,
-    no_expect: bool,
-    settings: dict[str, str],
-) -> None:
+def command(name: str, figure: str | None, of: str, as_json: bool, no_expect: bool, settings: dict[str, str]) -> None:
     """Print a machine, part or workload: everything it uses filled in, each number with its source.
 
     Without a name: list the library.

@@ -107,14 +107,7 @@ def _written(study: Sweep, journal: Path | None, path: Path) -> Path:
 
 
 def finish(
-    study: Sweep,
-    wanted: StudyOptions,
-    *,
-    stopped: int,
-    rows: Path | None,
-    go_on: str,
-    most: int = 0,
-    journal: Path | None = None,
+    study: Sweep, wanted: StudyOptions, *, stopped: int, rows: Path | None, go_on: str, most: int = 0, journal: Path | None = None
 ) -> None:
     """Write the rows and figures, print the table or JSON, and exit with the status of the study.
 

@@ -28,12 +28,7 @@ FEW: Final = 20  # maximum printed rows if a file contains all rows
 @study_options
 @paying_options
 def command(
-    file: Path,
-    settings: dict[str, str],
-    rows: Path | None,
-    journal: Path | None,
-    wanted: StudyOptions,
-    paying: Paying | None,
+    file: Path, settings: dict[str, str], rows: Path | None, journal: Path | None, wanted: StudyOptions, paying: Paying | None
 ) -> None:
     """Run the points of FILE (`hwsim: study/1`): a grid, a list, or random samples.
 

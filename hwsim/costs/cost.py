@@ -25,10 +25,7 @@ from hwsim.units import YEAR
 
 MONTH: Final = YEAR / 12
 USUAL_PUE: Final = Amount(1.3, 1.08, 1.58)  # interval from the best operators to the survey average (Uptime Institute, 2023)
-WITHOUT: Final = {
-    "energy": "a price of energy: electricity of a site",
-    "hosting": "a price of hosting",
-}
+WITHOUT: Final = {"energy": "a price of energy: electricity of a site", "hosting": "a price of hosting"}
 
 
 @dataclass(frozen=True, slots=True)

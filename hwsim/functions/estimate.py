@@ -207,10 +207,7 @@ def _refuse_half(given: set[str]) -> None:
         if "storage" in given:
             raise OptionError("--storage sets the checkpoint bandwidth and requires --failures")
         return
-    needed = {
-        "tokens": "the length of the training",
-        "storage": "the checkpoint bandwidth, such as '2 TB/s'",
-    }
+    needed = {"tokens": "the length of the training", "storage": "the checkpoint bandwidth, such as '2 TB/s'"}
     for name, why in needed.items():
         if name not in given:
             raise OptionError(f"--failures requires --{name}, {why}")

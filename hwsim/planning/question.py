@@ -16,14 +16,7 @@ from typing import Any, Final, Literal
 
 from hwsim.costs.site import SiteKeys
 from hwsim.planning.axes import PlanAxes, read_axes
-from hwsim.planning.requirements import (
-    Objective,
-    PlanQuantity,
-    Requirement,
-    contradictions,
-    quantity_of,
-    requirement_of,
-)
+from hwsim.planning.requirements import Objective, PlanQuantity, Requirement, contradictions, quantity_of, requirement_of
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, resolve, tree_of
 from hwsim.spec.schema import json_schema

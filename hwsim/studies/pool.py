@@ -36,13 +36,7 @@ Job = Callable[[Values], Outcome]  # runs one point; it and the values are pickl
 Finished = Generator[tuple[int, Outcome]]
 
 
-def run_all(
-    job: Job,
-    points: Mapping[int, Values],
-    *,
-    workers: int | None = None,
-    executor: Executor | None = None,
-) -> Finished:
+def run_all(job: Job, points: Mapping[int, Values], *, workers: int | None = None, executor: Executor | None = None) -> Finished:
     """Yield (point number, outcome) as points finish.
 
     Args:
