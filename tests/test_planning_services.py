@@ -10,7 +10,7 @@ import pytest
 import hwsim
 from hwsim.families.serving.results.errors import serving_intervals
 from hwsim.planning import PlanAnswer, plan
-from hwsim.planning.option_simulation import shared_point
+from hwsim.planning.option_simulation import replica_workload
 from hwsim.spec.tree import tree_of
 
 GPU = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: xeon-8480}, gpu: {kind: gpu, use: h100-pcie}}\n\
@@ -62,7 +62,7 @@ requests: 10
 def test_clients_are_shared_by_machines() -> None:
     """10 clients on 3 machines are 4 on the busiest."""
     workload = tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"clients": 10, "think": "1 s"}}})
-    assert shared_point(workload, 3).plain()["infer"]["arrivals"] == {"clients": 4, "think": "1 s"}
+    assert replica_workload(workload, 3).plain()["infer"]["arrivals"] == {"clients": 4, "think": "1 s"}
 
 
 def test_as_many_machines_are_taken_as_keep_up() -> None:
@@ -118,12 +118,13 @@ def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> No
     assert answer.best is None
     assert {reason.constraint for each in answer.rejected for reason in each.reasons} == {"day"}
     assert "864000`" in str(answer)
-    day = shared_point(
+    day = replica_workload(
         tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"day": {"mean": "10 1/s", "peak": "20 1/s"}}}}), 4
     )
     assert day.plain()["infer"]["arrivals"]["day"] == {"mean": "2.5 1/s", "peak": "5.0 1/s"}
+    bursts = {"bursts": {"rate": "1 1/s"}}
     with pytest.raises(ValueError, match="requests of `bursts` cannot be split"):
-        shared_point(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"bursts": {"rate": "1 1/s"}}}}), 4)
+        replica_workload(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": bursts}}), 4)
 
 
 def test_layouts_of_a_model_are_not_told_apart_by_less_than_such_services_miss() -> None:

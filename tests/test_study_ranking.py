@@ -14,7 +14,7 @@ from hwsim.results.work import WorkAmount
 from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
 from hwsim.studies.point import Outcome, read_source, run_point
-from hwsim.studies.ranking import differing_counts
+from hwsim.studies.ranking import differing_unit
 from hwsim.studies.sweeps import sweep
 from hwsim.studies.table import Sweep
 from tests.command import hwsim
@@ -142,8 +142,8 @@ def test_the_speed_up_does_not_depend_on_how_work_is_cut(pairs: list[tuple[float
 @given(st.lists(amounts, min_size=1, max_size=5))
 def test_work_differs_if_and_only_if_an_amount_does(found: list[float]) -> None:
     works = [(WorkAmount("samples", each, 1.0),) for each in found]
-    assert bool(differing_counts(works)) == (max(found) > 1.01 * min(found))
-    assert not differing_counts([*works, ()]), "a row that counts nothing cannot be compared by it"
+    assert bool(differing_unit(works)) == (max(found) > 1.01 * min(found))
+    assert not differing_unit([*works, ()]), "a row that counts nothing cannot be compared by it"
 
 
 @pytest.mark.parametrize(

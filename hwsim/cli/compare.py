@@ -76,9 +76,9 @@ def command(
     """
     refuse_unwritable(plot)
     refuse_unwritable(report, "--report", "page", (".html",))
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
 
-    with error_text():
+    with print_errors():
         given = [given_by(name) for name in files]
     kinds = [each.kind for each in given]
     if {"trace", "step"} & set(kinds):
@@ -88,7 +88,7 @@ def command(
                                  ("--interval", interval), ("--report", report)):  # fmt: skip
             if is_given:
                 raise click.UsageError(f"{option} cannot be combined with a trace")
-        with error_text():
+        with print_errors():
             with_trace = compare_traces(given, settings, _no_form)
         with answered(
             lambda: click.echo(document(with_trace.to_json()) if as_json else printed(with_trace.text(every=verbose)), nl=False)
@@ -97,7 +97,7 @@ def command(
         return
     is_changed = bool(set_a or set_b)
     if kinds == ["machine", "workload"] and not is_changed:
-        with error_text():
+        with print_errors():
             given.append(_recorded(given))
         kinds.append("table")
     if "table" in kinds:
@@ -111,7 +111,7 @@ def command(
     from hwsim.comparing.shapley import ORDERS
     from hwsim.functions.compare import is_pair
 
-    with error_text(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
+    with print_errors(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
         if kinds == ["run", "run"]:
             _refuse_settings(settings, set_a, set_b)
             sides = [comparing.of_document(each.content, each.name) for each in given]
@@ -199,7 +199,7 @@ def _recorded(given: Sequence[ComparedInput]) -> ComparedInput:
 def _of_table(
     given: Sequence[ComparedInput], settings: Mapping[str, str], *, every: bool, as_json: bool, plot: Path | None
 ) -> None:
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.comparing.measured import against
 
     runs = [each for each in given if each.kind != "table"]
@@ -208,7 +208,7 @@ def _of_table(
         raise click.UsageError(_no_form(given))
     if runs[0].kind == "run":
         _refuse_settings(settings)
-    with error_text():
+    with print_errors():
         compared = against({each.kind: each.content for each in runs}, runs[0].name, tables[0].content, settings)
     with answered(lambda: click.echo(document(compared.to_json()) if as_json else printed(compared.text(every=every)), nl=False)):
         write_files([(plot, compared.plot)])

@@ -49,12 +49,12 @@ def paying_of(prices: str | None, rent: str | None, provider: str | None, site: 
                 raise click.UsageError(f"{option} requires --prices: a price list, or `library`")
         if site is None:
             return None
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.costs.bill import Paying
     from hwsim.costs.prices import load_prices
     from hwsim.spec import find
 
-    with error_text():
+    with print_errors():
         lists = load_prices(None if prices in (None, ALL) else find("prices", str(prices)), provider=provider or "")
         place = None if site is None else _site(site, lists)
     return Paying(None if prices is None else lists, cast("Any", WAYS[rent or "no"]), place)

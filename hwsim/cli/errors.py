@@ -14,7 +14,7 @@ from hwsim.spec import SpecError
 
 
 @contextmanager
-def error_text() -> Iterator[None]:
+def print_errors() -> Iterator[None]:
     """Context that turns mistakes in files into exit code 2, and a deadlock into exit code 1."""
     try:
         yield

@@ -118,11 +118,11 @@ def command(
     Exit code 3 if it does not fit in GPU memory.
     """
     given = {name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.functions.estimate import compute_estimate
     from hwsim.functions.estimate_cases import OptionError
 
-    with error_text():
+    with print_errors():
         try:
             answer = compute_estimate(machine, model, settings, nodes or 1, options, given, paying)
         except OptionError as error:

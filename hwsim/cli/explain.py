@@ -38,7 +38,7 @@ def command(
     """
     refuse_unwritable(plot)
     from hwsim import api
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
     from hwsim.results.invariants import document
     from hwsim.spec import did_you_mean
@@ -48,7 +48,7 @@ def command(
     from hwsim.views.explain.say import text
 
     shown = sys.stderr.isatty()
-    with error_text(), shared({}):
+    with print_errors(), shared({}):
         with progress(shown=shown) as report:
             try:
                 run = api.simulate(machine, workload, set=settings, expect=False, progress=report)

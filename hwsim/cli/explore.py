@@ -33,10 +33,10 @@ def command(
     from hwsim.explorer import fork_server
 
     fork_server.begin()  # while this process imports
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.explorer.launcher import explore
 
-    with error_text():
+    with print_errors():
         try:
             explorer = explore(machine, workload, set=settings, port=port, browser=False, allow=allow, state=state)
         except ModuleNotFoundError as missing:

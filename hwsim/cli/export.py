@@ -49,12 +49,12 @@ def _command(tool: str) -> click.Command:
         if output.is_dir() and any(output.iterdir()):
             raise click.BadParameter(f"'{output}' is not empty; choose another folder", param_hint="--output")
         from hwsim.api import simulated
-        from hwsim.cli.errors import error_text
+        from hwsim.cli.errors import print_errors
         from hwsim.cli.progress import progress
         from hwsim.exporters.tools import as_dict, files
         from hwsim.views.kit.file_output import write
 
-        with error_text(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
+        with print_errors(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
             folding: Literal["always", "auto", "never"] = "always" if fold else "auto" if fold is None else "never"
             traced = run_of(simulated(machine, workload, set=settings, fold=folding, progress=shown, interval=False))
             exported = files(tool, traced)

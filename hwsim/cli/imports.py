@@ -81,12 +81,12 @@ def _recorded(name: str) -> click.Command:
         if gpu_times and elsewhere["machine"] is not None:
             message = "it scales recorded times, but --machine predicts times: use one of the two"
             raise click.BadParameter(message, param_hint="--gpu-times")
-        from hwsim.cli.errors import error_text
+        from hwsim.cli.errors import print_errors
         from hwsim.cli.progress import progress
         from hwsim.functions.estimate_cases import OptionError
         from hwsim.functions.imported import import_run
 
-        with error_text(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
+        with print_errors(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
             try:
                 imported = import_run(name, *files, step=step, mode=mode, gpu_times=factors, progress=shown, **elsewhere)
             except OptionError as error:

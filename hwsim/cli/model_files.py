@@ -24,14 +24,14 @@ def huggingface(file: Path, output: Path | None, *, as_json: bool) -> None:
     The `model:` of a workload, and MODEL of `hwsim estimate`, may name the config itself.
     """
     refuse_unwritable(output, "--output", "model", (".yaml", ".yml"))
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.importers.configs import as_dict, lines
     from hwsim.models.configs import as_tree, model_yaml, read_config
     from hwsim.models.library import read_model
     from hwsim.views.kit.file_output import write
 
     refuse_replacing(output, "model of hwsim import", partial(says, WORDS))
-    with error_text():
+    with print_errors():
         made = read_config(file)
         model = read_model(as_tree(made))
     write_files([(output, lambda path: write(path, [model_yaml(made, f"{WORDS}, {file.name}").encode()]))])

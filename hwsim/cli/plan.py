@@ -61,12 +61,12 @@ def command(
     refuse_unwritable(journal, "--journal", suffixes=())
     if len(sources) > 2:
         raise click.UsageError(f"expected FILE, or MACHINE and WORKLOAD, got {len(sources)} arguments")
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
     from hwsim.planning import plan, read_question
     from hwsim.planning.flags import file_with_flags, question_from_flags
 
-    with error_text(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
+    with print_errors(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
         tree = (
             question_from_flags(*sources, settings, options)
             if len(sources) == 2

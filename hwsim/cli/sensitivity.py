@@ -48,12 +48,12 @@ def command(
     and the break-even values and prices.
     """
     refuse_unwritable(plot)
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
     from hwsim.sensitivities.analysis import sensitivity
 
     second = [(against, workload)] if against else []
-    with error_text(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:
+    with print_errors(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:
         answer = sensitivity(machine, workload, against=second, set=settings, set_b=set_b, by=by, paying=paying, progress=report)
     with answered(lambda: click.echo(document(answer.to_json()) if as_json else printed(answer.text(verbose=verbose)), nl=False)):
         write_files([(plot, answer.plot)])

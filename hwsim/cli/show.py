@@ -52,11 +52,11 @@ def command(name: str, figure: str | None, of: str, as_json: bool, no_expect: bo
         return
     if settings:
         raise click.UsageError("--set requires --topology")
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.functions.files import any_tree, warnings_of
     from hwsim.functions.show import show_lines
 
-    with error_text():
+    with print_errors():
         tree = any_tree(name)
         click.echo("\n".join(show_lines(tree, expect=not no_expect)))
         for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it

@@ -102,11 +102,11 @@ def command(
     refuse_unwritable(None if animate is None else animate[1], "--animate", "animation", (".svg",))
     refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import api
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
 
     violated = False
-    with error_text(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
+    with print_errors(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
         try:
             run = api.simulate(
                 machine,
@@ -195,11 +195,11 @@ def _write(
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:
     """Find a value and print it; exit code 3 if no value meets the expectations."""
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
     from hwsim.studies.bisection import find
 
-    with error_text(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:
+    with print_errors(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:
         answer = find(machine, workload, target, set=settings, progress=shown)
     if as_json or not quiet:
         click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)
@@ -210,7 +210,7 @@ def _find(machine: str, workload: str, target: str, settings: dict[str, str], *,
 def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -> bool:
     """Simulate all ranks, print the differences from the folded run, and return whether there are none."""
     from hwsim.api import simulated
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.results.differences import differences, replicas_differ
 
     graph = run.timeline.flat.graph
@@ -218,7 +218,7 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
     if graph.alike is None:
         click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True
-    with error_text():
+    with print_errors():
         unfolded = simulated(machine, workload, set=settings, fold="never")
     lines = list((replicas_differ if replicas else differences)(run.timeline, unfolded.timeline))
     equal = not lines

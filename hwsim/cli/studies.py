@@ -62,12 +62,12 @@ def run_study(run: Run, wanted: StudyOptions) -> tuple[Sweep, int]:
     """The rows of a study, and the exit status of an interrupted one, else 0; mistakes end the command, errors of its journal
     are printed.
     """
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
     from hwsim.studies.processes import collect_rarely
     from hwsim.studies.study_run import Interrupted
 
-    with error_text(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
+    with print_errors(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
         collect_rarely()
         try:
             return run(workers=wanted.workers, progress=report), 0

@@ -35,11 +35,11 @@ def command(
     Finished points are saved in a journal: after Ctrl-C or a crash, the same command resumes and writes the same rows. A point
     that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
     """
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.studies.file import load_study
     from hwsim.studies.sweeps import study
 
-    with error_text():
+    with print_errors():
         parsed = load_study(str(file) if str(file) == "-" else file)
         rows = rows or parsed.rows
         refuse_unwritable(rows, "--rows", "table", (".csv",))

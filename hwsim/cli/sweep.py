@@ -46,10 +46,10 @@ def command(
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
     journal = None if csv_file is None or (csv_file.exists() and not csv_file.is_file()) else csv_file.with_suffix(SUFFIX)
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.studies.sweeps import sweep
 
-    with error_text():
+    with print_errors():
         varied = _varied(vary)
     run = partial(sweep, machine, workload, varied, set=settings, journal=journal, by=by, paying=paying)
     table, stopped = run_study(run, wanted)

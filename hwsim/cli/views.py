@@ -74,7 +74,7 @@ def show(
         plot: file of the figure; None: no figure.
         plot_option: option that names the file of the figure.
     """
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.functions.views import view_findings
     from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.file_output import write
@@ -88,7 +88,7 @@ def show(
             raise click.UsageError(f"{option.flag} cannot be combined with {' and '.join(option.without)}")
     refuse_unwritable(plot, plot_option)
     try:
-        with error_text():
+        with print_errors():
             _, findings, heading = view_findings(view, machine, workload, settings, **options)
         printed = view.document(findings, heading) if as_json else view.text(findings, heading, **options)
     except Unshowable as error:

@@ -19,7 +19,7 @@ from hwsim.results.work import UNCOUNTED
 from hwsim.spec import SpecError, Warning, distinct_warnings
 from hwsim.studies.measures import TIME, NoSuchNumber, StudyMeasure, measure, throughput
 from hwsim.studies.provenance import provenance_warnings
-from hwsim.studies.ranking import AS_ASKED, differing_counts, unranked_reason
+from hwsim.studies.ranking import AS_ASKED, differing_unit, unranked_reason
 from hwsim.views.kit.answer_forms import FigureAnswer
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
@@ -175,7 +175,7 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     Raises:
         SpecError: a side has no such measure.
     """
-    unit = differing_counts([first.work, second.work]) if first.work and second.work else ""
+    unit = differing_unit([first.work, second.work]) if first.work and second.work else ""
     is_uncounted, unit = unit in UNCOUNTED, "" if unit in UNCOUNTED else unit
     compared: StudyMeasure | None
     why = ""

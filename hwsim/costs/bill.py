@@ -84,7 +84,7 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
 
     paying: payment option; default: the one of the run, or the prices in the machine file.
     """
-    how: Paying = paying or result.paying or stated_bill(result) or Paying()
+    how: Paying = paying or result.paying or stated_payment(result) or Paying()
     energy = energy_of(result, how.place)
     machine, prices = result.built, how.lists
     half = result.interval.half if result.sure else 0.0
@@ -100,7 +100,7 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
     return Bill(energy, cost, entire, tuple(_each(result, energy, cost)), notes)
 
 
-def stated_bill(result: Result) -> Paying | None:
+def stated_payment(result: Result) -> Paying | None:
     """Return the payment option of a machine with prices in its file: bought, else rented; None without prices."""
     machine = result.built
     if machine is None or not machine.layout.priced:

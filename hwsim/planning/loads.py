@@ -89,7 +89,7 @@ def _away(part: float, half: float) -> float:
     return math.exp(-math.hypot(math.log(part), half)) if 0 < part <= 1 else min(part, 1.0)
 
 
-def overload_reasons(load: PlannedLoad, replicas: int) -> Reason | None:
+def overload_reason(load: PlannedLoad, replicas: int) -> Reason | None:
     """Return the rejection reason of an overloaded service; None if it may reach a steady state."""
     if not load.grows:
         return None
@@ -98,7 +98,7 @@ def overload_reasons(load: PlannedLoad, replicas: int) -> Reason | None:
     return Reason(LOAD, text) if load.excess is None else Reason(LOAD, text, 1.0 + load.excess, 1.0, load.excess)
 
 
-def load_bounds(value: float, ends: Ends | None, others: list[float]) -> Amount:
+def load_amount(value: float, ends: Ends | None, others: list[float]) -> Amount:
     """Return a number with an interval from relative ends and from the values of further runs."""
     low, high = (1.0, 1.0) if ends is None else ends
     return Amount(value, min([value * low, *others]), math.inf if high is None else max([value * high, *others]))

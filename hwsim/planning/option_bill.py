@@ -13,7 +13,7 @@ from hwsim.planning.question import Question
 from hwsim.planning.reasons import Reason
 
 
-def option_bill(
+def with_bill(
     question: Question,
     outlay: Outlay,
     option: PlanOption,

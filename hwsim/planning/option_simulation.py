@@ -17,11 +17,11 @@ from hwsim.engine import Deadlock
 from hwsim.families_interface import family_reports
 from hwsim.machine import Machine
 from hwsim.machine.contents import below
-from hwsim.planning.loads import PlannedLoad, load_bounds, load_of, long_enough, overload_reasons
-from hwsim.planning.option_bill import option_bill
+from hwsim.planning.loads import PlannedLoad, load_amount, load_of, long_enough, overload_reason
+from hwsim.planning.option_bill import with_bill
 from hwsim.planning.options import PlanOption
 from hwsim.planning.reasons import Reason
-from hwsim.planning.requirement_checks import judge_requirements, unmet_requirements
+from hwsim.planning.requirement_checks import judge_requirements, with_unknown_reasons
 from hwsim.planning.requirements import MEASURES
 from hwsim.planning.screen import Screening
 from hwsim.planning.variants import Unbuilt, on_one_line, put_values
@@ -56,15 +56,15 @@ def simulate_option(
     _, facts = screen.exact(point)
     numbers = {**option.numbers, **screen.of_machine(facts, point)}
     loads = [PlannedLoad(**each.get("load", {})) for each in row["runs"].values()]
-    full = tuple(each for load in loads if (each := overload_reasons(load, point.replicas)) is not None)
+    full = tuple(each for load in loads if (each := overload_reason(load, point.replicas)) is not None)
     notes = tuple(dict.fromkeys(load.note for load in loads if load.note))
     result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=full, notes=notes)
     for name, each in row["runs"].items():
         result = _with_run(result, screen, name, each)
     watts = math.fsum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
     question = screen.question
-    result = option_bill(question, screen.outlay, result, facts, watts or None)
-    return unmet_requirements(question, judge_requirements(question, result)), row
+    result = with_bill(question, screen.outlay, result, facts, watts or None)
+    return with_unknown_reasons(question, judge_requirements(question, result)), row
 
 
 def _with_run(option: PlanOption, screen: Screening, name: str, run: Row) -> PlanOption:
@@ -112,7 +112,7 @@ def _amounts(run: Row) -> dict[str, Amount]:
     for key, value in run["numbers"].items():
         ends, others = PlannedLoad(**run.get("load", {})).ranges.get(key), [each[key] for each in run["ends"] if key in each]
         if ends is not None or others:
-            amounts[key] = load_bounds(value, ends, others)
+            amounts[key] = load_amount(value, ends, others)
         elif key == "memory":
             amounts[key] = Amount.within(value, run["memory"])
         elif key == "mfu" or (key in MEASURES and MEASURES[key].unit in ("s", "1/s")):
@@ -134,7 +134,7 @@ def _row(option: PlanOption, screen: Screening, *, ends: bool, scattered: bool) 
             )
         if scattered:
             tree, workloads = _scattered(machine, tree, workloads, screen.question.keys.seed)
-        shares = {name: shared_point(workload, point.replicas) for name, workload in workloads.items()}
+        shares = {name: replica_workload(workload, point.replicas) for name, workload in workloads.items()}
         return {"runs": {name: _run(machine, workload, screen, ends=ends) for name, workload in shares.items()}}
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
@@ -209,7 +209,7 @@ def _known(numbers: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if name in MEASURES}
 
 
-def shared_point(workload: Tree, replicas: int) -> Tree:
+def replica_workload(workload: Tree, replicas: int) -> Tree:
     """Return the workload of one replica: its share of the requests.
 
     Raises:

@@ -263,7 +263,7 @@ def _timed(
         if is_wanted and any(map(_is_paced, of)):
             message = "`time` cannot rank services: a run lasts as long as its requests arrive"
             mistakes.add(place, message, "minimise: latency_p99, minimise: cost, maximise: requests_per_s")
-        elif any(map(training_end, of)):
+        elif any(map(has_stated_length, of)):
             mistakes.add(place, "`time` cannot rank trainings: the run is a few steps", "use `training` or `step`")
 
 
@@ -279,7 +279,7 @@ def train_of(workload: Tree, mistakes: Mistakes) -> Tree | None:
     return resolve(workload, mistakes, kind="workload").get("train")
 
 
-def training_end(workload: Tree) -> bool:
+def has_stated_length(workload: Tree) -> bool:
     """Whether a workload is a training with a stated amount of tokens or epochs."""
     train = train_of(workload, Mistakes())
     return train is not None and any(train.get(key) is not None for key in ("epochs", "tokens"))

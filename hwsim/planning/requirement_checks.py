@@ -26,7 +26,7 @@ def judge_requirements(question: Question, option: PlanOption) -> PlanOption:
     return replace(option, reasons=tuple(reasons))
 
 
-def unmet_requirements(question: Question, option: PlanOption) -> PlanOption:
+def with_unknown_reasons(question: Question, option: PlanOption) -> PlanOption:
     """Return the option with a reason for each requested number that is still unknown after the search."""
     wanted = [quantity for objective in question.objectives for quantity, _ in objective.weights]
     needed = dict.fromkeys([*wanted, *(requirement.quantity for requirement in question.requirements)])

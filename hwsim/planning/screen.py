@@ -15,10 +15,10 @@ from hwsim.models import Cluster, TrainingStep, UnequalCluster, WrongPlan
 from hwsim.models.plan_text import assumed_sequence_text, plan_text
 from hwsim.planning.axes import PlanAxis
 from hwsim.planning.checkpoint_storage import CheckpointTimes, checkpoint_storage_times
-from hwsim.planning.option_bill import option_bill
+from hwsim.planning.option_bill import with_bill
 from hwsim.planning.options import PlanOption, option_key
 from hwsim.planning.outlay import OptionOutlay, Outlay
-from hwsim.planning.question import Question, train_of, training_end
+from hwsim.planning.question import Question, has_stated_length, train_of
 from hwsim.planning.reasons import Reason
 from hwsim.planning.requirement_checks import judge_requirements
 from hwsim.planning.training_screen import (
@@ -30,7 +30,7 @@ from hwsim.planning.training_screen import (
     settings_of,
     training_total,
 )
-from hwsim.planning.variants import PlanPoint, Unbuilt, Variants, count_items, on_one_line, scale_replicas
+from hwsim.planning.variants import PlanPoint, Unbuilt, Variants, gpus_per_unit, is_interpolated, on_one_line
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve
 from hwsim.views.estimate.find import step_interval
@@ -74,9 +74,9 @@ class Screening:
         option = PlanOption(point, "machine", numbers, tuple(self._unpriced(facts)))
         if any(trainings.values()):
             option = self._trained(option, cluster, facts, trainings)
-        if any(made is None and training_end(workloads[name]) for name, made in trainings.items()):
+        if any(made is None and has_stated_length(workloads[name]) for name, made in trainings.items()):
             return judge_requirements(self.question, option)  # only a run tells how long it is used
-        option = option_bill(
+        option = with_bill(
             self.question, self.outlay, option, facts, busy=None if all(trainings.values()) else 0.0
         )  # at rest: the least it can be
         return judge_requirements(self.question, option)
@@ -102,7 +102,7 @@ class Screening:
         low, high, value = max(2, axis.ends[0]), axis.ends[1], point.get(axis.path)
         assert isinstance(value, int)
         (first, at_low), (last, at_high) = (self.exact(with_value(point, axis.path, end)) for end in (low, high))
-        per_step = scale_replicas(first, last, low, high) if first is not None and last is not None else 0
+        per_step = gpus_per_unit(first, last, low, high) if first is not None and last is not None else 0
         if not per_step or first is None:
             return self.exact(point)
         facts = at_low.between(at_high, (value - low) / (high - low))
@@ -112,7 +112,7 @@ class Screening:
 
     def _between(self, point: PlanPoint) -> PlanAxis | None:
         """Return the count over which a machine is interpolated; None if it is built."""
-        axis = next((each for each in self.question.varied.axes if count_items(each) and self._counts(point, each)), None)
+        axis = next((each for each in self.question.varied.axes if is_interpolated(each) and self._counts(point, each)), None)
         value = None if axis is None else point.get(axis.path)
         if axis is None or not isinstance(value, int):
             return None
@@ -266,7 +266,7 @@ class Screening:
         )
         return judge_requirements(
             self.question,
-            option_bill(self.question, self.outlay, self._stepped(fresh, cluster, facts, name, training, steps, ratio), facts),
+            with_bill(self.question, self.outlay, self._stepped(fresh, cluster, facts, name, training, steps, ratio), facts),
         )
 
     def of_step(self, step: TrainingStep, name: str, size: float | None, half: float, ratio: float = 1.0) -> dict[str, Amount]:

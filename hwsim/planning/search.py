@@ -21,7 +21,7 @@ from hwsim.planning.variants import MACHINE, PlanPoint, Values, Variants
 from hwsim.records import dataclass
 from hwsim.results.work import WorkAmount
 from hwsim.spec import SpecError
-from hwsim.studies.ranking import differing_counts, unequal_work
+from hwsim.studies.ranking import differing_unit, unequal_work
 
 MAX_PLAN_POINTS: Final = 50_000  # maximum number of points
 RANKS: Final = 100  # maximum number of plans per point
@@ -95,7 +95,7 @@ class PlanSearch:
         for quantity in (quantity for objective in self.question.objectives for quantity, _ in objective.weights):
             for name in (workload for workload in self.question.workloads if quantity.workload in ("", workload)):
                 known = [work for option in held if (work := _work(self.question, option, name, quantity.measure.name))]
-                if unit := differing_counts(known):
+                if unit := differing_unit(known):
                     message = f"no {quantity.title} is the best: the options do {unequal_work(known, unit)}"
                     raise SpecError.of(None if place is None else place.place, message, PER_WORK)
 

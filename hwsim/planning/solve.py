@@ -16,7 +16,7 @@ from hwsim.planning.ordering import frontier, sort_options
 from hwsim.planning.outlay import Outlay
 from hwsim.planning.question import Question, read_question
 from hwsim.planning.reasons import Rejected
-from hwsim.planning.requirement_checks import unmet_requirements
+from hwsim.planning.requirement_checks import with_unknown_reasons
 from hwsim.planning.screen import Screening
 from hwsim.planning.search import PlanSearch, Progress, kind_of, kind_path
 from hwsim.planning.variants import Variants, lost_paths
@@ -68,7 +68,7 @@ def _failures(question: Question) -> Any:
 def _answer(searching: PlanSearch, seconds: float) -> PlanAnswer:
     question = searching.question
     options = {
-        number: each if each.how == "machine" else unmet_requirements(question, each)
+        number: each if each.how == "machine" else with_unknown_reasons(question, each)
         for number, each in searching.options.items()
     }
     feasible = [option for option in options.values() if option.is_feasible and option.how != "machine"]

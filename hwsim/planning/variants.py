@@ -212,13 +212,13 @@ def on_one_line(mistakes: Sequence[Mistake]) -> str:
     return "; ".join(texts[:2]) + (f"; and {len(texts) - 2} more" if len(texts) > 2 else "")
 
 
-def count_items(axis: PlanAxis) -> bool:
+def is_interpolated(axis: PlanAxis) -> bool:
     """Whether an axis has too many whole numbers to build a machine for each."""
     numbers = [value for value in axis.values if isinstance(value, int) and not isinstance(value, bool)]
     return len(numbers) == len(axis.values) and (axis.kind == "range" or len(numbers) > MANY)
 
 
-def scale_replicas(cluster: Cluster, other: Cluster, low: int, high: int) -> int:
+def gpus_per_unit(cluster: Cluster, other: Cluster, low: int, high: int) -> int:
     """Return the GPUs per unit of a count, if two machines differ only in that count; otherwise 0."""
     each, rest = divmod(cluster.gpus, low)
     alike = replace(cluster, gpus=0) == replace(other, gpus=0)

@@ -24,7 +24,7 @@ from hwsim.sensitivities.tornado import End, Settings, TornadoBar, ordered, torn
 from hwsim.spec import SpecError, Tree, distinct_warnings
 from hwsim.spec.memo import with_memo
 from hwsim.studies.measures import TIME, NoSuchNumber, StudyMeasure, measure, number, throughput
-from hwsim.studies.ranking import differing_counts, unranked_reason
+from hwsim.studies.ranking import differing_unit, unranked_reason
 from hwsim.views.interval.say import AS_WHOLE, CASES, short_name, sides
 from hwsim.workload import sources
 
@@ -98,7 +98,7 @@ class _Analysis:
     def _chosen(self) -> StudyMeasure:
         if any(run.of_kernels for run in self.first):
             raise SpecError.of(None, "choose a measure of the service: --by ttft_p95, tpot_p95 or requests/s")
-        unit = differing_counts(self._works)
+        unit = differing_unit(self._works)
         if unit in UNCOUNTED:
             raise SpecError.of(
                 None, "the options do different amounts of work, which no op counts", "choose a measure: --by MEASURE"

@@ -20,7 +20,7 @@ from multiprocessing import connection
 from typing import Any, Final
 
 from hwsim.studies.point import Outcome
-from hwsim.studies.processes import bare_main, ignore_signals, serve_parent
+from hwsim.studies.processes import bare_main, block_signals, serve_parent
 
 FEW: Final = 4  # maximum number of points that run without a pool
 PATIENCE: Final = 1.0  # run time before a pool starts, about its start-up cost (seconds)
@@ -80,7 +80,7 @@ class _Worker:
     def __init__(self, context: Any, job: Job) -> None:
         self.line, its_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(its_end, job), daemon=True)
-        with bare_main(), ignore_signals():
+        with bare_main(), block_signals():
             self.process.start()
         its_end.close()
         self.chunks: deque[list[tuple[int, Values]]] = deque()

@@ -26,7 +26,7 @@ def bare_main() -> Iterator[None]:
 
 
 @contextmanager
-def ignore_signals() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Block signals during a fork, because the child would handle its parent's signals as its own."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

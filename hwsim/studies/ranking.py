@@ -60,7 +60,7 @@ def ranking(rows: Sequence[StudyRow], by: str = "") -> Ranking:
         of_model = any("ttft_p95_s" in dict(row.measures) for row in ran)
         names = "ttft_p95, latency_p99, ..." if of_model else "p99, goodput/s, or a name of `expect:`"
         return Ranking(None, nothing, f"choose a measure of the service with --by {names}")
-    unit = differing_counts(works)
+    unit = differing_unit(works)
     if not unit:
         return Ranking(measure(TIME), tuple(row.makespan_s for row in rows))
     why = f"the rows do {unequal_work(works, unit)}"
@@ -70,12 +70,12 @@ def ranking(rows: Sequence[StudyRow], by: str = "") -> Ranking:
     return Ranking(throughput(unit), paces, why, unit)
 
 
-def differing_counts(works: Sequence[tuple[WorkAmount, ...]]) -> str:
+def differing_unit(works: Sequence[tuple[WorkAmount, ...]]) -> str:
     """Return the unit in which runs did different amounts of work; "" if they did the same.
 
     The number of ops is compared if runs have no other unit, or if no run's most specific unit is common to all.
 
-    >>> differing_counts([(WorkAmount("samples", 64, 10),), (WorkAmount("samples", 128, 15),)])
+    >>> differing_unit([(WorkAmount("samples", 64, 10),), (WorkAmount("samples", 128, 15),)])
     'samples'
     """
     units = [[work.unit for work in run if work.unit != OPS_DONE] or [OPS_DONE] for run in works] if all(works) else []
@@ -105,7 +105,7 @@ def unranked_reason(asked: StudyMeasure, works: Sequence[tuple[WorkAmount, ...]]
     if asked.column == "step_s":
         steps = zip(works, values, strict=True)
         works = [tuple(work._replace(amount=work.per_s * (step or 0.0)) for work in run) for run, step in steps]
-    unit = differing_counts(works) if asked.column in OF_WORK else ""
+    unit = differing_unit(works) if asked.column in OF_WORK else ""
     if not unit:
         return ""
     pace = throughput(unit)

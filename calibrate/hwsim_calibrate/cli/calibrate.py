@@ -91,11 +91,11 @@ def fit(files: tuple[str, ...], output: Path | None, name: str | None) -> None:
 
     A file is a path, or the name of measurements that come with hwsim. Logs of other benchmarks become parts by `hwsim import`.
     """
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
 
     refuse_unwritable_outputs(output)
     refuse_replacing(output, "fitted file", steps.is_fitted)
-    with error_text():
+    with print_errors():
         import hwsim_calibrate.fit as fitting
 
         text = fitting.fit(steps.merged(files), name=name or _stem(output or files[0])).yaml()

@@ -44,11 +44,11 @@ def command(tool: str) -> click.Command | None:
 
 def answered(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json: bool, **asked: Any) -> None:
     """Read, fit, write and print."""
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim_calibrate.cli import steps
 
     refuse_unwritable_outputs(output)
-    with error_text():
+    with print_errors():
         results = fitted(tool, files, output, **asked)
     if as_json and len(results) > 1:
         raise click.UsageError(f"--json prints one part: --collective {' or '.join(results)}")

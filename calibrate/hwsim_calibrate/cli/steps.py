@@ -51,13 +51,13 @@ def measured(
     path: Path | None, suites: tuple[str, ...], budget: float, workload: str | None, seed: int, gpu: int
 ) -> Measurements:
     """Measure; an interruption leaves what is measured in the file."""
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
     from hwsim.cli.studies import ended_by_signals
     from hwsim_calibrate.demanded import cases_for
     from hwsim_calibrate.session import Plan, measure
 
-    with error_text():
+    with print_errors():
         more, left = cases_for(workload) if workload else ((), {})
         refuse_nothing(suites, more, workload, left)
         plan = Plan(suites, more, needed=bool(workload), budget=budget, seed=seed, gpu=gpu)
@@ -74,10 +74,10 @@ def measured(
 
 def merged(files: tuple[str, ...]) -> Measurements:
     """The rows of all files; of a case that is in several, the last."""
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim_calibrate.store import load
 
-    with error_text():
+    with print_errors():
         first, *others = [load(file) for file in files]
         for other in others:
             first = first.with_rows(other.rows)
@@ -86,12 +86,12 @@ def merged(files: tuple[str, ...]) -> Measurements:
 
 def reported(measurements: Measurements, name: str, seed: int, budget: float) -> tuple[Fitted, Report]:
     """Fit and validate; a budget of 0 times no programs."""
-    from hwsim.cli.errors import error_text
+    from hwsim.cli.errors import print_errors
     from hwsim_calibrate.composites import PROGRAMS
     from hwsim_calibrate.fit import fit
     from hwsim_calibrate.validate import validate
 
-    with error_text():
+    with print_errors():
         machine = fit(measurements, name=name, seed=seed)
         return machine, validate(machine, programs=PROGRAMS if budget else (), budget=budget or 1.0, seed=seed)
 
