@@ -48,7 +48,7 @@ def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
     [
         (
             "model: llama-3-8b\n  global_batch: 0\n  microbatch: -1\n  tokens: lots\n  sharding: zero-7\n  optimiser: adam",
-            ["4:17: 0 is below the minimum", "5:15: -1 is below the minimum", "6:11: 'lots' is not", "7:13: 'zero-7' is not", "8:3: unknown key"],
+            ["4:17: 0 is below", "5:15: -1 is below", "6:11: 'lots' is not", "7:13: 'zero-7' is not", "8:3: unknown key"],
         ),
         ("model: llama-3-8b", ["2:1: 'global_batch' is missing"]),
         ("model: llama-3-9b\n  global_batch: 32", ["3:10: there is no model 'llama-3-9b'"]),
