@@ -20,7 +20,7 @@ from hwsim.results.result import Result
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warning_lines
 from hwsim.views.kit.lines import LABEL, WIDTH, bar, labelled_lines, wrap_lines
-from hwsim.views.kit.table import Column, align_columns, cut_middle
+from hwsim.views.kit.table import Column, align_columns, cut_middle, wrap_column
 from hwsim.views.summary.capacities import NONE, ResourceRow, capacities
 
 if TYPE_CHECKING:
@@ -171,15 +171,23 @@ def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterato
     shown = [row for number, row in enumerate(rows) if number < most and (of_ops or most == ALL or row.share >= SMALL)]
     if not shown:
         return
-    lines = _table(shown, 2, of_ops=of_ops)
     yield ""
-    yield from lines if max(map(len, lines)) <= WIDTH else [line[:WIDTH] for line in _table(shown, 1, of_ops=of_ops)]
+    yield from _table(shown, of_ops=of_ops)
     if rest := len(rows) - len(shown):
         yield f"  {rest} more below {format_share(max(SMALL, shown[-1].share))} of the time (-v)"
 
 
-def _table(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[str]:
-    """Return the lines of a table of activities; bounds: largest number of bounds per activity."""
+def _table(shown: Sequence[Activity], *, of_ops: bool) -> list[str]:
+    """Return the lines of a table of activities; a wide one has one bound per activity instead of two, and wrapped names."""
+    for bounds in (2, 1):
+        columns = _columns(shown, bounds, of_ops=of_ops)
+        excess = max(map(len, lines := align_columns(columns))) - WIDTH
+        if excess <= 0:
+            return lines
+    return align_columns(wrap_column(columns, 0, max(map(len, columns[0].cells)) - excess))
+
+
+def _columns(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[Column]:
     columns = [Column("op" if of_ops else "activity", [cut_middle(row.name, NAME) for row in shown], right=False)]
     if of_ops:
         columns += [
@@ -194,7 +202,7 @@ def _table(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[str]
         Column("critical path", [_time_and_share(row) if row.path_fs else "-" for row in shown]),
         Column("bound by", [words(list(row.bounds), shown=bounds) for row in shown], right=False),
     ]
-    return align_columns([column for column in columns if any(column.cells)])
+    return [column for column in columns if any(column.cells)]
 
 
 def _rate(amount: float, unit: str) -> str:
