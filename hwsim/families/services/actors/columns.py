@@ -320,5 +320,5 @@ def _signed(key: int) -> int:
     return key - (1 << 64) if key >> 63 else key
 
 
-_DISTRIBUTIONS: Final = ("Constant", "Exponential", "Lognormal", "Uniform", "Pareto", "Values", "Whole")
+_DISTRIBUTIONS: Final = ("Constant", "Exponential", "Lognormal", "Uniform", "Pareto", "Values", "UniformInteger")
 _FIRST_WINDOW: Final = 10**9
