@@ -8,7 +8,7 @@ import re
 from hwsim.results.bound import TERMS
 from tests.test_docs import ROOT
 
-LABELLED = {"Column", "Fact", "Shown", "_fact"}  # calls whose first argument is a label
+LABELLED = {"ReportColumn", "SummaryLine", "OptionColumn", "_fact"}  # calls whose first argument is a label
 
 
 def printed() -> set[str]:
