@@ -19,7 +19,7 @@ from hwsim.results.bound import Bound, BoundTime, bounds, longest_first
 from hwsim.results.cause import HOST, Cause
 from hwsim.results.critical import critical_path, op_segments
 from hwsim.results.ops import ARRIVE, arrivals, weights
-from hwsim.results.rates import OpRates, rates, sizes
+from hwsim.results.rates import WorkRates, rates, sizes
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -66,7 +66,7 @@ class Activity:
     share: float
     bounds: tuple[BoundTime, ...]
     once: Once = ""
-    rates: OpRates = OpRates()
+    rates: WorkRates = WorkRates()
 
     @property
     def total_s(self) -> float:

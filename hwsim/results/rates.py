@@ -30,7 +30,7 @@ def sizes(timeline: Timeline, ops: Ints, counts: Ints) -> Iterator[tuple[int, fl
     yield from ((number, size) for number, size in zip(costs.tolist(), sizes.tolist(), strict=True) if number >= 0)
 
 
-class OpRates(NamedTuple):
+class WorkRates(NamedTuple):
     """Rates of ops; 0 if nothing is counted.
 
     Args:
@@ -44,7 +44,7 @@ class OpRates(NamedTuple):
     per_s: float = 0.0
 
 
-def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> OpRates:
+def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> WorkRates:
     """Return the rates of ops.
 
     Args:
@@ -73,17 +73,17 @@ def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> 
             ]
         )
     if seconds <= 0:
-        return OpRates()
+        return WorkRates()
     if accessed > 0:
-        return OpRates(accessed / seconds, per_s=counted / seconds)
+        return WorkRates(accessed / seconds, per_s=counted / seconds)
     if cause.line == "flow" and all(cost.exchange is not None for cost, _ in costs):
         passed = math.fsum(size * cost.exchange.passed for cost, size in costs if cost.exchange is not None)
-        return OpRates(passed / seconds, per_s=counted / seconds)
+        return WorkRates(passed / seconds, per_s=counted / seconds)
     best = [min(amounts) for amounts in carried if amounts]
     if not best:
-        return OpRates(per_s=counted / seconds)
+        return WorkRates(per_s=counted / seconds)
     *_, unit = min(best)
     amount = math.fsum(
         min(entry for entry in amounts if entry[3] == unit)[2] for amounts in carried if unit in {entry[3] for entry in amounts}
     )
-    return OpRates(amount / seconds, f"{unit}/s", counted / seconds)
+    return WorkRates(amount / seconds, f"{unit}/s", counted / seconds)
