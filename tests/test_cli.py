@@ -286,7 +286,7 @@ def test_every_command_has_help_that_begins_as_the_list_says_what_it_is_for(name
 
 def test_commands_are_files_and_files_are_commands(root: Path) -> None:
     shared = {
-        "__init__", "arguments", "better", "errors", "files", "logs", "model_files", "nodes", "paying", "predicting", "progress",
+        "__init__", "arguments", "better", "cost_options", "errors", "files", "logs", "model_files", "nodes", "predicting", "progress",
         "steps", "studies", "traces", "trained", "views",
     }  # fmt: skip
     folders = (root / "hwsim" / "cli", root / "calibrate" / "hwsim_calibrate" / "cli")

@@ -99,7 +99,7 @@ def test_devices_and_settings_can_be_said() -> None:
         (("--bytes", "1s..2s"), "expected sizes, got"),
         (("--bytes", "large"), "large"),
         (("--bytes", "2MiB..1MiB"), "is above the upper limit"),
-        (("--plot", "busbw.gif"), "not as 'busbw.gif'"),
+        (("--plot", "busbw.gif"), "must end in .png, .svg or .pdf, got 'busbw.gif'"),
         (("--op", "barrier", "--bytes", "0B", "--plot", "x.png"), "no bandwidth to draw"),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_row_is_explained_with_the_sources_of_its_numbers() -> None:
     ("arguments", "said"),
     [
         ((TEXT, "--explain", "memory-64"), "memory-64mb"),
-        ((TEXT, "--explain", "l1", "--json"), "leave out --json"),
+        ((TEXT, "--explain", "l1", "--json"), "--explain cannot be combined with --json or --all"),
         ((TEXT, "--plot", "rows.txt"), ".png, .svg or .pdf"),
         (("d2l-latenzy",), "d2l-latency"),
         ((TEXT, "--set", "machine.parts.cpu.clok=3 GHz"), "clok"),

@@ -85,7 +85,7 @@ def show(
     given = {option.flag for option in view.options if options[option.name]} | ({"--json"} if as_json else set())
     for option in view.options:
         if option.flag in given and not given.isdisjoint(option.without):
-            raise click.UsageError(f"{option.flag} cannot be combined with {' and '.join(option.without)}")
+            raise click.UsageError(f"{option.flag} cannot be combined with {' or '.join(option.without)}")
     refuse_unwritable(plot, plot_option)
     try:
         with print_errors():

@@ -23,7 +23,7 @@ GONE: Final = object()  # the key is left out
 
 
 REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be without, or say otherwise
-    "machine.parts": ({}, "without parts"),
+    "machine.parts": ({}, "has no parts"),
     "part.kind": ("disk", "unknown key"),
     "machine.links": (GONE, "no route"),
     "link.between": (GONE, "`between` or `topology`"),
@@ -34,7 +34,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "workload.program": (GONE, "none of them"),
     "workload.jobs.*.program": (GONE, "none of them"),
     "workload.jobs.*.programs": (GONE, "none of them"),
-    "workload.events.link": (GONE, "`part` or to a `link`"),
+    "workload.events.link": (GONE, "exactly one of `part`, `link`"),
     "op of several.among": ([], "at least one device"),
     "workload.groups.*.of": ([], "none of the groups"),
     "topology torus.size": ([3], "members"),
@@ -44,13 +44,13 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "workload.jobs.*.infer": (GONE, "none of them"),
     "workload.jobs.*.train": (GONE, "none of them"),
     "workload.jobs.*.pipeline": (GONE, "none of them"),
-    "stage.do": (GONE, "mapping of one op"),
-    "train.chunks": (4, "are more than"),
+    "stage.do": (GONE, "a stage with one op, got no op"),
+    "train.chunks": (4, "chunks exceed"),
     "train.uneven": (False, "does not divide"),
     "train.parallel.ep": (3, "does not divide"),
-    "model transformer.patches.image": (448, "squares"),
-    "model transformer.patches.extra": (2, "squares"),
-    "model transformer.patches.side": (16, "squares"),
+    "model transformer.patches.image": (448, "patches and extra tokens"),
+    "model transformer.patches.extra": (2, "patches and extra tokens"),
+    "model transformer.patches.side": (16, "patches and extra tokens"),
     "link wifi.duplex": ("full", "one channel"),
     "train.parallel.dp": (3, "GPUs, but there are"),
     "link.of": (["node0.nic", "node1.nic"], "no route"),
@@ -62,7 +62,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "algorithm written.steps.chunk": (1, "step 0"),
     "algorithm written.steps.count": (1, "missing"),
     "algorithm written.steps.reduce": (False, "missing"),
-    "op send.from": (GONE, "needs `from`"),
+    "op send.from": (GONE, "requires `from`"),
     **{
         f"op {kind}.device": (GONE, "needs a `device`")
         for kind in (

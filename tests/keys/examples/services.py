@@ -69,7 +69,7 @@ EXAMPLES: Final = (
              {"at": "50 ms", "service": "back", "down": "20 ms"},
              {"at": "150 ms", "service": "back", "hit": "5 %", "for": "50 ms"},
          ]},
-        tried=TRIED, refused={"service choose.share": ("90 %", "come to")},
+        tried=TRIED, refused={"service choose.share": ("90 %", "add up to 100 %")},
     ),
     Example(
         "jobs under load", MACHINE,

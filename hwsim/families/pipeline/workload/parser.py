@@ -110,7 +110,7 @@ class StageParser:
         kinds = [key for key, _ in tree.items() if key not in STAGE or key in ("do", "train")]
         if keys is None or len(kinds) != 1:
             if keys is not None or not tree.is_mapping:
-                got = tree.what() if not kinds else f"{' and '.join(kinds)} at once"
+                got = ("no op" if tree.is_mapping else tree.what()) if not kinds else f"{' and '.join(kinds)} at once"
                 hint = "busy: {device: gpu, time: 90 ms}; several ops go into `do`"
                 self.mistakes.add(tree.place, f"expected a stage with one op, got {got}", hint)
             return None
