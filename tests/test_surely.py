@@ -97,7 +97,9 @@ links:
 """
 
 
-@pytest.mark.parametrize(("devices", "said"), [("old*", "the gpu has no"), ("new*", ""), (["new*", "old*"], "old0 has no")])
+@pytest.mark.parametrize(
+    ("devices", "said"), [("old*", "the gpu does not support fp8"), ("new*", ""), (["new*", "old*"], "old0 does not support fp8")]
+)
 def test_a_format_that_some_of_the_own_gpus_lack_is_said(devices: Any, said: str) -> None:
     """Other GPUs of the machine, which have it, do not matter."""
     infer = {
