@@ -286,8 +286,8 @@ def test_every_command_has_help_that_begins_as_the_list_says_what_it_is_for(name
 
 def test_commands_are_files_and_files_are_commands(root: Path) -> None:
     shared = {
-        "__init__", "arguments", "better", "cost_options", "errors", "files", "logs", "model_files", "nodes", "predicting", "progress",
-        "steps", "studies", "traces", "trained", "views",
+        "__init__", "arguments", "better", "cost_options", "errors", "files", "logs", "model_files", "nodes", "predicting",
+        "progress", "steps", "studies", "traces", "trained", "views",
     }  # fmt: skip
     folders = (root / "hwsim" / "cli", root / "calibrate" / "hwsim_calibrate" / "cli")
     stems = {path.stem for folder in folders for path in folder.glob("*.py")} - shared
