@@ -168,7 +168,7 @@ def test_measured_functions_go_with_the_clock_and_the_memory() -> None:
 
 
 def test_a_clock_beside_a_part_without_one_is_refused() -> None:
-    with pytest.raises(hwsim.SpecError, match="clock has no effect"):
+    with pytest.raises(hwsim.SpecError, match="`clock` has no effect"):
         run(alone("gpu", "d2l-gpu"), OPS["gpu"]["elements"], **{"machine.it.clock": "2 GHz"})
 
 
