@@ -129,4 +129,4 @@ def test_layers_with_a_window_and_without_take_their_parts() -> None:
 
 
 def test_a_window_looks_backward() -> None:
-    assert "each sees those after it" in next(small(window=64, causal=False).problems())[1]
+    assert "requires causal attention" in next(small(window=64, causal=False).problems())[1]
