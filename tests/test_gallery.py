@@ -30,7 +30,7 @@ def test_every_kind_is_there(page: str) -> None:
 
 def test_an_interval_of_services_is_refused_in_words(tmp_path: Path) -> None:
     words = ["simulate", "web-server", "services/cache", "-q", "--plot", "interval", str(tmp_path / "a.svg")]
-    assert "see the summary" in hwsim(*words, code=2).output
+    assert "no single interval: the summary has one per service" in hwsim(*words, code=2).output
     assert not list(tmp_path.iterdir())
 
 

@@ -241,7 +241,7 @@ def test_nobody_to_move_it_is_a_mistake(box: Machine) -> None:
     from hwsim.ops.op import Scope
     from hwsim.ops.transfer import Copy
 
-    with pytest.raises(CannotPlace, match="needs a cpu"):
+    with pytest.raises(CannotPlace, match="requires a cpu at one end, got gpu0 and gpu1"):
         Copy(source="gpu0", target="gpu1", bytes=1.0, by="cpu").lower(Scope(box))
     with pytest.raises(CannotPlace, match="pageable"):
         Copy(source="gpu0", target="gpu1", bytes=1.0, memory="pageable").lower(Scope(box))
