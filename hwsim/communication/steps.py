@@ -73,9 +73,9 @@ def explicit_sends(
         pieces: parts that each send is split into.
         weights: relative parts of the ranks; empty: equal parts.
 
-    >>> from hwsim.communication.algorithms.ring import Ring
+    >>> from hwsim.communication.algorithms.ring import RingAlgorithm
     >>> from hwsim.communication.plan import Group
-    >>> sends = explicit_sends(Ring().plan("all-gather", Group(3)), 9e6)
+    >>> sends = explicit_sends(RingAlgorithm().plan("all-gather", Group(3)), 9e6)
     >>> [(send.source, send.target, send.after) for send in sends]
     [(0, 1, ()), (1, 2, ()), (2, 0, ()), (0, 1, (0, 1, 2)), (1, 2, (0, 1, 2)), (2, 0, (0, 1, 2))]
     """

@@ -192,9 +192,9 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
 class DeviceNumbers:
     """A cache of device numbers by name.
 
-    >>> from hwsim.machine.layout import Numbered
+    >>> from hwsim.machine.layout import NumberedNames
     >>> layout = Layout()
-    >>> layout.add(Part("sw", Numbered("sw", 3), True, "switch"))
+    >>> layout.add(Part("sw", NumberedNames("sw", 3), True, "switch"))
     >>> DeviceNumbers(layout).numbers(["sw2", "sw0", "cpu"]).tolist()
     [2, 0, -1]
     """

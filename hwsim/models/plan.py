@@ -253,8 +253,8 @@ def parts_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[int, .
 def runs_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return the (kind, count) pairs of consecutive equal layers, for each virtual stage of a stage.
 
-    >>> from hwsim.models.architectures.layer_parts import Run
-    >>> runs = (Run(layers=1, experts=1), Run(layers=3))
+    >>> from hwsim.models.architectures.layer_parts import LayerRun
+    >>> runs = (LayerRun(layers=1, experts=1), LayerRun(layers=3))
     >>> model = Transformer(layers=4, hidden=128, heads=1, vocab=1, experts=8, runs=runs)
     >>> [runs_of(model, ParallelPlan(pp=2, global_batch=1), stage) for stage in (0, 1)]
     [(((0, 1), (1, 1)),), (((1, 2),),)]

@@ -12,8 +12,8 @@ LONGEST: Final = " (the maximum of the model)"
 def plan_text(laid: DerivedPlan, *, short: bool = False) -> str:
     """Return a plan in one line; `short` omits what a table of plans has no space for.
 
-    >>> from hwsim.models import ParallelPlan, lay, load_transformer
-    >>> laid = lay(load_transformer("gpt2"), ParallelPlan(tp=2, pp=2, global_batch=8, sharding="zero-1"), 8)
+    >>> from hwsim.models import ParallelPlan, derive_plan, load_transformer
+    >>> laid = derive_plan(load_transformer("gpt2"), ParallelPlan(tp=2, pp=2, global_batch=8, sharding="zero-1"), 8)
     >>> plan_text(laid)
     'tp 2, pp 2, dp 2, microbatch 1 x 4, 1f1b, zero-1, no recompute, bf16, adam'
     >>> plan_text(laid, short=True)

@@ -238,8 +238,8 @@ class Transformer(Dimensions):
     def weight_bytes(self, width: float) -> float:
         """Return the bytes of a server's weights, with `width` bytes per weight that is not quantized.
 
-        >>> from hwsim.models.architectures.layer_parts import Quantised
-        >>> model = Transformer(layers=1, hidden=64, heads=1, vocab=100, quantised=Quantised(format="mxfp4", group=32))
+        >>> from hwsim.models.architectures.layer_parts import QuantizedWeights
+        >>> model = Transformer(layers=1, hidden=64, heads=1, vocab=100, quantised=QuantizedWeights(format="mxfp4", group=32))
         >>> model.weight_bytes(2.0) == 2 * (model.parameters - 12 * 64**2) + (0.5 + 1 / 32) * 12 * 64**2
         True
         """
