@@ -74,8 +74,8 @@ def explicit_sends(
         weights: relative parts of the ranks; empty: equal parts.
 
     >>> from hwsim.communication.algorithms.ring import RingAlgorithm
-    >>> from hwsim.communication.plan import Group
-    >>> sends = explicit_sends(RingAlgorithm().plan("all-gather", Group(3)), 9e6)
+    >>> from hwsim.communication.plan import RankGroup
+    >>> sends = explicit_sends(RingAlgorithm().plan("all-gather", RankGroup(3)), 9e6)
     >>> [(send.source, send.target, send.after) for send in sends]
     [(0, 1, ()), (1, 2, ()), (2, 0, ()), (0, 1, (0, 1, 2)), (1, 2, (0, 1, 2)), (2, 0, (0, 1, 2))]
     """
