@@ -18,7 +18,7 @@ from hwsim.devices.offers import PAYMENT_OPTIONS, Offer, PaymentOption, PricedAm
 from hwsim.devices.power_curves import loaded_watts
 from hwsim.formats import format_duration
 from hwsim.machine import Machine
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout, LayoutPart
 from hwsim.records import dataclass
 
 RENTED: Final = ("gpu", "cpu")  # kinds of parts with an hourly price that includes the node
@@ -219,22 +219,22 @@ def _is_of_kind(layout: Layout, text: str, inside: str, kind: str) -> bool:
     return text.partition(" (")[0] in families
 
 
-def _names_of(part: Part) -> tuple[str, ...]:
+def _names_of(part: LayoutPart) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (part.use, part.use.rpartition("/")[2], part.family))))
 
 
-def _held(part: Part) -> PricedAmounts:
+def _held(part: LayoutPart) -> PricedAmounts:
     """Return the priced amounts of a part: capacity, accesses per second, and bandwidth."""
     model = part.model
     numbers = (getattr(model, name, None) for name in ("size", "iops", "read_bandwidth" if part.kind == "disk" else "bandwidth"))
     return PricedAmounts(*(float(number) if isinstance(number, int | float) else None for number in numbers))
 
 
-def _offer(part: Part, prices: Prices, way: PaymentOption) -> AgedPrice | None:
+def _offer(part: LayoutPart, prices: Prices, way: PaymentOption) -> AgedPrice | None:
     return aged_price(prices.offers("parts", _names_of(part), part.price, way), _held(part))
 
 
-def _rent(part: Part, prices: Prices, way: PaymentOption) -> AgedPrice | None:
+def _rent(part: LayoutPart, prices: Prices, way: PaymentOption) -> AgedPrice | None:
     """Return the rent of a volume for the payment option of its machine; None if it is not rented."""
     if part.child is not None or (way != "on_demand" and _offer(part, prices, way) is not None):
         return None

@@ -26,7 +26,7 @@ from hwsim.costs.amount import Amount
 from hwsim.costs.library_match import is_as_listed
 from hwsim.devices.power_curves import GpuPowerCurve, PowerCurve
 from hwsim.machine import Machine
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout, LayoutPart
 from hwsim.records import dataclass
 
 MEASURED: Final = 0.15  # relative half width of the energy of measured nodes
@@ -138,7 +138,7 @@ def _items(layout: Layout, inside: str, many: int, missing: list[str]) -> Iterat
     yield from _scaled(layout, items, inside, many)
 
 
-def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
+def _of_part(part: LayoutPart, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
     name = inside + (f"{part.family}*" if part.numbered else part.family)
     count = many * len(part.names)
     if part.child is not None:

@@ -20,7 +20,7 @@ _KINDS: Final = (np.uint8, np.int32, np.int32, np.int64, np.int64, np.int64, np.
 _THOUSANDTHS: Final = re.compile(r"(?:\d++\.\d{3} )*+", re.ASCII)
 
 
-class NameTable(dict[str, int]):
+class StringTable(dict[str, int]):
     """A table of names and their numbers, in order of first use."""
 
     def __missing__(self, name: str) -> int:
@@ -42,7 +42,7 @@ class SliceColumns:
 
     def __init__(self, clock: Callable[[Sequence[Any]], list[int]] = list, batch: int = BATCH) -> None:
         self.clock, self.batch = clock, batch
-        self.names = NameTable()
+        self.names = StringTable()
         self.lanes: dict[Hashable, int] = {}
         self.table_of_lanes: list[RecordedLane] = []
         self.facts_of: dict[Hashable, int] = {}

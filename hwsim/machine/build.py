@@ -19,7 +19,7 @@ from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
 from hwsim.machine.classes import IDEAL, check_class, class_of, misspelt, with_class_defaults
-from hwsim.machine.layout import Layout, NumberedNames, Part
+from hwsim.machine.layout import Layout, LayoutPart, NumberedNames
 from hwsim.machine.libraries.parser import read_libraries
 from hwsim.machine.link_entries import wire_all
 from hwsim.machine.model import Machine
@@ -165,7 +165,7 @@ def _part(
         mistakes.add(tree.key_place("count"), f"more than {MAX_DEVICES} devices")
         return
     names = (name,) if entry.count is None else NumberedNames(name, count)
-    part = Part(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity, use=entry.use or "")
+    part = LayoutPart(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity, use=entry.use or "")
     if entry.price is not None and child is None:  # an inner machine has its own price
         part.price = _price(entry.price, mistakes)
     taken = layout.clash(part)

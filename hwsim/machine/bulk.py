@@ -51,7 +51,7 @@ from hwsim.machine.capacities import oversubscription
 from hwsim.machine.capacity_numbers import CapacityNumbers, Floats, Handlings, TransferDraws, TransferSample, kinds_of
 from hwsim.machine.contents import UnknownName
 from hwsim.machine.host_wires import HostWires
-from hwsim.machine.layout import Part
+from hwsim.machine.layout import LayoutPart
 from hwsim.machine.link_entries import DeviceNumbers
 from hwsim.machine.net import BOTH
 from hwsim.machine.routes import Route
@@ -112,7 +112,7 @@ class _Pattern:
     places: tuple[Place | None, ...]
 
 
-class _Columns(NamedTuple):
+class _PairColumns(NamedTuple):
     """Capacities of pairs, for any size of the transfers.
 
     Args:
@@ -142,9 +142,9 @@ class BulkTransfers:
         self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # by wiring and places in a host: whether `inside` has a key
         self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # latest names and their device numbers
         # Latest pairs: the next call often has the same pairs with other sizes.
-        self._drawn: tuple[Sequence[TransferOptions], tuple[Ints, Ints, Ints], _Columns] | None = None
+        self._drawn: tuple[Sequence[TransferOptions], tuple[Ints, Ints, Ints], _PairColumns] | None = None
 
-    def part_of(self, name: str) -> Part | None:
+    def part_of(self, name: str) -> LayoutPart | None:
         """Return the part of a device; None if no device has this name."""
         spot = self._net.layout.find(name)
         return None if spot is None or spot.part.child is not None else spot.part
@@ -203,7 +203,7 @@ class BulkTransfers:
         price = self._transfers.cost if len(samples) < _MANY_COSTS else self._transfers.once
         return tuple([price(a, b, times * size, handling) for a, b, size, handling in samples])
 
-    def _columns(self, a: Ints, b: Ints, handlings: Sequence[TransferOptions], handling_of: Ints) -> _Columns:
+    def _columns(self, a: Ints, b: Ints, handlings: Sequence[TransferOptions], handling_of: Ints) -> _PairColumns:
         owner = self._hosts.owner[a]
         is_within_host = (owner == self._hosts.owner[b]) & (owner >= 0)
         codes = np.where(is_within_host, self._code(a, b, within_host=True), self._code(a, b, within_host=False))
@@ -397,7 +397,7 @@ class BulkTransfers:
                 return base, row - int(attached.first[host]), direction
         return ABSOLUTE, number, 0
 
-    def _filled(self, a: Ints, b: Ints, classes: Sequence[_PairClass], class_of_pair: Ints) -> _Columns:
+    def _filled(self, a: Ints, b: Ints, classes: Sequence[_PairClass], class_of_pair: Ints) -> _PairColumns:
         """Return the columns of all pairs, computed together for the classes whose capacities have the same bases."""
         classes_by_bases: dict[tuple[int, ...], list[int]] = {}
         for index, pair_class in enumerate(classes):
@@ -416,7 +416,7 @@ class BulkTransfers:
                 capacity[start + row] = self._absolute(base, offset[member], direction[member], hosts)
         route, first_pairs = _renumbered(np.array([pair_class.shape for pair_class in classes], np.int64)[class_of_pair])
         routes = [self._shapes[classes[index].shape] for index in class_of_pair[first_pairs].tolist()]
-        return _Columns(route, routes, first, capacity)
+        return _PairColumns(route, routes, first, capacity)
 
     def _absolute(self, base: int, offset: Ints, direction: Ints, hosts: Ints) -> Ints:
         """Return the capacity numbers of relative numbers of one base; the inverse of `_relative`."""
@@ -432,7 +432,7 @@ class BulkTransfers:
         return numbers
 
 
-def _sized(columns: _Columns, size: float | Floats) -> tuple[Ints, tuple[TransferSample, ...]]:
+def _sized(columns: _PairColumns, size: float | Floats) -> tuple[Ints, tuple[TransferSample, ...]]:
     """Return for each pair the index of its (route, size), and a sample of each, in the order of their first pairs."""
     sizes = np.atleast_1d(size)
     if len(sizes) == 0 or bool((sizes == sizes[0]).all()):

@@ -8,7 +8,7 @@ from functools import partial
 from hwsim.demand import Capacity
 from hwsim.devices import Switch
 from hwsim.machine.contents import within
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout, LayoutPart
 from hwsim.machine.net import Net
 from hwsim.machine.views import LazyMapping, device_names
 
@@ -48,7 +48,7 @@ class Backplanes:
         return carried / ratio if carried > 0 else None
 
 
-def oversubscription(part: Part) -> float | None:
+def oversubscription(part: LayoutPart) -> float | None:
     """Return the oversubscription of switches: bandwidth of their links over their backplane bandwidth; None: not stated."""
     return part.model.oversubscription if isinstance(part.model, Switch) else None
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hwsim.demand import Cost
 from hwsim.machine.capacities import oversubscription
 from hwsim.machine.contents import UnknownName, below, within
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout, LayoutPart
 from hwsim.machine.net import BOTH, Net
 from hwsim.machine.transfer_options import TransferOptions
 from hwsim.machine.wires import Ints
@@ -168,7 +168,7 @@ class CapacityNumbers:
         return name
 
 
-def kinds_of(part: Part) -> tuple[str, ...]:
+def kinds_of(part: LayoutPart) -> tuple[str, ...]:
     """Return the kinds of the capacities of a device of a part."""
     kinds = () if part.model is None else tuple([capacity.kind for capacity in part.model.capacities(part.names[0])])
     return (*kinds, "backplane") if oversubscription(part) is not None and "backplane" not in kinds else kinds

@@ -25,7 +25,7 @@ import numpy as np
 
 from hwsim.machine.contents import below
 from hwsim.machine.host_wires import HostOwners, HostWires
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout, LayoutPart
 from hwsim.machine.net import Graph, Net, meet
 from hwsim.machine.nic_assignment import NicAssignment
 
@@ -231,7 +231,7 @@ class Hosts:
         prefix = name.partition(".")[0] + "."
         return frozenset(other.removeprefix(prefix) for other in others if other.startswith(prefix))
 
-    def _leave(self, part: Part, local: int, ports: Iterable[Port], barred: frozenset[str]) -> Iterable[Exit]:
+    def _leave(self, part: LayoutPart, local: int, ports: Iterable[Port], barred: frozenset[str]) -> Iterable[Exit]:
         child = part.child
         for port in dict.fromkeys(ports):
             if child is None:
@@ -266,7 +266,7 @@ class Hosts:
         rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
         return [Port(*ends) for ends in zip(attached.local[rows].tolist(), attached.core[rows].tolist(), strict=True)]
 
-    def _around(self, part: Part, port: Port, next_port: Port) -> bool:
+    def _around(self, part: LayoutPart, port: Port, next_port: Port) -> bool:
         """Return whether the route between two switches around a host is shorter than the route through it."""
         child = part.child
         if child is None:

@@ -76,7 +76,7 @@ class NumberedNames(Sequence[str]):
 
 
 @dataclass(slots=True)
-class Part:
+class LayoutPart:
     """A part: equal devices, or equal inner machines.
 
     Args:
@@ -135,7 +135,7 @@ class NameMatch(NamedTuple):
         node: inner machine that contains the part.
     """
 
-    part: Part
+    part: LayoutPart
     member: int
     number: int
     node: str
@@ -159,7 +159,7 @@ class Layout:
     """
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[LayoutPart] = []
         self.size = 0
         self.machines = 0
         self.wires = Wires()
@@ -170,13 +170,13 @@ class Layout:
         self.drawn: float | PowerCurve | None = None
         self.drawn_source = GIVEN
         self.price: Price | None = None
-        self._named: dict[str, tuple[Part, int]] = {}
-        self._stems: dict[str, Part] = {}
+        self._named: dict[str, tuple[LayoutPart, int]] = {}
+        self._stems: dict[str, LayoutPart] = {}
         self._starts: list[int] = []
         self._limits: dict[str, bool] = {}
         self._digits = False  # whether the family of a numbered part ends in a digit
 
-    def add(self, part: Part) -> None:
+    def add(self, part: LayoutPart) -> None:
         """Append a part whose names must not exist yet (see `clash`)."""
         part.start = self.size
         self.parts.append(part)
@@ -191,7 +191,7 @@ class Layout:
         else:
             self._named |= {name: (part, index) for index, name in enumerate(part.names)}
 
-    def clash(self, part: Part) -> str | None:
+    def clash(self, part: LayoutPart) -> str | None:
         """Return the first name of a part that exists already; None if there is none."""
         if not isinstance(part.names, NumberedNames):
             return next((name for name in part.names if self.local(name) is not None), None)
@@ -204,7 +204,7 @@ class Layout:
                 taken += [index for index, name in enumerate(part.names) if name in names]
         return part.names[min(taken)] if taken else None
 
-    def local(self, name: str) -> tuple[Part, int] | None:
+    def local(self, name: str) -> tuple[LayoutPart, int] | None:
         """Return (part, index of the member) of a name in this scope, not in inner machines; None if there is none."""
         member = self._named.get(name)
         if member is not None:
@@ -235,13 +235,13 @@ class Layout:
                 return None
             layout, rest, start = part.child, tail, start + len(head) + 1
 
-    def at(self, number: int) -> tuple[Part, int, int]:
+    def at(self, number: int) -> tuple[LayoutPart, int, int]:
         """Return (part, index of the member, device number within the member) of a device number."""
         part = self.parts[bisect_right(self._starts, number) - 1]
         index, rest = divmod(number - part.start, part.each)
         return part, index, rest
 
-    def place(self, part: Part) -> int:
+    def place(self, part: LayoutPart) -> int:
         """Return the index of a part with at least one member."""
         return bisect_right(self._starts, part.start) - 1
 
@@ -251,7 +251,7 @@ class Layout:
         own = part.names[index]
         return own if part.child is None else f"{own}.{part.child.name(rest)}"
 
-    def walk(self, taken: Callable[[Part], Sequence[str]], parts: Sequence[Part] | None = None) -> Iterator[str]:
+    def walk(self, taken: Callable[[LayoutPart], Sequence[str]], parts: Sequence[LayoutPart] | None = None) -> Iterator[str]:
         """Iterate over the names that `taken` selects from each part, at any depth, in natural order; parts: default all."""
         runs = [run for part in (self.parts if parts is None else parts) if (run := _Run.of(part, taken)) is not None]
         runs.sort(key=lambda run: natural(run.first))
@@ -259,7 +259,7 @@ class Layout:
             return chain.from_iterable(run.names() for run in runs)
         return merge(*(run.names() for run in runs), key=natural)
 
-    def every(self) -> Iterator[Part]:
+    def every(self) -> Iterator[LayoutPart]:
         """Iterate over its parts and those of inner machines, each once."""
         seen: set[int] = set()
         waiting = list(self.parts)
@@ -304,14 +304,14 @@ class _Run:
 
     __slots__ = ("first", "inner", "last", "own", "part")
 
-    def __init__(self, part: Part, own: Sequence[str], inner: Sequence[str]) -> None:
+    def __init__(self, part: LayoutPart, own: Sequence[str], inner: Sequence[str]) -> None:
         self.part, self.own, self.inner = part, own, inner
         ends = part.names[0], part.names[-1]
         self.first = own[0] if own and (not inner or own[0] == ends[0]) else below(ends[0], inner[0])
         self.last = below(ends[1], inner[-1]) if inner else own[-1]
 
     @classmethod
-    def of(cls, part: Part, own: Callable[[Part], Sequence[str]]) -> _Run | None:
+    def of(cls, part: LayoutPart, own: Callable[[LayoutPart], Sequence[str]]) -> _Run | None:
         taken = own(part)
         inner = list(part.child.walk(own)) if part.child is not None else []
         return cls(part, taken, inner) if taken or inner else None

@@ -13,7 +13,7 @@ from hwsim.formats import natural
 from hwsim.links import LinkKind
 from hwsim.machine.classes import check_class, with_class_defaults
 from hwsim.machine.contents import UnknownName, listed
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout, LayoutPart
 from hwsim.machine.names import NameIndex
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, LinkEntry, topology_keys
 from hwsim.machine.topologies import TOPOLOGIES, Edge, EdgeColumns, Topology
@@ -185,7 +185,7 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
             raise ValueError(f"the name {full} of a switch of this topology is also the name of a part")
         families.setdefault(f"{name}-{full[len(name) + 1 :].rstrip('0123456789-')}", []).append(full)
     for family, members in families.items():
-        layout.add(Part(family, sorted(members, key=natural), False, "switch", switch, made=True))
+        layout.add(LayoutPart(family, sorted(members, key=natural), False, "switch", switch, made=True))
     return names
 
 
@@ -194,7 +194,7 @@ class DeviceNumbers:
 
     >>> from hwsim.machine.layout import NumberedNames
     >>> layout = Layout()
-    >>> layout.add(Part("sw", NumberedNames("sw", 3), True, "switch"))
+    >>> layout.add(LayoutPart("sw", NumberedNames("sw", 3), True, "switch"))
     >>> DeviceNumbers(layout).numbers(["sw2", "sw0", "cpu"]).tolist()
     [2, 0, -1]
     """

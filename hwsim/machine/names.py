@@ -12,7 +12,7 @@ from typing import Final
 
 from hwsim.formats import natural
 from hwsim.machine.contents import UnknownName, below, listed, within
-from hwsim.machine.layout import Layout, NumberedNames, Part
+from hwsim.machine.layout import Layout, LayoutPart, NumberedNames
 from hwsim.machine.views import members_of_devices, members_of_nodes
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import did_you_mean
@@ -190,10 +190,10 @@ class NameIndex:
             raise _missing(f"{text}{missing}", family, scope)
         return [name for name, index in zip(family, indices, strict=True) if index in wanted]
 
-    def _parts_of(self, layout: Layout) -> Sequence[Part]:
+    def _parts_of(self, layout: Layout) -> Sequence[LayoutPart]:
         return self._parts if layout is self._layout else layout.parts
 
-    def _walk(self, layout: Layout, own: Callable[[Part], Sequence[str]]) -> Iterable[str]:
+    def _walk(self, layout: Layout, own: Callable[[LayoutPart], Sequence[str]]) -> Iterable[str]:
         return layout.walk(own, self._parts_of(layout))
 
     def _unknown(self, pattern: str, first: _Segment) -> UnknownName:
@@ -230,10 +230,10 @@ def _several(pattern: str, parts: Sequence[str]) -> UnknownName:
     return UnknownName(f"'{pattern}' matches {len(parts)} parts, expected one: {listed(parts)}", hint)
 
 
-def _kinds(part: Part) -> tuple[str, ...]:
+def _kinds(part: LayoutPart) -> tuple[str, ...]:
     """Return the kind of a part and its role (`disk` matches every kind of disk)."""
     return () if part.child is not None else (part.kind, getattr(part.model, "role", part.kind))
 
 
-def _is_kind(kind: str) -> Callable[[Part], Sequence[str]]:
+def _is_kind(kind: str) -> Callable[[LayoutPart], Sequence[str]]:
     return lambda part: part.names if kind in _kinds(part) else ()

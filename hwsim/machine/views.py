@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar, overload
 
 from hwsim.devices import Cpu, Sockets
 from hwsim.machine.contents import Link, PlacedDevice, PlacedNode, below, within
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout, LayoutPart
 from hwsim.machine.libraries.parser import Libraries
 from hwsim.machine.net import Net
 
@@ -79,7 +79,7 @@ def device_names(layout: Layout) -> Iterator[str]:
     return layout.walk(members_of_devices)
 
 
-def members_of_devices(part: Part) -> Sequence[str]:
+def members_of_devices(part: LayoutPart) -> Sequence[str]:
     """Return the names of a part of devices; none for inner machines."""
     return part.names if part.child is None else ()
 
@@ -113,7 +113,7 @@ def nodes(layout: Layout) -> LazyMapping[PlacedNode]:
     return LazyMapping(partial(_node, layout), names, partial(getattr, layout, "machines"))
 
 
-def members_of_nodes(part: Part) -> Sequence[str]:
+def members_of_nodes(part: LayoutPart) -> Sequence[str]:
     """Return the names of a part of inner machines; none for devices."""
     return part.names if part.child is not None else ()
 
@@ -135,7 +135,7 @@ def _group_names(layout: Layout, families: frozenset[str]) -> Iterator[str]:
     return layout.walk(_family_of_group) if families else iter(())
 
 
-def _family_of_group(part: Part) -> Sequence[str]:
+def _family_of_group(part: LayoutPart) -> Sequence[str]:
     return (part.family,) if part.grouped else ()
 
 

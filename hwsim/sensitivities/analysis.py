@@ -17,7 +17,7 @@ from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval, IntervalPart
 from hwsim.results.ratio import ratio, shares_of
 from hwsim.results.work import UNCOUNTED, WorkAmount, work_of
-from hwsim.sensitivities.answer import BreakEvenPrice, BreakEvenValue, Sensitivity, UncertaintySource
+from hwsim.sensitivities.answer import BreakEvenPrice, BreakEvenValue, Sensitivity, UncertaintyShare
 from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
 from hwsim.sensitivities.terms import UncertainInput, joined, short, terms_of
 from hwsim.sensitivities.tornado import End, Settings, TornadoBar, ordered, tornado
@@ -279,9 +279,9 @@ def _own(term: UncertainInput, shares: Sequence[tuple[IntervalPart | None, float
 
 def _doubts(
     answer: float, half: float, shares: Sequence[tuple[IntervalPart | None, float]], intervals: Sequence[Interval]
-) -> Iterator[UncertaintySource]:
+) -> Iterator[UncertaintyShare]:
     for part, share in shares:
         left = half * math.sqrt(max(0.0, 1.0 - share))
-        yield UncertaintySource(
+        yield UncertaintyShare(
             _named(part, intervals), share, left, wrong_after(answer, half, share) if len(intervals) > 1 else None
         )

@@ -16,7 +16,7 @@ from hwsim.views.kit.answer_forms import FigureAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class UncertaintySource:
+class UncertaintyShare:
     """A source of uncertainty, and the interval that remains if it is measured.
 
     Args:
@@ -95,7 +95,7 @@ class Sensitivity(FigureAnswer):
     ends: tuple[float, float]
     is_outside: bool
     bars: tuple[TornadoBar, ...]
-    doubts: tuple[UncertaintySource, ...]
+    doubts: tuple[UncertaintyShare, ...]
     wrong: float | None
     breaks: tuple[BreakEvenValue, ...]
     unbroken: tuple[str, ...]

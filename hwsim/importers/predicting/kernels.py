@@ -16,7 +16,7 @@ from hwsim.ticks import FEMTO
 
 
 @dataclass(frozen=True, slots=True)
-class _Timed:
+class _TimedKernel:
     """The time of an operator (s), its errors, and the cost with its derivation."""
 
     seconds: float
@@ -35,7 +35,7 @@ class KernelPredictor:
 
     def __init__(self, times: PredictedTimes) -> None:
         self._times = times
-        self._known: dict[tuple[int, int, int, str], _Timed | str] = {}
+        self._known: dict[tuple[int, int, int, str], _TimedKernel | str] = {}
 
     def predict(self, position: int, explained: RankRules, ops: NDArray[np.intp]) -> None:
         """Predict the GPU ops of a rank."""
@@ -95,7 +95,7 @@ class KernelPredictor:
         self._times.cost[kernels] = timed.cost
         self._times.sum(kind, plain(name), "predicted", "").add(float(total), timed.seconds, timed.doubts)
 
-    def _timed(self, position: int, name: str, facts: SliceFacts | None, kernels: int, gap: float) -> _Timed | str:
+    def _timed(self, position: int, name: str, facts: SliceFacts | None, kernels: int, gap: float) -> _TimedKernel | str:
         """Return the time of an operator on the GPU of a rank, or the reason why it has no prediction."""
         device = self._times.placing.gpus[position]
         key = id(self._times.machine.device(device).model), id(facts), kernels, name
@@ -104,7 +104,7 @@ class KernelPredictor:
             timed = self._known[key] = self._lowered(device, name, facts, kernels, gap)
         return timed
 
-    def _lowered(self, device: str, name: str, facts: SliceFacts | None, kernels: int, gap: float) -> _Timed | str:
+    def _lowered(self, device: str, name: str, facts: SliceFacts | None, kernels: int, gap: float) -> _TimedKernel | str:
         meant = self._times.meaning(name, facts)
         if meant.statement is None:
             return meant.why or "an operator without work"
@@ -118,7 +118,7 @@ class KernelPredictor:
         start = self._times.placing.starts[device]
         seconds = lowered.body + max(lowered.start - gap, kernels * (start - gap), 0.0)
         doubts = lowered.doubts(seconds, kernels)
-        return _Timed(seconds, doubts, self._times.derived(name, lowered, seconds, device, doubts))
+        return _TimedKernel(seconds, doubts, self._times.derived(name, lowered, seconds, device, doubts))
 
     def _moved(self, position: int, explained: RankRules, op: int, place: int) -> None:
         """Predict a copy or a memset."""
