@@ -1,9 +1,8 @@
 """Training of networks of convolutions: tf_cnn_benchmarks of 2017, Gavel's cluster, NVIDIA's examples.
 
 What libraries reach of a product (`hwsim.devices.convolution_speeds`) and what frameworks add (`hwsim.models.framework`) is
-fitted on
-the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored. Rows that are summed
-over several workers are left out.
+fitted on the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored. Rows that are
+summed over several workers are left out.
 """
 
 from __future__ import annotations

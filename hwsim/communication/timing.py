@@ -7,8 +7,7 @@
     no library        raw link bandwidth; auto uses NCCL's own tables among GPUs, else the fastest algorithm.
 
 Range: an estimate applies to the rings, trees and switches of the measured machine. It does not cover `RingAlgorithm` with
-explicit
-orders, trees within a node, and algorithms that NCCL does not have.
+explicit orders, trees within a node, and algorithms that NCCL does not have.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Routes between devices: fewest hops through the ends' own NICs, then widest bottleneck, then names; or several equal routes.
 
 Traffic enters and leaves a network through the NICs of its two ends (`hwsim.machine.nic_assignment`); several NICs carry equal
-parts of
-the bytes. A device that is not a GPU uses another NIC if that is nearer to the other end. Links with `routing` distribute
-traffic:
+parts of the bytes. A device that is not a GPU uses another NIC if that is nearer to the other end. Links with `routing`
+distribute traffic:
 
 single    the first route in order of names, always the same
 ecmp      one of the shortest and widest routes, by a hash of the names of the two ends

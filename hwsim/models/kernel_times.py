@@ -5,8 +5,7 @@
 
 The GPU model determines the time of a kernel's work. Libraries and trainings change it: convolutions use the fastest algorithm
 (`hwsim.devices.convolution_speeds`), matmuls run at the sustained clock, fused attention reaches a share of the peak, and
-kernels that
-a framework does not fuse move more bytes.
+kernels that a framework does not fuse move more bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Architectures of models: the dimensions in the file of each architecture, and the layers that follow from them.
 
 A new architecture is a module here and a line in `ARCHITECTURES`. A CNN or MLP returns its layers as units
-(`FeedForwardNetwork.chain`),
-which `unit_layers` converts to kernels. `transformer_layers` creates the kernels of transformers.
+(`FeedForwardNetwork.chain`), which `unit_layers` converts to kernels. `transformer_layers` creates the kernels of transformers.
 """
 
 from __future__ import annotations

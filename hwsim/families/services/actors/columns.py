@@ -1,8 +1,7 @@
 """A program of services as tables of integers and floats for the C++ simulator (core/src/services).
 
 `ServiceTableBuilder.table` has one row of 8 integers for each step and each object that steps refer to; NONE (-1) means
-"none". A reference
-is the index of a row, in `table` unless stated otherwise. The columns, in order (rows.h has their names):
+"none". A reference is the index of a row, in `table` unless stated otherwise. The columns, in order (rows.h has their names):
 
     SERVE    kind, station, demand at the station, latency (fs), fixed time (fs), number or NONE, cause of waits, cost
     KEEP     kind, draw, slot
