@@ -137,7 +137,7 @@ def shape() -> Iterator[tuple[str, str]]:
         handed = sorted(((len(_parameters(node)), node.name) for node in functions), reverse=True)
         yield str(sum(many >= MANY for many, _ in handed)), f"functions of {MANY} parameters or more: {_examples(handed)}"
         classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
-        several = sum(class_ > 1 for class_ in classes.values())
+        several = sum(count > 1 for count in classes.values())
         yield (
             f"{several} of {len(classes)}",
             f"class names of several classes: {_examples([(n, c) for c, n in classes.most_common(6)])}",
