@@ -22,7 +22,7 @@ import sys, hwsim
 copy = {"copy": {"from": "cpu", "to": "gpu0", "bytes": "16 MB"}}
 run = hwsim.simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "program": [copy]})
 run.to_json(), str(run), str(run.explain())
-print(*[name for name in sys.modules if name.startswith("hwsim.families")])
+print(*[name for name in sys.modules if name.startswith("hwsim.families.")])
 """
 
 

@@ -242,7 +242,7 @@ def test_time_between_checkpoints_is_counted_in_batches_of_the_slowest_stage() -
     [
         ({"every": 0}, "expected a positive number of batches"),
         ({"every": "soon"}, "soon"),
-        ({"every": 10, "to": "gpu0"}, "not a disk"),
+        ({"every": 10, "to": "gpu0"}, "expected a disk"),
     ],
 )
 def test_what_is_wrong_with_a_checkpoint_is_said(save: dict[str, Any], said: str) -> None:

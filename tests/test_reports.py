@@ -156,7 +156,7 @@ def test_a_run_of_many_kinds_of_ops_gets_a_row_of_each_kind_of_work() -> None:
     for n in range(MOST + 1):
         builder.op(f"step {'abcdefghijklmnop'[n]}", kind="busy", device="cpu", time=1e-3)
     (row,) = rows_of(simulate(builder.build()))
-    assert (row.name, row.count) == ("given time", MOST + 1)
+    assert (row.name, row.count) == ("fixed duration", MOST + 1)
 
 
 def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:

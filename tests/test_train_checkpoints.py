@@ -213,10 +213,10 @@ def test_the_summary_and_the_document_say_it() -> None:
         ({"checkpoint": {"every": "epoch"}}, "`every: epoch` needs `samples`"),
         ({"checkpoint": {"every": 5, "to": "store", "write": "3 s"}}, "got to and write"),
         ({"checkpoint": {"every": 5, "to": "stor"}}, "stor"),
-        ({"checkpoint": {"every": 5, "to": "node0.cpu"}}, "not a disk"),
+        ({"checkpoint": {"every": 5, "to": "node0.cpu"}}, "expected a disk"),
         ({"checkpoint": {"every": 5, "memory": {"survives": "80 %", "write": "1 s"}}}, "`memory` has no effect without"),
         ({"checkpoint": {"every": 1}, "steps": 1000}, "at most 64"),
-        ({"checkpoint": {"every": 5, "mode": "async", "bytes": "2 TB"}}, "holds 512 GB"),
+        ({"checkpoint": {"every": 5, "mode": "async", "bytes": "2 TB"}}, "its memory of 512 GB"),
         ({"checkpoint": {"every": 5}, "failures": "llama-3-405"}, "llama-3-405"),
         ({"checkpoint": {"every": 5}, "failures": {"parts": {"tpu": {"mtbf": "1 h"}}}}, "no part with a failure rate: tpu"),
         (
@@ -238,7 +238,7 @@ def test_storage_must_be_named_where_there_is_none_or_several() -> None:
     none, several = machine(), machine()
     del none["parts"]["store"], none["links"][1]
     several["parts"]["other"] = {"kind": "filesystem", "bandwidth": "1 GB/s"}
-    for made, words in ((none, "no file system"), (several, "which of other, store")):
+    for made, words in ((none, "no file system"), (several, "several file systems \\(other, store\\)")):
         with pytest.raises(SpecError, match=words):
             api.simulate(made, {"hwsim": "workload/1", "train": train})
 

@@ -39,7 +39,7 @@ def explain(
         SpecError: the files have mistakes, or there is no such op.
 
     >>> explain("d2l-laptop", "d2l/async-loop", set={"n": 100}).sentences[0]
-    '`add` takes 3.00 ms (99 %), a given time.'
+    '`add` takes 3.00 ms (99 %), a fixed duration.'
     """
     from hwsim.views.explain.explanation import NoSuchOp
 

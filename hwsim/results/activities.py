@@ -29,7 +29,7 @@ LONGEST: Final = 4096  # ops of a served model whose causes are examined
 SERVED: Final = "infer"  # kind of the ops of a served model
 NOUNS: Final = {  # name of the activity by kind of op
     "access": "memory access", "allgather": "all-gather", "alltoall": "all-to-all", "allreduce": "all-reduce",
-    "arrivals": "waiting for requests", "backward": "backward pass", "busy": "given time", "compute": "compute",
+    "arrivals": "waiting for requests", "backward": "backward pass", "busy": "fixed duration", "compute": "compute",
     "copy": "copying", "exchange": "gradient exchange", "forward": "forward pass", "infer": "model iteration",
     "layernorm": "layer norm", "moe": "expert layer", "read": "reading", "rnn": "recurrent layer", "send": "message passing",
     "service": "waiting for requests", "write": "writing",

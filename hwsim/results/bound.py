@@ -17,7 +17,7 @@ from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause
 
 ARRIVALS: Final = "arrivals"
-GIVEN: Final = "given time"
+GIVEN: Final = "fixed duration"
 HOST_CPU: Final = "host CPU"
 COPY: Final = "copy setup latency"
 LAUNCH: Final = "kernel launch latency"
@@ -102,7 +102,7 @@ class Bound:
 
     @property
     def full(self) -> str:
-        """The bound in words; a given time with the name of its op."""
+        """The bound in words; a fixed duration with the name of its op."""
         return f"{self.term} of {self.where}" if self.term == GIVEN and self.where else str(self)
 
     def __str__(self) -> str:
@@ -228,7 +228,7 @@ def words(parts: list[BoundTime], *, least: float = 0.1, shown: int = 2) -> str:
     from hwsim.formats import format_share
 
     spent: dict[str, int] = {}
-    for part in parts:  # given times of several ops have one text
+    for part in parts:  # fixed durations of several ops have one text
         spent[str(part.bound)] = spent.get(str(part.bound), 0) + part.time_fs
     total = sum(spent.values())  # integers
     ranked = sorted(spent.items(), key=lambda pair: (-pair[1], pair[0]))

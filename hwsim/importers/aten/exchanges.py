@@ -48,9 +48,8 @@ def exchange(name: str, facts: SliceFacts) -> Statement | None:
 def _of_shapes(inputs: Inputs, kind: str) -> float:
     places = [index for index in range(len(inputs.facts.shapes or ())) if inputs.is_list(index) or inputs.has(index)]
     arrays = [inputs.shapes(place) if inputs.is_list(place) else (inputs.shape(place),) for place in places]
-    sizes = [
-        sum(map(numel, shapes)) * BYTES[inputs.dtype(place)] for place, shapes in zip(places, arrays, strict=True)
-    ]  # integers
+    counts = [sum(map(numel, shapes)) for shapes in arrays]  # integers
+    sizes = [count * BYTES[inputs.dtype(place)] for place, count in zip(places, counts, strict=True)]
     if not sizes:
         return 0.0
     return max(sizes) if kind in {"allgather", "gather", "reduce-scatter", "scatter"} else sizes[0]

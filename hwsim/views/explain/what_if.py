@@ -48,7 +48,7 @@ BUSIEST: Final = 4  # largest number of these capacities
 JOINED: Final = 2  # largest number of runs with combined changes
 NONE: Final = 0.99  # share of the makespan above which a change does not help
 GIVEN: Final = {  # causes stated by the workload of a service
-    "arrivals": "stated by the workload",
+    "arrivals": "the workload file fixes them",
     "replica start": "set by `start:` of `scale:`; a larger `least:` avoids it",
 }
 COSTS: Final = 24  # largest number of kinds of ops per cause

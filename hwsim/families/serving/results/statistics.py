@@ -368,9 +368,8 @@ def _breakdowns(log: Log, spreads: Mapping[str, TimeStatistics]) -> Iterator[Lat
             if shared_by:
                 times = [total / shared_by / FEMTO for total in sums]
                 value = getattr(spreads[measure], f"p{percentile}")
-                yield LatencyBreakdown(
-                    measure, percentile, value, requests, sum(sums) / shared_by / FEMTO, tuple(named(times))
-                )  # integers
+                latency_s = sum(sums) / shared_by / FEMTO  # integers
+                yield LatencyBreakdown(measure, percentile, value, requests, latency_s, tuple(named(times)))
 
 
 def _time_by_use(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
