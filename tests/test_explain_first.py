@@ -26,13 +26,16 @@ def first_sentence_is_about_ops(machine: str, name: str) -> None:
     run = api.simulated(machine, name)
     if run.only_requests:
         line = " ".join(text(explain(replace(run, again=None))).split("\n\n")[1].split())
-        assert re.match(r"\S+: a request takes .+ on average; above p99 it takes .+, \S+ % of it (service|timed-out attempts|waiting for )", line), (
-            line
-        )
+        assert re.match(
+            r"\S+: a request takes .+ on average; above p99 it takes .+, \S+ % of it (service|timed-out attempts|waiting for )",
+            line,
+        ), line
         return
     found = explain(replace(run, again=None))
     first, row = found.sentences[0], found.activities.rows[0]
-    said = re.fullmatch(r"(.+?) takes (all )?\S+ \w+(:.+?)?( \([\d.]+ %\))?( do not)?(, (bound by .+|a fixed duration))?\.", first)
+    said = re.fullmatch(
+        r"(.+?) takes (all )?\S+ \w+(:.+?)?( \([\d.]+ %\))?( do not)?(, (bound by .+|a fixed duration))?\.", first
+    )
     assert said, first
     assert said[1].strip("`").lower() == row.name.lower()
     assert row.path_fs == max(each.path_fs for each in found.activities.rows)

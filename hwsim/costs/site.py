@@ -64,9 +64,9 @@ class RangeKeys:
     value: Tree = field("expected value")
     low: Tree | None = field("lower end of the 90 % interval (default: the value)", default=None)
     high: Tree | None = field("upper end of the 90 % interval (default: the value)", default=None)
-    date: str | int | None = field("date of the number", default=None)
-    mark: str = field("kind of source, such as recalled", default="")
-    source: str = field("document or page that states the number", default="")
+    date: str | int | None = field("date of the number", default=None, record="for readers")
+    mark: str = field("kind of source, such as recalled", default="", record="for readers")
+    source: str = field("document or page that states the number", default="", record="for readers")
 
 
 def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = None) -> Site:

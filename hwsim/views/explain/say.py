@@ -30,7 +30,7 @@ DERIVED: Final = 6  # largest number of derivations
 NAME: Final = 44  # width of the name of a cause or step (characters)
 INSIDE: Final = 19  # indent of the description of a change (characters)
 SHARES: Final = 7  # largest number of bounds and of activities
-SHORT: Final = 28  # width of their names (characters)
+SHARE_NAME: Final = 72  # largest width of a name in the tables of shares (characters)
 WORTH: Final = 1.005  # least speedup of a change that is shown without -v
 
 
@@ -118,7 +118,7 @@ def _shares(title: str, rows: Sequence[tuple[str, int]], makespan_fs: int) -> li
     if rest:
         shown.append((f"{len(rest)} more", sum(time for _, time in rest)))  # integers
     return align_columns([
-        Column(title, [cut_middle(name, SHORT) for name, _ in shown], right=False),
+        Column(title, [cut_middle(name, SHARE_NAME) for name, _ in shown], right=False),
         Column("time", [format_quantity(time / FEMTO, "s") for _, time in shown]),
         Column("share", [format_share(time / makespan_fs) for _, time in shown]),
     ])  # fmt: skip
