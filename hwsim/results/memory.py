@@ -150,9 +150,11 @@ def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[S
         *(_Lives.of(buffer, timeline, bases) for buffer in graph.buffers),
         *(_Lives.of_held(life, timeline) for life in held),
     ]
-    devices = dict.fromkeys([*sizes, *sorted({life.buffer.device for life in lives})])
-    by_device = ((name, [life for life in lives if life.buffer.device == name]) for name in devices)
-    return tuple(_device(name, sizes.get(name), of_device) for name, of_device in by_device if of_device)
+    by_device: dict[str, list[_Lives]] = {}
+    for life in lives:
+        by_device.setdefault(life.buffer.device, []).append(life)
+    devices = dict.fromkeys([*sizes, *sorted(by_device)])
+    return tuple(_device(name, sizes.get(name), by_device[name]) for name in devices if name in by_device)
 
 
 @dataclass(frozen=True, slots=True)
