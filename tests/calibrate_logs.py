@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim_calibrate.logs import TOOLS, Ask
-from hwsim_calibrate.logs.base import base_of
+from hwsim_calibrate.logs.target_part import base_of
 
 FOLDER: Final = Path(__file__).parent / "data" / "logs"
 LOGS: Final = {

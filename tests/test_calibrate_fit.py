@@ -17,7 +17,7 @@ from hwsim_calibrate import store
 from hwsim_calibrate.calls import call_from, call_of, measured_as
 from hwsim_calibrate.fit import Fitted, fit
 from hwsim_calibrate.fit.corrections import correct
-from hwsim_calibrate.fit.heldout import alternate, held_out
+from hwsim_calibrate.fit.holdout import alternate, held_out
 from hwsim_calibrate.fit.kernels import (
     FittedKernels,
     Timed,

@@ -11,11 +11,11 @@ import hwsim
 from hwsim.spec import tree_of
 from hwsim_calibrate import text
 from hwsim_calibrate.composites import BLIND, DEVELOPMENT, PROGRAMS
-from hwsim_calibrate.demanded import call_of_op
+from hwsim_calibrate.workload_cases import call_of_op
 from hwsim_calibrate.fit import fit
 from hwsim_calibrate.recording.operands import Array, layout
 from hwsim_calibrate.recording.ops import op_of, workload_of
-from hwsim_calibrate.recording.patching import calls_of
+from hwsim_calibrate.recording.numpy_patches import calls_of
 from hwsim_calibrate.validate import validate
 from published.composites import page
 from tests.calibrate_cases import made_up

@@ -15,7 +15,7 @@ from hwsim.results.error_weights import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import spread_of
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
-from hwsim_calibrate.logs.base import base_of
+from hwsim_calibrate.logs.target_part import base_of
 from hwsim_calibrate.logs.result import REPEATS, number_of
 from tests import command
 from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS

@@ -11,7 +11,7 @@ import pytest
 
 from hwsim.spec import SpecError
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
-from hwsim_calibrate.logs.base import Base, base_of
+from hwsim_calibrate.logs.target_part import Base, base_of
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hwsim.spec import SpecError
 from hwsim_calibrate import environment, text
 from hwsim_calibrate.case import Case
-from hwsim_calibrate.demanded import cases_for
+from hwsim_calibrate.workload_cases import cases_for
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
 from hwsim_calibrate.suites import suite

@@ -18,8 +18,8 @@ from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.kernels import kernel_case
 from hwsim_calibrate.recording.ops import op_of
 from hwsim_calibrate.recording.tape import Described, Step
-from hwsim_calibrate.recording.writing import new_pages
-from hwsim_calibrate.sizes import Size
+from hwsim_calibrate.recording.output import new_pages
+from hwsim_calibrate.snippet_inputs import Size
 from hwsim_calibrate.snippet_calls import call_of_params, recorded, snippet_case, snippet_of
 from hwsim_calibrate.snippets import SNIPPETS
 from hwsim_calibrate.suites.kernels import MATRIX

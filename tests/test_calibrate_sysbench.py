@@ -8,7 +8,7 @@ import pytest
 
 from hwsim.spec import SpecError
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs
-from hwsim_calibrate.logs.base import base_of
+from hwsim_calibrate.logs.target_part import base_of
 from tests.calibrate_logs import FOLDER
 
 HEAD = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)

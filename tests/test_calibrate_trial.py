@@ -14,8 +14,8 @@ import pytest
 import hwsim
 from hwsim.spec import SpecError
 from hwsim_calibrate.case import Case
-from hwsim_calibrate.demanded import cases_for
-from hwsim_calibrate.fit.parts import latencies
+from hwsim_calibrate.workload_cases import cases_for
+from hwsim_calibrate.fit.cpu import latencies
 from hwsim_calibrate.harness import run
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hwsim.functions.files import check_tree
 from hwsim.spec import SpecError, read_text
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, parts_of
-from hwsim_calibrate.logs.base import base_of
+from hwsim_calibrate.logs.target_part import base_of
 from hwsim_calibrate.logs.knee import knee_of
 from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 from tests.command import hwsim

@@ -16,12 +16,12 @@ import hwsim
 from hwsim.comparing.measured import against, read_table
 from hwsim.spec import SpecError
 from hwsim_calibrate.recording.arrays import TracedArray
-from hwsim_calibrate.recording.folding import fold
+from hwsim_calibrate.recording.loops import fold
 from hwsim_calibrate.recording.nodes import Loop
-from hwsim_calibrate.recording.patching import recording
+from hwsim_calibrate.recording.numpy_patches import recording
 from hwsim_calibrate.recording.script import Recording, ScriptFailed, record_script
 from hwsim_calibrate.recording.tape import Step, Tape
-from hwsim_calibrate.recording.writing import document, packed
+from hwsim_calibrate.recording.output import document, packed
 
 MLP = """
 import numpy as np

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim_calibrate.recording.folding import PLAYED, Folded, fold
+from hwsim_calibrate.recording.loops import PLAYED, Folded, fold
 from hwsim_calibrate.recording.nodes import Leaf, Node
 from hwsim_calibrate.recording.script import Recording, record_script
 from hwsim_calibrate.recording.tape import Described, Made, Step
-from hwsim_calibrate.recording.writing import document
+from hwsim_calibrate.recording.output import document
 
 BLOCK = """
 import numpy as np
@@ -189,7 +189,7 @@ def test_blocks_with_weights_of_their_own_are_written_out_and_said(tmp_path: Pat
 def test_loops_that_are_left_after_a_number_of_rounds_are_written_out_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hwsim_calibrate.recording.folding.PLAYED", 0)
+    monkeypatch.setattr("hwsim_calibrate.recording.loops.PLAYED", 0)
     for text in (SHARED, OWN):
         found = recorded(tmp_path, text.format(turns=12))
         folded = fold(found.steps)

@@ -10,7 +10,7 @@ import hwsim
 from hwsim.devices.functions import FUNCTIONS
 from hwsim.spec import SpecError
 from hwsim_calibrate.kernels import KERNELS
-from hwsim_calibrate.recording.patching import ALIKE, GIVEN, MADE, READ
+from hwsim_calibrate.recording.numpy_patches import ALIKE, GIVEN, MADE, READ
 from tests.keys.examples.cpus import DETAILED, ROOFLINE
 from tests.keys.examples.programs import MEASURED
 from tests.keys.examples.serving import EACH, MACHINE, infer, pipeline

@@ -1,7 +1,7 @@
-"""The library behind numpy's products: which kernels it chose for this CPU, and how many threads it uses.
+"""The BLAS library of numpy: its kernels for this CPU, and its number of threads.
 
-numpy reports the library it was built with, the library reports its kernels. Only OpenBLAS is queried, by the function names of
-its builds; where numpy uses another library (Accelerate, MKL), threads are what the environment says.
+numpy reports the library that it was built with. Only OpenBLAS is queried for its kernels, by the function names of its builds.
+For other libraries (Accelerate, MKL), the environment determines the number of threads.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ _MAPS: Final = Path("/proc/self/maps")
 
 @dataclass(frozen=True, slots=True)
 class OpenBlas:
-    """A loaded library and the pattern of its function names."""
+    """A loaded OpenBLAS library.
+
+    Args:
+        library: handle of the shared library.
+        style: pattern of its function names.
+    """
 
     library: Any
     style: str
 
     def core(self) -> str:
-        """Type of CPU whose kernels it runs, such as SkylakeX."""
+        """Return the core type whose kernels are used, such as SkylakeX."""
         function = getattr(self.library, self.style.format("get_corename"))
         function.restype = ctypes.c_char_p
         return str(function().decode())
@@ -43,7 +48,7 @@ class OpenBlas:
 
 @lru_cache
 def loaded() -> OpenBlas | None:
-    """The OpenBLAS of this process, if that is what numpy uses."""
+    """Return the OpenBLAS library of this process, or None if numpy uses another library."""
     for path in _libraries():
         try:
             library = ctypes.CDLL(path)
@@ -57,7 +62,7 @@ def loaded() -> OpenBlas | None:
 
 @contextmanager
 def using(count: int) -> Iterator[None]:
-    """Use `count` threads for the products inside; does nothing where the library cannot be set."""
+    """Use `count` threads for matmuls inside the block; no effect for libraries other than OpenBLAS."""
     library = loaded()
     if library is None:
         yield
@@ -71,14 +76,14 @@ def using(count: int) -> Iterator[None]:
 
 
 def built_with() -> str:
-    """Name and version of the library that numpy was built with, such as "scipy-openblas 0.3.31"."""
+    """Return name and version of the library that numpy was built with, such as "scipy-openblas 0.3.31"."""
     config: Any = np.show_config(mode="dicts")
     library = config.get("Build Dependencies", {}).get("blas", {})
     return f"{library.get('name', 'unknown')} {library.get('version', '')}".strip()
 
 
 def _libraries() -> list[str]:
-    """Shared libraries with BLAS in their names: loaded in this process, else next to numpy."""
+    """Return shared libraries with BLAS in their names that this process has loaded; else, the libraries next to numpy."""
     try:
         mapped = [line.split(maxsplit=5)[-1].strip() for line in _MAPS.read_text(encoding="utf-8").splitlines()]
     except OSError:

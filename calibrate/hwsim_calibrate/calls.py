@@ -1,4 +1,4 @@
-"""Rows of the suites as the calls that `hwsim.devices.kernels` knows, and back: which row measures a call."""
+"""Conversion between rows of the suites and the library calls of `hwsim.devices.kernels`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ REDUCTIONS: Final = (
     "all", "any", "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var",
 )  # fmt: skip
 DRAWN: Final = ("normal", "uniform", "standard_normal", "random", "integers", "permutation")
-GENERATED: Final = ("standard_normal", "random", "integers", "permutation")  # drawn by a Generator in the suites
+GENERATED: Final = ("standard_normal", "random", "integers", "permutation")  # by a Generator in the suites
 VIEWS: Final = ("slice", "transpose", "reshape")
-COMPARED: Final = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+COMPARISONS: Final = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 TWO: Final = (
-    *COMPARED, "add", "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "divide", "float_power",
+    *COMPARISONS, "add", "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "divide", "float_power",
     "floor_divide", "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot", "left_shift", "logaddexp", "logical_and", "logical_or",
     "logical_xor", "maximum", "minimum", "multiply", "power", "remainder", "right_shift", "subtract",
 )  # fmt: skip
-TRUTH: Final = (*COMPARED, "isfinite", "isinf", "isnan", "logical_and", "logical_not", "logical_or", "logical_xor", "signbit")
-REAL: Final = {"complex128": "fp64", "complex64": "fp32"}  # what the absolute values are
-SINGLE: Final = {"int8": "fp16", "int16": "fp32", "int32": "fp64", "int64": "fp64"}  # what a function of whole numbers makes
-MADE_REAL: Final = ("arctan2", "cos", "divide", "exp", "exp2", "log", "log10", "log2", "sin", "sqrt", "tan", "tanh")
+TRUTH: Final = (*COMPARISONS, "isfinite", "isinf", "isnan", "logical_and", "logical_not", "logical_or", "logical_xor", "signbit")
+REAL: Final = {"complex128": "fp64", "complex64": "fp32"}  # format of absolute values
+SINGLE: Final = {"int8": "fp16", "int16": "fp32", "int32": "fp64", "int64": "fp64"}  # result format of functions of integers
+FLOAT_RESULTS: Final = ("arctan2", "cos", "divide", "exp", "exp2", "log", "log10", "log2", "sin", "sqrt", "tan", "tanh")
 
 
 def result_of(op: str, dtype: str) -> str:
-    """Number format of what a function makes of this one; "" if it is the same.
+    """Return the number format of a function's result; "" if it is the same as the input's.
 
     >>> result_of("greater", "fp64"), result_of("sqrt", "int64"), result_of("add", "int8")
     ('bool', 'fp64', '')
@@ -40,12 +40,12 @@ def result_of(op: str, dtype: str) -> str:
         return REAL.get(dtype, "")
     if op == "divide" and dtype.startswith("int"):
         return "fp64"
-    return SINGLE.get(dtype, "") if op in MADE_REAL else ""
+    return SINGLE.get(dtype, "") if op in FLOAT_RESULTS else ""
 
 
 SORTED: Final = ("sort", "argsort")
 COPIES: Final = ("copyto", "copy", "astype", "fill")
-# Functions whose bytes are no multiple of their elements: in a workload each is a `compute` with a `function`.
+# Functions whose bytes are not a multiple of their elements; workloads contain them as `compute` with a `function`.
 _GENERAL: Final = """
     allclose angle append argpartition array_equal block cholesky column_stack compress convolve corrcoef
     count_nonzero cov cross delete det diag diff dstack ediff1d eig eigh eigvals eigvalsh einsum fft
@@ -56,11 +56,11 @@ _GENERAL: Final = """
     stack svd svdvals take_along_axis tile trapezoid tril triu union1d unique unwrap vander vstack
 """
 GENERAL: Final = frozenset(_GENERAL.split())
-SUITES: Final = ("kernels", "workload", "memory", "allocation")  # whose rows are calls of numpy
+SUITES: Final = ("kernels", "workload", "memory", "allocation")  # suites of numpy calls
 GATHERED: Final = 65536  # indices of a gather of the suite `memory`
-AXES: Final = {"0": "columns", "1": "rows"}  # form of a reduction by its axis
-LAYOUTS: Final = {"strided": "strided", "columns": "across"}  # form of a call by the layout of its array
-# Calls of the suites `memory` and `allocation` by (suite, op), for a working set of `size` bytes.
+AXES: Final = {"0": "columns", "1": "rows"}  # axis of a reduction -> form
+LAYOUTS: Final = {"strided": "strided", "columns": "across"}  # layout of the array -> form
+# (suite, op) -> the call for a working set of `size` bytes.
 IN_MEMORY: Final[Mapping[tuple[str, str], Any]] = {
     ("memory", "copy"): lambda size: elementwise_call("copyto", dtype="fp64", count=size // 16, inputs=1, into="out"),
     ("memory", "read"): lambda size: reduce_call("maximum.reduce", dtype="fp64", count=size // 8),
@@ -71,7 +71,7 @@ IN_MEMORY: Final[Mapping[tuple[str, str], Any]] = {
 
 
 def call_of(row: Row) -> LibraryCall | None:
-    """The call that a row timed; None if it is no single call of numpy on one thread."""
+    """Return the call that a row timed; None if it is not a single-thread numpy call."""
     params = row.params
     if row.clock != "cpu" or _int(params.get("threads", 1)) != 1:
         return None
@@ -86,9 +86,9 @@ def call_of(row: Row) -> LibraryCall | None:
 
 
 def call_from(op: str, params: Mapping[str, Param]) -> LibraryCall | None:
-    """The call of an op in the words of the suites."""
+    """Return the call of an op with its params; None if hwsim does not model it."""
     size = params.get("shape", (params["n"],) if "n" in params else ())
-    shape = tuple(_int(each) for each in size) if isinstance(size, tuple | list) else ()
+    shape = tuple(_int(length) for length in size) if isinstance(size, tuple | list) else ()
     count, dtype, into = float(math.prod(shape)), str(params.get("dtype", "fp64")), _into(params)
     rows = float(math.prod(shape[:-1]))
     if op in VIEWS:
@@ -113,7 +113,7 @@ def call_from(op: str, params: Mapping[str, Param]) -> LibraryCall | None:
         return elementwise_call(op, dtype="fp64", count=count, inputs=2, into="out")
     if op in SORTED:
         return elementwise_call(op, dtype=dtype, count=count, rows=rows, result="int64" if op == "argsort" else "")
-    if op == "window":  # a copy: an inner loop for each row of the image that a window's corner goes along
+    if op == "window":  # a copy with an inner loop for each row of window positions
         channels, height, wide, side = shape
         loops = float(channels * side * side * (height - side + 1))
         count = loops * (wide - side + 1)
@@ -121,7 +121,7 @@ def call_from(op: str, params: Mapping[str, Param]) -> LibraryCall | None:
     if op == "concatenate":
         return elementwise_call(op, dtype=dtype, count=2 * count, inputs=1)
     layout = LAYOUTS.get(str(params.get("layout", "flat")), "")
-    if op in COPIES:  # from another type, the form names it: `from fp64`
+    if op in COPIES:  # the form names the source format: `from fp64`
         source = str(params.get("source", dtype))
         form = layout or (f"from {source}" if source != dtype else "")
         inputs, into = (0, "out") if op == "fill" else (1, "out" if op == "copyto" else "new")
@@ -136,17 +136,17 @@ def call_from(op: str, params: Mapping[str, Param]) -> LibraryCall | None:
 
 
 def amounts_of(call: LibraryCall) -> Amounts:
-    """What a call does, as a row says it."""
+    """Return the work of a call."""
     return Amounts(call.count, sum(operand.bytes for operand in call.operands if operand.role == "read"), call.written)
 
 
 def measured_as(call: LibraryCall) -> tuple[str, dict[str, Param]] | None:
-    """The op and params of the row that measures a call, in the words of the suites; None if no suite can."""
+    """Return the op and params of the case that times a call; None if no suite can time it."""
     function, form, rows = call.function, call.form, max(int(call.rows), 1)
     length = max(int(call.count / rows), 1)
     dtype: dict[str, Param] = {"dtype": call.dtype}
     size: dict[str, Param] = {"shape": (rows, length)} if rows > 1 else {"n": int(call.count)}
-    if function in VIEWS:  # of any size: no data moves
+    if function in VIEWS:  # independent of the size, because no data moves
         return function, {}
     if call.count < 1 or function == "bincount":
         return None

@@ -1,4 +1,4 @@
-"""A call to be timed."""
+"""Cases: calls to time, with their work and parameters."""
 
 from __future__ import annotations
 
@@ -14,21 +14,26 @@ Timer = Callable[[Call, int], Sample]
 
 
 class CannotMeasure(Exception):
-    """A case that this machine cannot run: no permission, no memory, no such call."""
+    """A case cannot run on this machine: the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A call to be timed again and again.
+    """A call to time repeatedly.
 
     Args:
-        make: prepares arrays, files, threads, and returns the call; clean-up goes on the stack.
+        suite: name of the suite.
+        op: the function or operation.
+        params: see `suites`.
+        work: operations and bytes of one call.
+        make: function that prepares the operands and returns the call; it registers clean-up on the stack.
         clock: the clock that counts.
-        samples: times taken per round.
-        seconds: length of one sample; 0 for one call each.
-        timer: takes one sample instead of the host's clocks.
-        loop: turns inside a call; the time of one turn is reported.
-        most: calls in one sample, at most.
+        samples: number of samples per round.
+        seconds: duration of one sample (s); 0 for a single call.
+        timer: function that takes a sample; default: the host's clocks.
+        loop: number of iterations inside a call; the time of one iteration is reported.
+        max_calls: maximum number of calls per sample.
+        name: unique name within the suite; default: the op and its params.
     """
 
     suite: str
@@ -41,7 +46,7 @@ class Case:
     seconds: float = 1.5e-3
     timer: Timer | None = None
     loop: int = 1
-    most: int = 1_000_000
+    max_calls: int = 1_000_000
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -50,9 +55,9 @@ class Case:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The identity of the case: names are unique within a suite."""
+        """Suite and name of the case, which identify it."""
         return self.suite, self.name
 
 
 def _word(value: Param) -> str:
-    return "x".join(str(each) for each in value) if isinstance(value, tuple) else str(value)
+    return "x".join(str(size) for size in value) if isinstance(value, tuple) else str(value)

@@ -1,7 +1,7 @@
-"""Time and disturbance of a few calls, as each system reports them.
+"""Time and disturbances of a few consecutive calls.
 
-Linux reports CPU time, forced switches and page faults per thread, macOS per process. Windows reports CPU time in steps of 16 ms,
-which times nothing here, so the wall clock stands in.
+Linux reports CPU time, involuntary context switches and page faults per thread, macOS per process. Windows counts CPU time in
+steps of 16 ms, which is too coarse, so wall time is used instead.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 Call = Callable[[], object]
-_COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps is useless
+_COARSE: Final = 1e-5  # seconds: CPU clocks with longer steps cannot time the cases
 _STAT: Final = Path("/proc/stat")
 
 
 class Usage(NamedTuple):
-    """Counters of this thread that only grow: forced switches to another, pages touched for the first time."""
+    """Monotonic counters of this thread: involuntary context switches, and page faults."""
 
     switches: int
     faults: int
 
 
 class Clocks(Protocol):
-    """Counters that only grow, in nanoseconds."""
+    """Monotonic clocks (ns) and counters."""
 
     def wall(self) -> int: ...
 
@@ -37,7 +37,15 @@ class Clocks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A few calls timed together: seconds per call, switches in all, page faults per call."""
+    """A few calls that were timed together.
+
+    Args:
+        wall: wall time per call (s).
+        cpu: CPU time per call (s).
+        switches: involuntary context switches of all calls.
+        faults: page faults per call.
+        device: time per call on a GPU (s).
+    """
 
     wall: float
     cpu: float
@@ -46,7 +54,7 @@ class Sample:
     device: float = 0.0
 
     def by(self, clock: str) -> float:
-        """Seconds per call on one of the clocks."""
+        """Return the time per call (s) on one of the clocks."""
         return {"cpu": self.cpu, "wall": self.wall, "device": self.device}[clock]
 
 
@@ -61,7 +69,7 @@ class SystemClocks:
 
 
 def take(clocks: Clocks, call: Call, loops: int) -> Sample:
-    """Time `loops` calls in a row."""
+    """Time `loops` consecutive calls."""
     before, cpu, wall = clocks.usage(), clocks.cpu(), clocks.wall()
     for _ in range(loops):
         call()
@@ -71,16 +79,16 @@ def take(clocks: Clocks, call: Call, loops: int) -> Sample:
 
 
 def stolen() -> tuple[int, int]:
-    """(ticks that a hypervisor gave to other machines, ticks in all) of all CPUs since the start; zeros if not counted."""
+    """Return (stolen ticks, all ticks) of all CPUs since boot; zeros if the system does not count them."""
     try:
-        ticks = [int(each) for each in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+        ticks = [int(field) for field in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
         return 0, 0
     return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
 
 
 def usage_reader() -> Callable[[], Usage]:
-    """A function that reads the counters of this thread; zeros where the system has none."""
+    """Return a function that reads the counters of this thread; they are zero if the system has none."""
     if sys.platform == "win32":
         return lambda: Usage(0, 0)
     import resource

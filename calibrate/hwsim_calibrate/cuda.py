@@ -1,6 +1,6 @@
 """A CUDA device through cupy.
 
-Matrix products go to cuBLAS itself, because `cupy.matmul` chooses the number format of the arithmetic by rules of its own.
+Matmuls call cuBLAS directly, because `cupy.matmul` selects the number format of the arithmetic itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hwsim_calibrate.case import CannotMeasure, Timer
 from hwsim_calibrate.clocks import Call, Sample
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
-# Number format: (type of the factors, of the result, of the arithmetic: cublasComputeType_t, their arrays, the scalars).
+# Number format -> (type of the factors and of the result, cublasComputeType_t, types of their arrays and of the scalars).
 _PRODUCTS: Final[Mapping[str, tuple[int, int, int, Any, Any, Any]]] = {
     "fp64": (1, 1, 70, np.float64, np.float64, ctypes.c_double),
     "fp32": (0, 0, 68, np.float32, np.float32, ctypes.c_float),
@@ -27,9 +27,9 @@ _PRODUCTS: Final[Mapping[str, tuple[int, int, int, Any, Any, Any]]] = {
     "bf16": (14, 14, 68, np.uint16, np.uint16, ctypes.c_float),
     "int8": (3, 10, 72, np.int8, np.int32, ctypes.c_int32),
 }
-_ENQUEUING: Final = 24_000  # cycles in which the host enqueues one more call, as a first guess
-_SPIN: Final = 400_000_000  # cycles, at most
-_TRIES: Final = 4  # samples until the device has spun for as long as the host was enqueuing
+_ENQUEUE_CYCLES: Final = 24_000  # initial estimate of the time in which the host enqueues a call
+_MAX_SPIN_CYCLES: Final = 400_000_000
+_MAX_TRIES: Final = 4  # samples until the device spins for as long as the host enqueues
 
 
 _ARITHMETIC: Final = """extern "C" __global__ void arithmetic(KIND* last, KIND by, int steps) {
@@ -41,16 +41,17 @@ _ARITHMETIC: Final = """extern "C" __global__ void arithmetic(KIND* last, KIND b
     if (a + b + c + d + e + f + g + h == (KIND)12345) *last = a;
 }"""
 _NUMBERS: Final = {"fp32": "float", "fp64": "double", "int32": "int"}
-_THREADS: Final = 256  # of a block
-_BLOCKS: Final = 8  # of a multiprocessor
-_CHAINS: Final = 8  # multiply-adds of a thread that do not wait for each other
+_THREADS: Final = 256  # per block
+_BLOCKS: Final = 8  # per multiprocessor
+_CHAINS: Final = 8  # independent multiply-adds per thread
 _STEPS: Final = {"fp32": 8192, "fp64": 1024, "int32": 4096}
 
 
 class Cuda:
-    """One device, which becomes the current one.
+    """A device, which becomes the current device.
 
-    products, dtypes: number formats of matrix products, and of everything else.
+    products: number formats of matmuls.
+    dtypes: number formats of memory cases.
     vectors: number formats of arithmetic outside the matrix units.
     """
 
@@ -69,29 +70,29 @@ class Cuda:
         self._triad = cupy.ElementwiseKernel("T one, T two", "T to", "to = one + (T)3 * two", "hwsim_triad")
 
     def free(self) -> int:
-        """Bytes of memory that are free."""
+        """Return the free memory (bytes)."""
         return int(cupy.cuda.runtime.memGetInfo()[0])
 
     def tidy(self) -> None:
-        """Give memory back that no array uses."""
+        """Free cached memory that no array uses."""
         cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     def synchronize(self) -> None:
-        """Wait for everything."""
+        """Wait until the device is idle."""
         cupy.cuda.Device().synchronize()
 
     def stream(self) -> Any:
-        """A new stream; `with stream:` enqueues calls to it."""
+        """Return a new stream; calls inside `with stream:` are enqueued to it."""
         return cupy.cuda.Stream(non_blocking=True)
 
     def timer(self, stream: Any) -> Timer:
-        """The time of calls on a stream, by the device's clock."""
+        """Return a function that times calls on a stream by GPU events."""
         first, last = cupy.cuda.Event(), cupy.cuda.Event()
 
         def sample(call: Call, loops: int) -> Sample:
-            cycles = min(_SPIN, loops * _ENQUEUING)
-            for _ in range(_TRIES):
+            cycles = min(_MAX_SPIN_CYCLES, loops * _ENQUEUE_CYCLES)
+            for _ in range(_MAX_TRIES):
                 self.synchronize()
                 with stream:
                     self.spin(cycles)
@@ -102,28 +103,28 @@ class Cuda:
                     host = time.perf_counter() - began
                     last.record(stream)
                     last.synchronize()
-                if host * self._hertz <= cycles or cycles == _SPIN:
+                if host * self._hertz <= cycles or cycles == _MAX_SPIN_CYCLES:
                     break
-                cycles = min(_SPIN, int(2.0 * host * self._hertz))  # else the device waited for the host
+                cycles = min(_MAX_SPIN_CYCLES, int(2.0 * host * self._hertz))  # the device waited for the host
             device = cupy.cuda.get_elapsed_time(first, last) * 1e-3
             return Sample(host / loops, host / loops, device=device / loops)
 
         return sample
 
     def array(self, dtype: str, *shape: int) -> Any:
-        """Ones in the device's memory."""
+        """Return an array of ones in device memory."""
         return cupy.ones(shape, DTYPES[dtype])
 
     def host(self, size: int, *, pinned: bool) -> Any:
-        """Bytes in the host's memory; pinned: they cannot be swapped out."""
+        """Return an array of bytes in host memory."""
         array = cupyx.empty_pinned(size, np.uint8) if pinned else np.empty(size, np.uint8)
         array.fill(1)
         return array
 
     def copy(self, to: Any, source: Any, stream: Any) -> None:
-        """Copy between host and device, or within one."""
+        """Copy between host and device, or within the device."""
         runtime = cupy.cuda.runtime
-        ends = [(each.data.ptr, True) if isinstance(each, cupy.ndarray) else (each.ctypes.data, False) for each in (to, source)]
+        ends = [(end.data.ptr, True) if isinstance(end, cupy.ndarray) else (end.ctypes.data, False) for end in (to, source)]
         (target, to_device), (origin, from_device) = ends
         kinds = {
             (True, False): runtime.memcpyHostToDevice,
@@ -133,16 +134,16 @@ class Cuda:
         runtime.memcpyAsync(target, origin, source.nbytes, kinds[to_device, from_device], stream.ptr)
 
     def kernel(self) -> Call:
-        """An empty kernel."""
+        """Return a call of an empty kernel."""
         return lambda: self._null((1,), (1,), ())
 
     def spin(self, cycles: int) -> None:
-        """Keep the device busy."""
+        """Keep the device busy for some clock cycles."""
         self._spin((1,), (1,), (np.int64(cycles),))
 
     def graph(self, call: Call, times: int) -> Call:
-        """A recorded list of calls."""
-        call()  # compiled and loaded, which cannot be captured
+        """Return a call that launches a CUDA graph of `times` calls."""
+        call()  # compiles and loads the kernel, which cannot be captured
         self.synchronize()
         stream = cupy.cuda.Stream(non_blocking=True)
         with stream:
@@ -153,7 +154,7 @@ class Cuda:
         return lambda: graph.launch(cupy.cuda.get_current_stream())
 
     def moving(self, op: str) -> Callable[[Any, Any, Any], object]:
-        """`copy`, `triad`, `read` or `write` as a function of two arrays to read and one to write."""
+        """Return `copy`, `triad`, `read` or `write` as a function of two source arrays and a destination."""
         functions: dict[str, Callable[[Any, Any, Any], object]] = {
             "copy": lambda _, source, to: self._copy(source, to),
             "triad": self._triad,
@@ -163,7 +164,7 @@ class Cuda:
         return functions[op]
 
     def arithmetic(self, dtype: str) -> tuple[Call, float]:
-        """A kernel of multiply-adds in registers alone, and its operations."""
+        """Return a kernel of multiply-adds in registers, and its FLOP."""
         kernel = cupy.RawKernel(_ARITHMETIC.replace("KIND", _NUMBERS[dtype]), "arithmetic")
         last, by, steps = cupy.zeros(1, DTYPES[dtype]), DTYPES[dtype](1), _STEPS[dtype]
         blocks = _BLOCKS * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
@@ -171,12 +172,23 @@ class Cuda:
         return (lambda: kernel((blocks,), (_THREADS,), (last, by, np.int32(steps)))), flop
 
     def product(self, kind: str, m: int, k: int, n: int, *, stored: bool = False) -> Call:
-        """C = A B with rows stored one after another, which to cuBLAS is C' = B' A' with columns; stored: B as n x k."""
+        """Return a matmul C = A B of row-major matrices, which cuBLAS computes as C' = B' A'.
+
+        Args:
+            kind: number format.
+            m: rows of A.
+            k: columns of A.
+            n: columns of B.
+            stored: whether B is stored as n x k.
+
+        Raises:
+            CannotMeasure: cuBLAS does not support the matmul.
+        """
         cublas = _cublas()
         factor, result, arithmetic, element, made, scalar = _PRODUCTS[kind]
         turned, leading = (1, k) if stored else (0, n)
         if kind == "int8" and (m % 4 or k % 4 or n % 4):
-            raise CannotMeasure("int8 products have sides that are multiples of 4")
+            raise CannotMeasure("int8 matmuls require dimensions that are multiples of 4")
         left, right, to = _filled(kind, element, m, k), _filled(kind, element, k, n), cupy.zeros((m, n), made)
         alpha, beta = scalar(1), scalar(0)
         handle = cupy.cuda.device.get_cublas_handle()
@@ -192,17 +204,17 @@ class Cuda:
             call()
             self.synchronize()
         except cublas.CUBLASError as error:
-            raise CannotMeasure(f"cuBLAS does no product in {kind} of this shape ({error})") from error
+            raise CannotMeasure(f"cuBLAS does not support a {kind} matmul of this shape ({error})") from error
         return call
 
 
 def devices() -> int:
-    """Number of devices."""
+    """Return the number of devices."""
     return int(cupy.cuda.runtime.getDeviceCount())
 
 
 def describe(number: int = 0) -> Mapping[str, Any]:
-    """Properties of a device, which becomes the current one, as its runtime and NVIDIA's management library report them."""
+    """Return the properties of a device, which becomes the current device."""
     runtime = cupy.cuda.runtime
     cupy.cuda.Device(number).use()
     properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
@@ -222,7 +234,7 @@ def describe(number: int = 0) -> Mapping[str, Any]:
 
 
 def _management() -> dict[str, Any]:
-    """Generation and lanes of the bus, where NVIDIA's management library is installed."""
+    """Return the PCIe generation and lanes, if NVIDIA's management library is installed."""
     try:
         import pynvml
     except ImportError:
@@ -246,7 +258,7 @@ def _cublas() -> Any:
 
 
 def _filled(kind: str, stored: Any, *shape: int) -> Any:
-    """Random numbers: products of zeros take less power, and are faster than real ones."""
+    """Return random numbers, because matmuls of zeros take less power and are faster."""
     drawn = numbers("fp32", *shape)
     if kind == "int8":
         drawn = np.rint(drawn * 6 - 6)  # from -3 to 3

@@ -1,4 +1,4 @@
-"""Noise and unusual settings of this machine: their effect on measurements, and remedies that need no root."""
+"""Findings about sources of noise and unusual settings of this machine, with their effect on measurements and remedies."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ from hwsim.formats import percent
 from hwsim_calibrate import environment
 from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.clocks import SystemClocks, stolen, take
-from hwsim_calibrate.native import chaser
+from hwsim_calibrate.pointer_chase import compile_chase
 from hwsim_calibrate.suites import SUITES, missing
 
-Level = Literal["well", "note", "warning"]
-_SPIN: Final = 0.3  # seconds of watching how the machine is disturbed
-_WIDE_CORES: Final = ("SkylakeX", "Cooperlake", "Sapphirerapids", "Zen4", "Zen5")  # of OpenBLAS, with AVX-512
-_COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps is useless
-_LEAVE: Final = "leave it as your programs have it"
+Level = Literal["ok", "note", "warning"]
+_SPIN: Final = 0.3  # seconds in which the disturbance is observed
+_WIDE_CORES: Final = ("SkylakeX", "Cooperlake", "Sapphirerapids", "Zen4", "Zen5")  # OpenBLAS core types with AVX-512
+_COARSE: Final = 1e-5  # seconds: CPU clocks with longer steps cannot time the cases
+_LEAVE: Final = "keep the setting that your programs use"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One observation: how bad, what, its effect on measurements, what would help."""
+    """An observation with its severity.
+
+    Args:
+        level: severity.
+        what: the observed fact.
+        why: its effect on measurements.
+        help: the remedy.
+    """
 
     level: Level
     what: str
@@ -35,55 +42,61 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The inputs of the doctor, so that a test can state another machine.
+class Observation:
+    """The inputs of the doctor; tests state other machines.
 
     Args:
-        here: a fingerprint.
-        stretch: wall over CPU time of a busy thread.
-        stolen: part of the time that a hypervisor took.
-        plugged: whether a notebook has its charger; None if unknown.
+        fingerprint: see `environment.fingerprint`.
+        stretch: wall time of a busy thread over its CPU time.
+        stolen: share of the CPU time that a hypervisor took.
+        is_plugged_in: whether a notebook is connected to its charger; None if unknown.
         missing: suite -> why it cannot be measured.
-        chain: why a chain of reads cannot be measured.
-        step: seconds in which CPU time is counted.
+        chase_problem: why pointer chases cannot be measured; "" if they can.
+        is_debug_build: whether Python is a debug build.
+        is_traced: whether a debugger or coverage tool traces the process.
+        cpu_clock_step_s: resolution of the CPU clock (s).
     """
 
-    here: Mapping[str, Any]
+    fingerprint: Mapping[str, Any]
     stretch: float = 1.0
     stolen: float = 0.0
-    plugged: bool | None = None
+    is_plugged_in: bool | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
-    chain: str = ""
-    debug_build: bool = False
-    traced: bool = False
-    step: float = 1e-9
+    chase_problem: str = ""
+    is_debug_build: bool = False
+    is_traced: bool = False
+    cpu_clock_step_s: float = 1e-9
 
 
-def look() -> Seen:
-    """This machine as it is during half a second."""
-    stretch, gone = _disturbance()
-    return Seen(
+def observe() -> Observation:
+    """Observe this machine for about half a second."""
+    stretch, steal = _disturbance()
+    return Observation(
         environment.fingerprint(),
         stretch,
-        gone,
-        plugged_in(),
+        steal,
+        is_plugged_in(),
         {name: reason for name in SUITES if (reason := missing(name))},
-        _chain(),
+        _chase_problem(),
         bool(sysconfig.get_config_var("Py_DEBUG")),
         sys.gettrace() is not None,
         time.get_clock_info("thread_time").resolution,
     )
 
 
-def examine(seen: Seen) -> tuple[Finding, ...]:
-    """Everything unusual about the machine, worst first."""
-    order = ("warning", "note", "well")
-    findings = [*_of_time(seen), *_of_the_machine(seen.here), *_of_software(seen)]
+def examine(observation: Observation) -> tuple[Finding, ...]:
+    """Return the findings about a machine, the most severe first."""
+    order = ("warning", "note", "ok")
+    findings = [
+        *_time_findings(observation),
+        *_hardware_findings(observation.fingerprint),
+        *_software_findings(observation),
+    ]
     return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
 
 
 def _disturbance() -> tuple[float, float]:
-    """(wall over CPU time of a busy thread, part of the time stolen) of a fraction of a second."""
+    """Return (wall over CPU time of a busy thread, share of stolen CPU time) during a fraction of a second."""
     clocks, before, end = SystemClocks(), stolen(), time.perf_counter() + _SPIN
     wall = cpu = 0.0
     while time.perf_counter() < end:
@@ -98,87 +111,86 @@ def _spin() -> None:
         pass
 
 
-def _of_time(seen: Seen) -> Iterator[Finding]:
-    """Other programs, other machines, and the clock."""
-    cpu, load = seen.here["cpu"], (seen.here["load"]["average"] or [0.0])[0]
-    cpus, running = cpu["usable"], f"{percent(1 / seen.stretch, '.0f')} of the time"
-    if seen.stretch > 1.05 or load > 0.5 * cpus:
-        fact = f"other programs want the cores: load {load:g} on {cpus}, a busy thread ran {running}"
-        why = "wall times come out too long; times of one thread are CPU times and suffer less"
-        yield Finding("warning", fact, why, "stop them, or measure when they are done")
+def _time_findings(observation: Observation) -> Iterator[Finding]:
+    cpu, load = observation.fingerprint["cpu"], (observation.fingerprint["load"]["average"] or [0.0])[0]
+    cpus, running = cpu["usable"], f"{percent(1 / observation.stretch, '.0f')} of the time"
+    if observation.stretch > 1.05 or load > 0.5 * cpus:
+        fact = f"other programs are running: load average {load:g} on {cpus} CPUs, a busy thread ran {running}"
+        why = "wall times are too long; single-thread cases count CPU time and are affected less"
+        yield Finding("warning", fact, why, "stop the other programs, or measure later")
     else:
-        yield Finding("well", f"quiet: load {load:g} on {cpus} CPUs, a busy thread had its core {running}")
-    if seen.stolen >= 0.01:
-        why = "time given to other machines counts as CPU time of this one"
-        fact = f"the hypervisor took {percent(seen.stolen, '.0f')} of the time"
-        yield Finding("warning", fact, why, "measure at another hour, or on a dedicated host")
+        yield Finding("ok", f"the machine is quiet: load average {load:g} on {cpus} CPUs, a busy thread ran {running}")
+    if observation.stolen >= 0.01:
+        why = "stolen time counts as CPU time of this machine"
+        fact = f"the hypervisor gave {percent(observation.stolen, '.0f')} of the CPU time to other virtual machines"
+        yield Finding("warning", fact, why, "measure at another time, or on a dedicated host")
     if cpu["virtual"]:
-        why = "caches and memory are shared with machines that cannot be seen, and the clock is not reported"
-        yield Finding("note", "this is a virtual machine", why, "look at the spread of the rounds: hwsim calibrate show")
+        why = "other virtual machines share the caches and the memory bandwidth, and the clock frequency is not reported"
+        yield Finding("note", "this is a virtual machine", why, "check the spread between rounds: hwsim calibrate show FILE")
     if cpu["governor"] not in ("none", "performance"):
-        why = "short samples run at a lower clock than long ones"
-        yield Finding("note", f"the clock's governor is '{cpu['governor']}'", why, "an administrator can set it to performance")
-    if seen.plugged is False:
-        yield Finding("warning", "running on battery", "the clock is held down", "plug in the charger")
+        why = "short samples run at a lower clock frequency than long samples"
+        yield Finding("note", f"the CPU governor is '{cpu['governor']}'", why, "an administrator can set it to performance")
+    if observation.is_plugged_in is False:
+        yield Finding("warning", "the machine runs on battery", "the clock frequency is reduced", "connect the charger")
     if cpu["boost"] == "on":
-        why = "the clock depends on how many cores are busy and on how warm they are"
-        yield Finding("note", "the clock is boosted", why, "measure with the machine as it will be used")
+        why = "the clock frequency depends on the number of busy cores and on the temperature"
+        yield Finding("note", "CPU boost is enabled", why, "measure under the conditions of normal use")
 
 
-def _of_the_machine(fingerprint: Mapping[str, Any]) -> Iterator[Finding]:
-    """Memory, caches, and the limits of a container."""
+def _hardware_findings(fingerprint: Mapping[str, Any]) -> Iterator[Finding]:
     cpu, memory, share = fingerprint["cpu"], fingerprint["memory"], fingerprint["limits"]["cpus"]
     if memory["thp"] == "never":
-        why = "every 4 KiB of fresh memory costs a fault of its own: large fresh arrays take up to three times as long"
-        yield Finding("note", "huge pages are off", why, "an administrator can set transparent_hugepage to madvise")
+        why = "every 4 KiB of fresh memory causes a page fault, so large fresh arrays take up to three times as long"
+        yield Finding("note", "huge pages are disabled", why, "an administrator can set transparent_hugepage to madvise")
     if memory["preloaded"]:
-        yield Finding("note", "LD_PRELOAD is set", "another allocator may serve fresh arrays", _LEAVE)
+        yield Finding("note", "LD_PRELOAD is set", "fresh arrays may use another allocator", _LEAVE)
     tuned = [name for name in fingerprint["variables"] if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]
     if tuned:
-        yield Finding("note", f"{', '.join(tuned)} set", "fresh arrays come from elsewhere than usual", _LEAVE)
+        yield Finding("note", f"set: {', '.join(tuned)}", "the allocator may treat fresh arrays differently", _LEAVE)
     if share is not None and share < cpu["usable"]:
-        why = "threads are stopped in the middle once their share is used up"
-        yield Finding("warning", f"a container may use {share:g} of {cpu['usable']} CPUs", why, "ask for whole CPUs")
+        why = "threads are paused when the limit is used up"
+        yield Finding("warning", f"the container is limited to {share:g} of {cpu['usable']} CPUs", why, "request whole CPUs")
     if cpu["usable"] < cpu["cpus"]:
-        yield Finding("note", f"{cpu['usable']} of {cpu['cpus']} CPUs may be used", "the machine file is of those")
+        fact = f"this process may use {cpu['usable']} of {cpu['cpus']} CPUs"
+        yield Finding("note", fact, "the machine file describes only these CPUs")
     if cpu["threads_per_core"] > 1:
-        yield Finding("note", f"{cpu['threads_per_core']} threads share a core", "two busy threads may have one core's units")
+        why = "two busy threads may share the execution units of one core"
+        yield Finding("note", f"each core runs {cpu['threads_per_core']} hardware threads", why)
 
 
-def _of_software(seen: Seen) -> Iterator[Finding]:
-    """BLAS, the suites, Python."""
-    software, core = seen.here["software"], seen.here["software"]["blas_core"]
-    if "avx512f" in seen.here["cpu"]["instructions"] and core not in ("unknown", *_WIDE_CORES):
-        fact = f"{software['blas']} runs kernels for {core}, though the CPU has avx512f"
-        hint = "setting OPENBLAS_CORETYPE=SkylakeX before `hwsim calibrate` measures what the other kernels would do"
-        yield Finding("warning", fact, "matrix products reach half of what they could", hint)
+def _software_findings(observation: Observation) -> Iterator[Finding]:
+    software, core = observation.fingerprint["software"], observation.fingerprint["software"]["blas_core"]
+    if "avx512f" in observation.fingerprint["cpu"]["instructions"] and core not in ("unknown", *_WIDE_CORES):
+        fact = f"{software['blas']} uses kernels for {core}, but the CPU has avx512f"
+        hint = "to measure the AVX-512 kernels, set OPENBLAS_CORETYPE=SkylakeX before `hwsim calibrate`"
+        yield Finding("warning", fact, "matmuls reach half of their possible rate", hint)
     if core == "unknown":
-        yield Finding("note", f"the kernels of {software['blas']} cannot be asked for", "a change of them would not be noticed")
+        yield Finding("note", f"the kernels of {software['blas']} are unknown", "a change of the kernels would not be detected")
     else:
-        yield Finding("well", f"numpy {software['numpy']} with {software['blas']}, kernels for {core}")
-    for name, reason in seen.missing.items():
-        yield Finding("note", f"suite {name} cannot be measured: {reason}")
-    if seen.chain:
-        yield Finding("note", "the latency of caches and memory cannot be measured", seen.chain)
-    if seen.debug_build:
+        yield Finding("ok", f"numpy {software['numpy']} with {software['blas']}, kernels for {core}")
+    for name, reason in observation.missing.items():
+        yield Finding("note", f"the suite {name} cannot be measured: {reason}")
+    if observation.chase_problem:
+        yield Finding("note", "the latency of caches and memory cannot be measured", observation.chase_problem)
+    if observation.is_debug_build:
         yield Finding("warning", "this Python is a debug build", "every call takes several times as long", "use a release build")
-    if seen.traced:
-        yield Finding("warning", "a debugger or a coverage tool traces this process", "every line takes longer", "run without it")
-    if seen.step > _COARSE:
-        why = "wall times stand in, which include other programs"
-        yield Finding("note", f"CPU time is counted in steps of {seen.step * 1e3:g} ms", why)
+    if observation.is_traced:
+        fact = "a debugger or coverage tool traces this process"
+        yield Finding("warning", fact, "every line takes longer", "run without the tool")
+    if observation.cpu_clock_step_s > _COARSE:
+        why = "wall time is used instead, which includes other programs"
+        yield Finding("note", f"CPU time is counted in steps of {observation.cpu_clock_step_s * 1e3:g} ms", why)
 
 
-def _chain() -> str:
-    """Why no chain of reads can be followed; "" where one can."""
+def _chase_problem() -> str:
     try:
-        chaser()
+        compile_chase()
     except CannotMeasure as error:
         return str(error)
     return ""
 
 
-def plugged_in() -> bool | None:
-    """Whether a notebook has its charger; None if unknown."""
-    states = [each.read_text().strip() for each in Path("/sys/class/power_supply").glob("A*/online")]
+def is_plugged_in() -> bool | None:
+    """Return whether a notebook is connected to its charger, or None if unknown."""
+    states = [path.read_text().strip() for path in Path("/sys/class/power_supply").glob("A*/online")]
     return None if not states else "1" in states

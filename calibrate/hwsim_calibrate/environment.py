@@ -1,4 +1,4 @@
-"""The fingerprint of a machine: what of it changes a measurement; no names of hosts, users or folders."""
+"""The fingerprint of a machine: properties that affect measurements, without names of hosts, users or folders."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hwsim_calibrate import blas
 from hwsim_calibrate.clocks import stolen
 from hwsim_calibrate.suites import usable_cpus
 
-VARIABLES: Final = (  # beginnings of names
+VARIABLES: Final = (  # prefixes of environment variables
     "BLIS_", "CUPY_", "GLIBC_TUNABLES", "GOTO_", "MALLOC_", "MKL_", "NPY_", "NVIDIA_TF32", "OMP_", "OPENBLAS_", "PYTHONMALLOC",
 )  # fmt: skip
-WIDE: Final = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "v")
-# Two measurements may go into one file if these agree: (part of the fingerprint, key)
+INSTRUCTIONS: Final = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "v")
+# Measurements share a file only if these values agree: (part of the fingerprint, key)
 SAME: Final = (
     ("cpu", "model"), ("cpu", "usable"), ("cpu", "caches"), ("memory", "thp"), ("software", "system"), ("software", "python"),
     ("software", "numpy"), ("software", "blas_core"), ("variables", None), ("gpu", "name"),
@@ -32,7 +32,7 @@ _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def fingerprint() -> dict[str, Any]:
-    """The fingerprint as it goes into a file."""
+    """Return the fingerprint of this machine."""
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpu": cpu(),
@@ -45,7 +45,7 @@ def fingerprint() -> dict[str, Any]:
 
 
 def cpu() -> dict[str, Any]:
-    """Model, instructions, cores, caches, and the governor of the clock."""
+    """Return the CPU's model, instruction sets, cores, caches and frequency governor."""
     info = _fields(_read(Path("/proc/cpuinfo")))
     flags = (info.get("flags") or info.get("Features") or info.get("isa") or "").split()
     return {
@@ -53,7 +53,7 @@ def cpu() -> dict[str, Any]:
         "vendor": info.get("vendor_id", ""),
         "family": [info.get(key, "") for key in ("cpu family", "model", "stepping")],
         "architecture": platform.machine(),
-        "instructions": [each for each in WIDE if each in flags],
+        "instructions": [name for name in INSTRUCTIONS if name in flags],
         "virtual": "hypervisor" in flags,
         "cpus": os.cpu_count() or 1,
         "usable": usable_cpus(),
@@ -65,7 +65,7 @@ def cpu() -> dict[str, Any]:
 
 
 def caches() -> dict[str, dict[str, Any]]:
-    """Caches of the first core, by level as in L1d, L2: bytes, line, ways, and the number of CPUs that share it."""
+    """Return the caches of the first core by level (L1d, L2, ...): bytes, line, ways, and the number of CPUs that share it."""
     levels: dict[str, dict[str, Any]] = {}
     for index in sorted((_SYS / "cpu0/cache").glob("index*")) if _SYS.is_dir() else []:
         level, kind, size, line, ways, shared = (
@@ -84,7 +84,7 @@ def caches() -> dict[str, dict[str, Any]]:
 
 
 def memory() -> dict[str, Any]:
-    """Bytes, pages, huge pages, and the allocator's library."""
+    """Return the memory size, page sizes and the C library."""
     thp = _read(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
     total = _fields(_read(Path("/proc/meminfo"))).get("MemTotal", "").split()
     page = _sysconf("SC_PAGE_SIZE")
@@ -98,7 +98,7 @@ def memory() -> dict[str, Any]:
 
 
 def limits() -> dict[str, Any]:
-    """Limits of a container: CPUs' worth of time, bytes; None: no limit."""
+    """Return the limits of the container: CPUs and bytes, or None without a limit."""
     quota, _, period = (_read(_CGROUP / "cpu.max") or "max 100000").partition(" ")
     most = _read(_CGROUP / "memory.max")
     return {
@@ -108,16 +108,16 @@ def limits() -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """Load average, and part of the time stolen."""
-    gone, ticks = stolen()
+    """Return the load average and the share of stolen CPU time since boot."""
+    steal, ticks = stolen()
     return {
-        "average": [round(each, 2) for each in os.getloadavg()] if hasattr(os, "getloadavg") else [],
-        "stolen": round(gone / ticks, 4) if ticks else None,
+        "average": [round(average, 2) for average in os.getloadavg()] if hasattr(os, "getloadavg") else [],
+        "stolen": round(steal / ticks, 4) if ticks else None,
     }
 
 
 def software() -> dict[str, Any]:
-    """System, Python, numpy, its BLAS and the kernels it chose."""
+    """Return the versions of the system, Python, numpy and BLAS, and the BLAS kernels in use."""
     library = blas.loaded()
     return {
         "hwsim": __version__,
@@ -133,33 +133,33 @@ def software() -> dict[str, Any]:
 
 
 def variables() -> dict[str, str]:
-    """Environment variables that change what libraries do; the content of a path is left out."""
+    """Return environment variables that change the behaviour of libraries; paths are replaced by a placeholder."""
     chosen = {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)}
     return {name: "(a path)" if "/" in value or "\\" in value else value for name, value in chosen.items()}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why two fingerprints are not of the same machine set up the same way.
+    """Return the differences between two fingerprints that prevent a comparison of their measurements.
 
     >>> differences({"cpu": {"model": "EPYC", "usable": 2}}, {"cpu": {"model": "Xeon", "usable": 2}})
     ('cpu model: EPYC, now Xeon',)
     """
     texts = []
     for part, key in SAME:
-        pair = [each.get(part, {}) for each in (before, after)]
-        old, new = (_without_threads(each) if key is None else each.get(key) for each in pair)
+        pair = [fingerprint.get(part, {}) for fingerprint in (before, after)]
+        old, new = (_without_threads(values) if key is None else values.get(key) for values in pair)
         if old is not None and new is not None and old != new:
             texts.append(f"{part} {key or ''}".strip() + f": {old}, now {new}")
     return tuple(texts)
 
 
 def _without_threads(values: Mapping[str, str]) -> dict[str, str]:
-    """Without the threads of libraries, which are set for every case."""
+    """Omit the thread counts of libraries, which are set for every case."""
     return {name: value for name, value in values.items() if not name.endswith("_NUM_THREADS")}
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`key: value` by line; of a key that comes again, the first."""
+    """Parse lines of `key: value`; for repeated keys, return the first value."""
     pairs = [line.partition(":") for line in text.splitlines() if ":" in line]
     return {key.strip(): value.strip() for key, _, value in reversed(pairs)}
 

@@ -1,4 +1,4 @@
-"""The commands `hwsim record` and `hwsim calibrate run` as functions: `hwsim.record`, `hwsim.calibrate`."""
+"""The functions `hwsim.record` and `hwsim.calibrate`, which correspond to `hwsim record` and `hwsim calibrate run`."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ def record(
     fake: bool = False,
     replace: bool = False,
 ) -> Path:
-    """Run a script of numpy or PyTorch, and write its calls as a workload: a statement for each call.
+    """Run a script and write its numpy and PyTorch calls as a workload, one statement per call.
 
-    The time of each call goes into a file next to it, for `hwsim.compare`.
+    The time of each call is written to a second file next to the workload, for `hwsim.compare`.
 
     Args:
-        script: the Python file.
-        output: the workload to write (default: the script's name with .yaml, in the working directory).
-        arguments: the script's own arguments.
-        runs: the first records the calls, the others time them.
-        loops: write calls that repeat as `repeat`.
-        fake: with PyTorch, arrays have shapes and no memory, nothing is computed or timed.
-        replace: files that are there are written over.
+        script: path of the Python script.
+        output: path of the workload; default: the script's name with .yaml, in the working directory.
+        arguments: arguments of the script.
+        runs: number of runs: the first run records the calls, later runs time them.
+        loops: whether repeated calls are written as `repeat`.
+        fake: PyTorch only: use tensors without memory, and compute or time nothing.
+        replace: whether existing files are overwritten.
 
     Returns:
-        The workload's file.
+        The path of the workload.
 
     Raises:
-        ScriptFailed, NothingRecorded: it ended in an error, or called nothing of these libraries; nothing is written.
-        FileExistsError: one of the two files is there already.
+        ScriptFailed: The script ended with an error. No file is written.
+        NothingRecorded: The script made no numpy or PyTorch calls. No file is written.
+        FileExistsError: One of the two files exists and `replace` is false.
     """
     from hwsim.views.kit.file_output import write
-    from hwsim_calibrate.recording import writing
+    from hwsim_calibrate.recording import output as recording_output
     from hwsim_calibrate.recording.script import record_script
 
     output = Path(f"{Path(script).stem}.yaml") if output is None else Path(output)
-    times = writing.measured_path(output)
+    times = recording_output.measured_path(output)
     _refuse_replacing((output, times), replace=replace)
-    text, measured = writing.document(record_script(script, arguments, runs=runs, fake=fake), loops=loops)
-    write(times, [writing.packed(measured)])
+    recording = record_script(script, arguments, runs=runs, fake=fake)
+    text, measured = recording_output.document(recording, loops=loops)
+    write(times, [recording_output.packed(measured)])
     return write(output, [text.encode()])
 
 
@@ -59,32 +61,33 @@ def calibrate(
     fresh: bool = False,
     replace: bool = False,
 ) -> Path:
-    """Measure this computer and fit a machine file to it. Minutes; other programs that run meanwhile make it worse.
+    """Measure this computer and fit a machine file to the measurements.
 
-    The measurements go next to it, into OUTPUT.measurements.json.gz without its .yaml; what was interrupted goes on from there.
-    `hwsim calibrate validate` says how far off its predictions are.
+    This takes minutes, and other running programs reduce the accuracy. The measurements are saved next to the machine file: for
+    here.yaml, in here.measurements.json.gz. An interrupted run resumes from that file. `hwsim calibrate validate` reports the
+    prediction errors.
 
     Args:
-        output: the machine file to write, such as here.yaml.
-        budget: seconds to measure (default: as the command takes).
-        suites: what is measured (default: all).
-        workload: measure the ops of this one, and what a machine file needs, in addition to `suites`: the option `--for`.
-        gpu: number of the GPU that is measured.
-        seed: start of the random order in which cases are measured.
-        fresh: measure anew instead of going on from an earlier run.
-        replace: a machine file that is there is written over.
+        output: path of the machine file, such as here.yaml.
+        budget: time limit for measuring (s); default: 80 s.
+        suites: names of the suites to measure; default: all.
+        workload: measure the ops of this workload and the cases that every machine file requires, in addition to `suites`.
+        gpu: index of the GPU to measure.
+        seed: seed of the random order of the cases.
+        fresh: whether the measurements of an earlier run are discarded.
+        replace: whether an existing machine file is overwritten.
 
     Returns:
-        The machine's file.
+        The path of the machine file.
 
     Raises:
-        SpecError: there is no suite or workload of that name, or measurements that are there are of another machine.
-        FileExistsError: the machine file is there already.
+        SpecError: The suite or workload does not exist, or the existing measurements are from another machine.
+        FileExistsError: The machine file exists and `replace` is false.
     """
     from hwsim.views.kit.file_output import write
-    from hwsim_calibrate.demanded import cases_for
     from hwsim_calibrate.fit import fit
     from hwsim_calibrate.session import RUN_BUDGET, Plan, measure
+    from hwsim_calibrate.workload_cases import cases_for
 
     output = Path(output)
     _refuse_replacing((output,), replace=replace)
@@ -98,7 +101,6 @@ def calibrate(
 
 
 def _refuse_replacing(paths: Sequence[Path], *, replace: bool) -> None:
-    """Raise FileExistsError for what is there, unless it may be written over."""
     for path in paths:
         if path.exists() and not replace:
-            raise FileExistsError(f"{path} is there already; replace=True writes over it")
+            raise FileExistsError(f"{path} exists; use replace=True to overwrite it")

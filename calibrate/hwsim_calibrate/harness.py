@@ -1,13 +1,11 @@
-"""Timing that a busy machine disturbs least: rounds, the CPU's own time, and flags for disturbances.
+"""Timing in shuffled rounds by CPU time, which is robust on a busy machine.
 
-A machine is never quiet for long, so a hundred samples in a row show one moment only. Every case is measured in several rounds
-that are spread over the whole run, in a new order each time, with new arrays. In a round the lowest CPU time of a few samples
-counts. Over repeated runs on a busy two-core machine it moves by 1.2 %, the median wall time by 4 % and the mean by 10 %. A case
-is steady once two rounds agree on the lowest to 2 %, because one alone may have been luck. The run ends when all are steady, or
-with the budget.
+Consecutive samples share their disturbances. Therefore each case is measured in several rounds that are spread over the run, in
+random order and with new arrays. The minimum CPU time of a round counts. Over repeated runs on a busy two-core machine, this
+minimum varies by 1.2 %, the median wall time by 4 % and the mean wall time by 10 %. A case is steady when its two fastest rounds
+agree to 2 %. The run ends when all cases are steady, or when the budget is spent.
 
-Range: the CPU time of a call is meaningful only where one thread does it. Everything else is timed by the wall clock, which
-includes other programs.
+Range: CPU time is valid for single-thread cases. Other cases are timed by the wall clock, which includes other programs.
 """
 
 from __future__ import annotations
@@ -26,17 +24,17 @@ from hwsim_calibrate.clocks import Call, Clocks, Sample, SystemClocks, stolen, t
 from hwsim_calibrate.flags import flags_of
 from hwsim_calibrate.store import Row
 
-LEAST: Final = 3  # rounds before a case may be called steady
-MOST: Final = 12  # rounds
-STEADY: Final = 0.02  # relative distance of the two lowest rounds of a steady case, at most
-_LONGEST: Final = 0.1  # seconds of samples of one case in one round, after the first two
-_EVERY: Final = 10.0  # seconds between two times of saving
-_SCOUT: Final = 2e-4  # seconds of calls that show the length of one
+MIN_ROUNDS: Final = 3  # before a case can be steady
+MAX_ROUNDS: Final = 12
+STEADY: Final = 0.02  # maximum relative difference between the two fastest rounds of a steady case
+_MAX_ROUND_S: Final = 0.1  # seconds of samples of one case in one round, after the first two samples
+_SAVE_INTERVAL: Final = 10.0  # seconds
+_PROBE: Final = 2e-4  # seconds of calls that determine the duration of one call
 
 
 @dataclass(slots=True)
-class Record:
-    """All samples of a case so far, and the part of the time that was stolen, by round."""
+class CaseRecord:
+    """The samples of a case so far, and the share of stolen CPU time in each round."""
 
     case: Case
     rounds: list[tuple[Sample, ...]] = field(default_factory=list)
@@ -44,18 +42,18 @@ class Record:
     before: Row | None = None
 
     def seconds(self) -> tuple[float, ...]:
-        """The quiet estimate of each round, with the rounds of an earlier run first."""
+        """Return the undisturbed time of each round (s), starting with the rounds of an earlier run."""
         earlier = self.before.seconds if self.before else ()
         return (*earlier, *(min(time_of(self.case, sample) for sample in samples) for samples in self.rounds))
 
-    def wanted(self, most: int) -> bool:
-        """Whether a further round is needed: unless there are `most`, or two of them agree on the lowest."""
+    def needs_round(self, max_rounds: int) -> bool:
+        """Return whether the case is not steady and has fewer than `max_rounds` rounds."""
         lowest = sorted(self.seconds())
-        steady = len(lowest) >= LEAST and lowest[1] <= lowest[0] * (1.0 + STEADY)
-        return len(lowest) < most and not steady
+        is_steady = len(lowest) >= MIN_ROUNDS and lowest[1] <= lowest[0] * (1.0 + STEADY)
+        return len(lowest) < max_rounds and not is_steady
 
     def row(self) -> Row:
-        """The row to store."""
+        """Return the row to store."""
         case, before = self.case, self.before
         samples = tuple(tuple(time_of(case, sample) for sample in taken) for taken in self.rounds)
         faults = tuple(median(sample.faults for sample in taken) for taken in self.rounds)
@@ -68,7 +66,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run: its round, the cases done in it, and seconds left of the budget."""
+    """The progress of a run.
+
+    Args:
+        round: current round, from 1.
+        done: cases that are finished in this round.
+        cases: cases of this round.
+        left: remaining budget (s).
+    """
 
     round: int
     done: int
@@ -77,7 +82,7 @@ class Progress:
 
 
 def time_of(case: Case, sample: Sample) -> float:
-    """Seconds of one turn of a call, on the clock of the case; never 0."""
+    """Return the time of one iteration of a call (s) on the clock of the case; it is positive."""
     return max(sample.by(case.clock) / case.loop, 1e-12)
 
 
@@ -86,7 +91,7 @@ def run(
     *,
     budget: float,
     seed: int = 0,
-    most: int = MOST,
+    max_rounds: int = MAX_ROUNDS,
     known: Iterable[Row] = (),
     clocks: Clocks | None = None,
     now: Callable[[], float] = time.monotonic,
@@ -94,16 +99,25 @@ def run(
     keep: Callable[[list[Row]], object] | None = None,
     first: Container[tuple[str, str]] = (),
 ) -> tuple[list[Row], dict[tuple[str, str], str]]:
-    """Measure the cases in rounds; the rows, and the reason for each case that could not be measured.
+    """Measure the cases in rounds.
 
     Args:
-        budget: seconds for all of it; the case in progress is finished.
-        known: rows of an earlier run that this one goes on from.
+        cases: the cases to measure.
+        budget: time limit (s); the case in progress is finished.
+        seed: seed of the random order.
+        max_rounds: maximum number of rounds.
+        known: rows of an earlier run to resume from.
+        clocks: clocks for the cases; default: the system's.
+        now: clock for the budget.
+        report: called after each case of a round.
         keep: called with all rows every ten seconds, and before an interruption is passed on.
-        first: cases that come before the others in each round.
+        first: keys of cases to measure before other cases that have no time yet.
+
+    Returns:
+        The rows, and the key of each case that cannot be measured -> the reason.
     """
     earlier = {row.key: row for row in known}
-    records = {case.key: Record(case, before=earlier.get(case.key)) for case in cases}
+    records = {case.key: CaseRecord(case, before=earlier.get(case.key)) for case in cases}
     failed: dict[tuple[str, str], str] = {}
     clocks, began, order = clocks or SystemClocks(), now(), random.Random(seed)
     saved = began
@@ -113,21 +127,21 @@ def run(
 
     try:
         with _collector_off():
-            for turn in range(most):
-                waiting = [record for key, record in records.items() if key not in failed and record.wanted(most)]
+            for round_index in range(max_rounds):
+                waiting = [record for key, record in records.items() if key not in failed and record.needs_round(max_rounds)]
                 order.shuffle(waiting)
-                # cases without a time come first, and of these the named ones: a budget may end early
+                # cases without a time first, the named cases among them before the rest: the budget may end early
                 waiting.sort(key=lambda record: (bool(record.seconds()), record.case.key not in first))
                 for done, record in enumerate(waiting):
                     if now() - began >= budget:
                         break
                     try:
                         _measure(record, clocks)
-                    except (CannotMeasure, MemoryError, OSError, RuntimeError) as error:  # RuntimeError: of a GPU's library
+                    except (CannotMeasure, MemoryError, OSError, RuntimeError) as error:  # RuntimeError: from a GPU library
                         failed[record.case.key] = str(error) or type(error).__name__
                     if report:
-                        report(Progress(turn + 1, done + 1, len(waiting), budget - (now() - began)))
-                    if keep and now() - saved >= _EVERY:
+                        report(Progress(round_index + 1, done + 1, len(waiting), budget - (now() - began)))
+                    if keep and now() - saved >= _SAVE_INTERVAL:
                         keep(rows())
                         saved = now()
     except BaseException:
@@ -137,8 +151,8 @@ def run(
     return rows(), failed
 
 
-def _measure(record: Record, clocks: Clocks) -> None:
-    """One round of a case."""
+def _measure(record: CaseRecord, clocks: Clocks) -> None:
+    """Measure one round of a case."""
     case = record.case
     before = stolen()
     with ExitStack() as stack:
@@ -147,9 +161,9 @@ def _measure(record: Record, clocks: Clocks) -> None:
         loops = _loops(case, sample, call)
         samples: list[Sample] = []
         spent = 0.0
-        while len(samples) < case.samples and (len(samples) < 2 or spent < _LONGEST):
+        while len(samples) < case.samples and (len(samples) < 2 or spent < _MAX_ROUND_S):
             samples.append(sample(call, loops))
-            spent += _length(case, samples[-1]) * loops
+            spent += _duration(case, samples[-1]) * loops
         del call  # its arrays are freed before the device tidies up
     after = stolen()
     record.rounds.append(tuple(samples))
@@ -157,29 +171,28 @@ def _measure(record: Record, clocks: Clocks) -> None:
 
 
 def _loops(case: Case, sample: Timer, call: Call) -> int:
-    """Number of calls in one sample; the first call warms up, and a long one is enough of that."""
-    if _length(case, sample(call, 1)) >= case.seconds:
+    """Return the number of calls per sample. The first call warms up; if it is long, it also determines the duration."""
+    if _duration(case, sample(call, 1)) >= case.seconds:
         return 1
-    first = _length(case, sample(call, 1))
-    if first < _SCOUT:
-        first = _length(case, sample(call, min(case.most, max(1, int(_SCOUT / first)))))
-    return max(1, min(case.most, int(case.seconds / first)))
+    duration = _duration(case, sample(call, 1))
+    if duration < _PROBE:
+        duration = _duration(case, sample(call, min(case.max_calls, max(1, int(_PROBE / duration)))))
+    return max(1, min(case.max_calls, int(case.seconds / duration)))
 
 
-def _length(case: Case, sample: Sample) -> float:
-    """Seconds of a call: CPU time, which other programs do not change, or the longer of the host's and the device's time."""
+def _duration(case: Case, sample: Sample) -> float:
+    """Return the duration of a call (s): CPU time, or the longer of wall time and device time."""
     return max(sample.cpu if case.clock == "cpu" else max(sample.wall, sample.device), 2e-8)
 
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    """No collection of garbage in the middle of a sample."""
-    on = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         with suppress(ValueError):
             gc.collect(0)
-        if on:
+        if was_enabled:
             gc.enable()

@@ -1,4 +1,4 @@
-"""One measuring from its beginning to its file: its suites, going on where an earlier run stopped, what was left out."""
+"""One measuring run: select the cases, resume from the file of an earlier run, measure, and save the results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hwsim_calibrate.environment import differences
 from hwsim_calibrate.store import Measurements, Row, load
 from hwsim_calibrate.suites import SUITES, MiB, Scope, missing, suite
 
-BUDGET: Final = 120.0  # seconds; with fit and validation a calibration takes less than three minutes
-RUN_BUDGET: Final = 80.0  # seconds of `run`, which fits and validates as well
-LARGEST: Final = 31 * MiB  # freed before anything is measured; see suites/allocation.py
+BUDGET: Final = 120.0  # seconds of `measure`
+RUN_BUDGET: Final = 80.0  # seconds of `run`, which takes less than three minutes including fit and validation
+LARGEST: Final = 31 * MiB  # freed before the first case, see suites/allocation.py
 
 KiB: Final = 1024
-# Ops by suite, and their sizes: bytes, elements, or the sides of a product.
+# Cases that every machine file requires: suite -> op -> sizes (bytes, elements, or dimensions of a matmul).
 NEEDED: Final[dict[str, dict[str, tuple[int, ...]]]] = {
     "kernels": {"pass": (), "mixed": (), "matmul": (64, 256, 512), "add": (1, 1024, 65536, 1 << 20, 1 << 22)},
     "memory": {
@@ -37,15 +37,18 @@ NEEDED: Final[dict[str, dict[str, tuple[int, ...]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The cases of a run.
+    """The cases and limits of a run.
 
     Args:
-        suites: names; empty for all that the machine has.
-        more: cases that come first, instead of all suites or in addition to the named ones.
-        needed: measure also what a machine file needs.
-        budget: seconds for all runs of the same cases that go into one file together.
-        memory, gpu: see `Scope`.
-        keep: whether a case is measured.
+        suites: names of suites; empty for all suites that the machine supports.
+        more: cases to measure first, in addition to `suites`; if there are any, empty `suites` means none.
+        needed: whether the cases that every machine file requires are measured too.
+        budget: time limit (s) of all runs of the same cases into one file.
+        seed: seed of the random order of the cases.
+        rounds: maximum number of rounds.
+        memory: see `Scope`.
+        gpu: see `Scope`.
+        keep: filter of the cases.
     """
 
     suites: Sequence[str] = ()
@@ -53,7 +56,7 @@ class Plan:
     needed: bool = False
     budget: float = BUDGET
     seed: int = 0
-    rounds: int = harness.MOST
+    rounds: int = harness.MAX_ROUNDS
     memory: int = 256 * MiB
     gpu: int = 0
     keep: Callable[[Case], bool] = field(default=lambda _: True)
@@ -66,11 +69,11 @@ def measure(
     report: Callable[[harness.Progress], None] | None = None,
     clocks: Clocks | None = None,
 ) -> Measurements:
-    """Measure, and keep results in a file on the way; a file that exists is gone on from.
+    """Measure the cases of a plan. Save intermediate results to the file, and resume from it if it exists.
 
     Raises:
-        SpecError: the file is of another machine or no file of measurements, or there is no suite of that name.
-        OSError: the file cannot be written.
+        SpecError: A suite does not exist, or the file is from another machine or not a file of measurements.
+        OSError: The file cannot be written.
     """
     for name in plan.suites:
         if name not in SUITES:
@@ -85,12 +88,12 @@ def measure(
     with blas.using(1):
         scope = Scope(memory=plan.memory, gpu=plan.gpu)
         cases, skipped = _cases(plan, scope)
-        np.empty(LARGEST, np.uint8).fill(0)  # the allocator of a program that has run for a while; see suites/allocation.py
+        np.empty(LARGEST, np.uint8).fill(0)  # brings the allocator to the state of a long-running program
         rows, failed = harness.run(
             cases,
             budget=max(plan.budget - spent, 0.0),
             seed=plan.seed + round(spent),
-            most=plan.rounds,
+            max_rounds=plan.rounds,
             known=earlier.rows,
             clocks=clocks,
             report=report,
@@ -103,7 +106,7 @@ def measure(
     done = {row.key for row in rows} | set(failed)
     unreached = [op for key, op in ops.items() if key not in done]
     for op in dict.fromkeys(unreached):
-        skipped.setdefault(op, f"the budget was spent before {unreached.count(op)} of its cases")
+        skipped.setdefault(op, f"{unreached.count(op)} of its cases did not fit into the budget")
     measurements = replace(result(rows), skipped=dict(sorted({**earlier.skipped, **skipped}.items())))
     if path is not None:
         measurements.save(path)
@@ -111,7 +114,7 @@ def measure(
 
 
 def _begin(plan: Plan, path: str | Path | None) -> Measurements:
-    """The content of the file of an earlier run, or an empty one."""
+    """Return the measurements of an earlier run in the file, or empty ones."""
     fingerprint = environment.fingerprint()
     if "gpu" in plan.suites or not plan.suites:
         from hwsim_calibrate.suites.gpu import describe
@@ -123,16 +126,16 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
         return Measurements(fingerprint, (), settings)
     earlier = load(path)
     mistakes = [
-        Mistake(
-            Place(str(path), 0, 0), f"it was measured on another machine ({difference})", "remove the file, or write another one"
-        )
+        Mistake(Place(str(path), 0, 0), f"it was measured on another machine ({difference})", "delete it, or choose another file")
         for difference in differences(earlier.environment, fingerprint)
     ]
     if mistakes:
         raise SpecError(mistakes)
-    if all(earlier.settings.get(key) == settings.get(key) for key in ("suites", "more")):  # else other cases join the file
+    if all(
+        earlier.settings.get(key) == settings.get(key) for key in ("suites", "more")
+    ):  # else the file also receives other cases
         settings = {**earlier.settings, **settings, "spent": float(earlier.settings.get("spent", 0.0))}
-    else:  # the environment of the first run stays
+    else:  # the file keeps the environment of the first run
         first = {key: value for key, value in earlier.settings.items() if key != "before"}
         settings |= {key: fingerprint[key] for key in ("date", "load")}
         settings["before"] = [*earlier.settings.get("before", ()), first]
@@ -142,7 +145,7 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
 
 
 def _cases(plan: Plan, scope: Scope) -> tuple[list[Case], dict[str, str]]:
-    """The cases of all suites, and why some have none."""
+    """Return the cases of a plan, and suite -> why it has none."""
     cases, skipped = list(plan.more), {}
     if plan.needed and not plan.suites:
         cases += needed(scope)
@@ -156,7 +159,7 @@ def _cases(plan: Plan, scope: Scope) -> tuple[list[Case], dict[str, str]]:
 
 
 def needed(scope: Scope) -> list[Case]:
-    """The few cases without which no machine file has the times of arithmetic, memory, an access and new pages."""
+    """Return the few cases that every machine file requires for arithmetic, memory, latencies and new pages."""
     return [
         case
         for name, ops in NEEDED.items()
@@ -167,7 +170,7 @@ def needed(scope: Scope) -> list[Case]:
 
 
 def _is_needed(case: Case, sizes: Sequence[int]) -> bool:
-    """Whether it has one of these sizes, and is plain: written to an array that exists."""
+    """Return whether a case has one of the sizes, and no transposed operand or new result array."""
     params = case.params
     size = params.get("bytes", params.get("n", params.get("shape")))
     if isinstance(size, tuple) and len(set(size)) == 1:

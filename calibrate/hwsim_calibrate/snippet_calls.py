@@ -1,4 +1,4 @@
-"""Snippets as cases of a suite, as the calls that they record, and the snippet that a call of the model is like."""
+"""Conversion between snippets, cases of a suite, and the library calls that snippets make."""
 
 from __future__ import annotations
 
@@ -14,52 +14,54 @@ from hwsim.devices.work import MatmulShape, Operand, Role
 from hwsim_calibrate.calls import amounts_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.sizes import Size
+from hwsim_calibrate.snippet_inputs import Inputs
 from hwsim_calibrate.snippets import SNIPPETS
 from hwsim_calibrate.store import Param
 from hwsim_calibrate.suites.arrays import DTYPES
 
 
-def snippet_case(name: str, size: Size, suite: str = "kernels") -> Case:
-    """The case of a snippet; its params hold the call as it was recorded.
+def snippet_case(name: str, inputs: Inputs, suite: str = "kernels") -> Case:
+    """Return the case of a snippet; its params describe the recorded call.
 
     Raises:
-        CannotMeasure: no such snippet, or numpy makes no single call of it.
+        CannotMeasure: The snippet does not exist, or is not a single numpy call.
     """
     if name not in SNIPPETS:
-        raise CannotMeasure(f"no kernel is called '{name}'")
+        raise CannotMeasure(f"there is no kernel '{name}'")
     build = SNIPPETS[name]
-    call = recorded(lambda: build(size))
-    words: dict[str, Param] = {"n": size.n, "dtype": size.dtype}
-    words |= {"words": " ".join(size.words)} if size.words else {}
-    words |= {"table": size.table} if size.table != Size.__dataclass_fields__["table"].default else {}
+    call = recorded_call(lambda: build(inputs))
+    words: dict[str, Param] = {"n": inputs.n, "dtype": inputs.dtype}
+    words |= {"words": " ".join(inputs.words)} if inputs.words else {}
+    words |= {"table": inputs.table} if inputs.table != Inputs.__dataclass_fields__["table"].default else {}
     case = f"{name} " + " ".join(f"{key}={value}" for key, value in words.items())
-    return Case(suite, name, words | params_of(call), amounts_of(call), lambda _: build(size), samples=3, seconds=6e-4, name=case)
+    return Case(
+        suite, name, words | params_of(call), amounts_of(call), lambda _: build(inputs), samples=3, seconds=6e-4, name=case
+    )
 
 
-def recorded(make: Callable[[], Call]) -> Modelled:
-    """The call of a step that makes one.
+def recorded_call(make: Callable[[], Call]) -> Modelled:
+    """Return the single library call of a step.
 
     Raises:
-        CannotMeasure: it makes none that hwsim knows, or several.
+        CannotMeasure: The step makes several calls, or none that hwsim models.
     """
-    from hwsim_calibrate.recording.patching import steps_of
+    from hwsim_calibrate.recording.numpy_patches import steps_of
 
     with ExitStack():
-        steps = steps_of(make, warm=0, timed=False)
+        steps = steps_of(make, warm_ups=0, timed=False)
     calls = [step.op.call for step in steps if step.op.call is not None and step.op.call.count > 0]
     if len(calls) != 1 or any(step.op.reason for step in steps):
         reasons = [step.op.reason or step.name for step in steps]
-        raise CannotMeasure(f"no single call of numpy: {', '.join(reasons)}")
+        raise CannotMeasure(f"not a single numpy call: {', '.join(reasons)}")
     return calls[0]
 
 
 def params_of(call: Modelled) -> dict[str, Param]:
-    """A call in params of a row."""
+    """Return a call as params of a row."""
     reads = [operand.bytes for operand in call.operands if operand.role == "read"]
     params: dict[str, Param] = {
         "function": call.function, "form": call.form, "format": call.dtype, "steps": call.count, "rows": call.rows,
-        "reads": tuple(round(each) for each in reads), "writes": round(call.written), "to": call.into,
+        "reads": tuple(round(size) for size in reads), "writes": round(call.written), "to": call.into,
     }  # fmt: skip
     if call.product is not None:
         params["product"] = (call.product.m, call.product.n, call.product.k, call.product.batch)
@@ -67,9 +69,9 @@ def params_of(call: Modelled) -> dict[str, Param]:
 
 
 def call_of_params(params: Mapping[str, Param]) -> Modelled:
-    """The call back."""
+    """Return the call that the params of a row describe."""
     given: Any = params
-    reads = tuple(Operand(float(each), "read") for each in given["reads"])
+    reads = tuple(Operand(float(size), "read") for size in given["reads"])
     role: Role = "update" if given["to"] == "self" else "write"
     return Modelled(
         function=given["function"], form=given["form"], dtype=given["format"], count=float(given["steps"]),
@@ -80,8 +82,8 @@ def call_of_params(params: Mapping[str, Param]) -> Modelled:
     )  # fmt: skip
 
 
-def snippet_of(call: Modelled) -> tuple[str, Size] | None:
-    """The snippet that makes such a call, and its size; None where none does."""
+def snippet_of(call: Modelled) -> tuple[str, Inputs] | None:
+    """Return the snippet that makes a call and its inputs, or None if there is none."""
     if call.function in SIMPLE and (call.into != "new" or not call.form):
         return None
     name = "crossed" if (call.function, call.form) == ("fill", "across") else call.function
@@ -89,33 +91,33 @@ def snippet_of(call: Modelled) -> tuple[str, Size] | None:
         return None
     count, words, width = max(int(call.count), 1), tuple(call.form.split()), np.dtype(DTYPES[call.dtype]).itemsize
     if call.lookups:
-        return name, Size(int(call.lookups), call.dtype, words, max(int(call.span / width), 1))
+        return name, Inputs(int(call.lookups), call.dtype, words, max(int(call.span / width), 1))
     if name == "searchsorted":
         values = max(int(call.written / np.dtype(np.int64).itemsize), 1)
-        return name, Size(values, call.dtype, words, max(int(call.operands[0].bytes / width) - values, 2))
+        return name, Inputs(values, call.dtype, words, max(int(call.operands[0].bytes / width) - values, 2))
     if name == "convolve":
-        return name, Size(max(int(call.rows), 1), call.dtype, words, max(round(count / (2 * call.rows)), 1))
+        return name, Inputs(max(int(call.rows), 1), call.dtype, words, max(round(count / (2 * call.rows)), 1))
     if call.rows > 1 and name in _ALONG and {"rows", "across"} & set(words):
-        return name, Size(count, call.dtype, words, max(round(count / call.rows), 1))
+        return name, Inputs(count, call.dtype, words, max(round(count / call.rows), 1))
     if call.rows > 1 and name not in ("norm", "fft2", "rfft2", "ifft2"):
         return None
     if "tall" in words:
-        return f"tall {name}", Size(max(round(math.cbrt(count / 12)), 1), call.dtype, words)
-    return name, Size(_elements(name, count, words), call.dtype, words)
+        return f"tall {name}", Inputs(max(round(math.cbrt(count / 12)), 1), call.dtype, words)
+    return name, Inputs(_elements(name, count, words), call.dtype, words)
 
 
 def _elements(name: str, count: int, words: tuple[str, ...]) -> int:
-    """`n` of a snippet by the steps of its call."""
+    """Return `n` of a snippet from the number of operations of its call."""
     if name == "lstsq":
         return max(round(math.cbrt(count / 4)), 1)
     if name == "lexsort":  # two keys
-        return _of_logarithms(count, 2.0)
+        return _solve_n_log_n(count, 2.0)
     if name == "outer":
         return max(math.isqrt(count), 1)
     if name in _CUBED:
         return max(round(math.cbrt(count)), 1)
     if name in _TRANSFORMED:
-        return _of_logarithms(count, 5.0)
+        return _solve_n_log_n(count, 5.0)
     if name == "einsum":
         return max(round((count / 2) ** (2 / 3)) if "outer" in words else count if "one" in words else count // 2, 1)
     return max(count // 2, 1) if name in ("repeat", "tile") else count
@@ -124,15 +126,15 @@ def _elements(name: str, count: int, words: tuple[str, ...]) -> int:
 _ALONG: Final = frozenset({"median", "percentile", "partition", "argpartition"})
 
 
-def _of_logarithms(count: float, times: float) -> int:
-    """n of times n log2 n steps."""
+def _solve_n_log_n(count: float, times: float) -> int:
+    """Return n from count = times n log2 n."""
     n = float(count)
     for _ in range(20):
         n = count / (times * math.log2(max(n, 2.0)))
     return max(round(n), 1)
 
 
-SIMPLE: Final = ("copy", "sin", "cos", "tan")  # cases of their own, but for some forms
+SIMPLE: Final = ("copy", "sin", "cos", "tan")  # kernels with their own cases, except for some forms
 _CUBED: Final = frozenset({
     "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "pinv", "matrix_rank",
     "solve", "matrix_power",

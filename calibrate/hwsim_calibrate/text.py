@@ -1,4 +1,4 @@
-"""Measurements, findings and errors as text for a terminal."""
+"""Measurements, findings and error reports as text for a terminal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hwsim_calibrate.store import Measurements, Row
 if TYPE_CHECKING:
     from hwsim_calibrate.validate import Report
 
-WORST: Final = 5  # programs
+MAX_PROGRAMS: Final = 5  # programs with the largest errors
 
 
-def measured(measurements: Measurements, *, every: bool = False) -> str:
-    """A line per suite, what disturbed it and what is missing; `every`: a line per case instead."""
+def format_measurements(measurements: Measurements, *, every: bool = False) -> str:
+    """Return one line per suite with its disturbances, or with `every` one line per case; then the missing suites."""
     rows = measurements.rows
     lines = [_machine(measurements), ""]
     if every:
@@ -37,8 +37,8 @@ def measured(measurements: Measurements, *, every: bool = False) -> str:
             Column("cases", [str(len(cases)) for _, cases in suites]),
             Column("rounds", [f"{median(len(row.seconds) for row in cases):g}" for _, cases in suites]),
             Column("spread", [percent(median(row.spread for row in cases)) for _, cases in suites]),
-            Column("sound", [percent(sum(not row.flags for row in cases) / len(cases), ".0f") for _, cases in suites]),
-            Column("most often", [_frequent_flags(cases) for _, cases in suites], right=False),
+            Column("unflagged", [percent(sum(not row.flags for row in cases) / len(cases), ".0f") for _, cases in suites]),
+            Column("most frequent flags", [_frequent_flags(cases) for _, cases in suites], right=False),
         ], indent=0)  # fmt: skip
     flags = [flag for flag in FLAGS if any(flag in row.flags for row in rows)]
     lines += ["", *(f"{flag:<10}  {FLAGS[flag]}" for flag in flags)] if flags else []
@@ -64,8 +64,8 @@ def _frequent_flags(rows: Sequence[Row]) -> str:
     return ", ".join(f"{flag} {count}" for flag, count in counts)
 
 
-def examined(findings: tuple[Finding, ...]) -> str:
-    """Each finding: what, why it matters, what would help."""
+def format_findings(findings: tuple[Finding, ...]) -> str:
+    """Return each finding with its effect and its remedy."""
     lines = []
     for finding in findings:
         lines.append(f"{finding.level:<8} {finding.what}")
@@ -73,25 +73,25 @@ def examined(findings: tuple[Finding, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def validated(report: Report) -> str:
-    """Each error with its bound, then the programs with the largest errors."""
+def format_report(report: Report) -> str:
+    """Return each error with its bound, then the programs with the largest errors."""
     bounds = [(name, percent(value), percent(bound), "" if met else "missed") for name, value, bound, met in report.bounds()]
     if report.itself is not None:
-        bounds.append(("the measured calls themselves", percent(report.itself.median), "", ""))
-    bounds += [(f"GPU, {name}", percent(each.median), "", "") for name, each in report.gpu.items()]
+        bounds.append(("measured calls, without corrections", percent(report.itself.median), "", ""))
+    bounds += [(f"GPU, {name}", percent(errors.median), "", "") for name, errors in report.gpu.items()]
     names, values, limits, verdicts = zip(*bounds, strict=True) if bounds else ((), (), (), ())
     lines = [*align_columns([
         Column("error of", names, right=False), Column("error", values), Column("bound", limits),
         Column("", verdicts, right=False),
     ], indent=0)]  # fmt: skip
-    worst = sorted(report.programs, key=lambda each: -abs(each.time.error))[:WORST]
+    worst = sorted(report.programs, key=lambda program: -abs(program.time.error))[:MAX_PROGRAMS]
     if worst:
         lines += ["", *align_columns([
-            Column("furthest off", [each.program.name for each in worst], right=False),
-            Column("measured", [format_quantity(each.time.measured, "s") for each in worst]),
-            Column("predicted", [format_quantity(each.time.predicted, "s") for each in worst]),
-            Column("error", [percent(each.time.error, "+.1f") for each in worst]),
-            Column("by functions alike", [percent(each.related, ".0f") for each in worst]),
-            Column("uncalibrated", [percent(each.uncalibrated, ".0f") for each in worst]),
+            Column("largest errors", [program.program.name for program in worst], right=False),
+            Column("measured", [format_quantity(program.time.measured, "s") for program in worst]),
+            Column("predicted", [format_quantity(program.time.predicted, "s") for program in worst]),
+            Column("error", [percent(program.time.error, "+.1f") for program in worst]),
+            Column("similar functions", [percent(program.related, ".0f") for program in worst]),
+            Column("uncalibrated", [percent(program.uncalibrated, ".0f") for program in worst]),
         ], indent=0)]  # fmt: skip
     return "\n".join([*lines, *([""] if report.notes else []), *report.notes]) + "\n"

@@ -1,11 +1,11 @@
-"""The error of a calibrated machine's predictions on what its fit never saw.
+"""Prediction errors of a calibrated machine for cases and programs that its fit has not used.
 
-- sizes: every other size of each function held out of a second fit.
-- programs: small programs of many calls, none of them used to fit or to tune: recorded, simulated call by call, and timed.
-- gpu: the rows of a GPU by group, every other size of each held out of a second fit.
-- itself: every measured call by the formula alone: what the table of corrections does not have to correct.
+- sizes: every other size of each function is held out of a second fit.
+- programs: small programs of many calls are recorded, simulated and timed.
+- gpu: every other size of each group of GPU cases is held out of a second fit.
+- itself: all measured calls are predicted by the formula without the table of corrections.
 
-Errors are relative to the measured quiet time; the median has an interval from drawing the cases anew.
+Errors are relative to the undisturbed measured time. The interval of the median is from a bootstrap over the cases.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.composites import PROGRAMS, TEXT, Program
 from hwsim_calibrate.fit import Fitted
-from hwsim_calibrate.fit.heldout import HeldOut, Predicted, score
+from hwsim_calibrate.fit.holdout import HeldOut, Predicted, score
 from hwsim_calibrate.fit.kernels import FittedKernels, without_corrections
 from hwsim_calibrate.harness import run
+from hwsim_calibrate.recording.numpy_patches import steps_of
 from hwsim_calibrate.recording.ops import workload_of
-from hwsim_calibrate.recording.patching import steps_of
 from hwsim_calibrate.recording.tape import Step
 from hwsim_calibrate.store import Amounts, Row
 
@@ -33,17 +33,20 @@ SUITE: Final = "programs"
 SIZES: Final = (0.06, 0.25)  # bounds of median and p90
 BLIND: Final = (0.10, 0.25)
 TEXTS: Final = 0.10
-BUDGET: Final = 40.0  # seconds that timing the programs may take
+BUDGET: Final = 40.0  # seconds for timing the programs
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramError:
-    """A program: its time, its calls, and parts of the predicted time.
+    """The prediction error of a program.
 
     Args:
-        uncalibrated: by formula.
-        related: by functions that were measured and take alike.
-        recorded: the calls that hwsim has no op for, as long as they took once.
+        program: the program.
+        time: measured and predicted time.
+        calls: number of calls.
+        uncalibrated: share of the predicted time from the general formula.
+        related: share of the predicted time from similar measured functions.
+        recorded: share of the predicted time of calls without an op, which have their recorded time.
     """
 
     program: Program
@@ -56,7 +59,7 @@ class ProgramError:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Errors of a machine; each part is None or empty if it was not evaluated."""
+    """The prediction errors of a machine; parts that were not evaluated are None or empty."""
 
     machine: str
     sizes: HeldOut | None = None
@@ -67,18 +70,18 @@ class Report:
 
     @property
     def blind(self) -> HeldOut:
-        """Errors of the programs that serve only the score."""
+        """Errors of the programs that serve only for validation."""
         return score([program.time for program in self.programs if program.program.blind and program.program.name != TEXT.name])
 
     @property
     def development(self) -> HeldOut:
-        """Errors of the programs that were looked at while the model was built."""
+        """Errors of the programs that were used to develop the model."""
         return score([program.time for program in self.programs if not program.program.blind])
 
     def bounds(self) -> list[tuple[str, float, float, bool]]:
-        """(name, value, bound, met) of each figure that has a bound."""
+        """Return (name, value, bound, whether the bound is met) of each figure with a bound."""
         figures: list[tuple[str, float, float]] = []
-        for name, errors, bounds in (("sizes held out", self.sizes, SIZES), ("programs", self.blind, BLIND)):
+        for name, errors, bounds in (("held-out sizes", self.sizes, SIZES), ("programs", self.blind, BLIND)):
             if errors is not None and errors.cases:
                 figures += [(f"{name}, median", errors.median, bounds[0]), (f"{name}, p90", errors.p90, bounds[1])]
         figures += [(TEXT.name, abs(program.time.error), TEXTS) for program in self.programs if program.program.name == TEXT.name]
@@ -94,15 +97,18 @@ def validate(
     seed: int = 0,
     report: Callable[[Any], None] | None = None,
 ) -> Report:
-    """The errors of a fitted machine, or of a machine file and the measurements next to it.
+    """Return the errors of a fitted machine, or of a machine file with its measurements next to it.
 
     Args:
-        programs: programs that are timed here and predicted.
-        timed: seconds of programs that need not be timed.
-        budget: seconds that timing may take.
+        machine: the fitted machine, or the path of a machine file.
+        programs: programs to time on this machine and to predict.
+        timed: program -> its measured time (s); these programs are not timed.
+        budget: time limit for timing (s).
+        seed: seed of the random order and of the bootstrap.
+        report: function that receives the progress.
 
     Raises:
-        SpecError: mistakes in the machine file.
+        SpecError: The machine file has mistakes.
     """
     fitted = machine if isinstance(machine, Fitted) else _fitted_again(Path(machine), seed)
     name = machine.name if isinstance(machine, Fitted) else Path(machine).stem
@@ -119,7 +125,7 @@ def validate(
 
 
 def _fitted_again(path: Path, seed: int) -> Fitted | None:
-    """The fit of the measurements that `hwsim calibrate run` puts next to a machine file."""
+    """Repeat the fit from the measurements that `hwsim calibrate run` saved next to the machine file."""
     from hwsim_calibrate.fit import fit
     from hwsim_calibrate.store import load
 
@@ -130,28 +136,30 @@ def _fitted_again(path: Path, seed: int) -> Fitted | None:
 def measure(
     programs: Sequence[Program], *, budget: float, seed: int = 0, report: Callable[[Any], None] | None = None
 ) -> dict[str, Row]:
-    """The programs timed, by name: each on one thread, by its CPU time."""
+    """Time programs on one thread by CPU time; return name -> row."""
     from hwsim_calibrate import blas
     from hwsim_calibrate.session import LARGEST
 
     with blas.using(1):
-        np.empty(LARGEST, np.uint8).fill(0)  # the allocator of a program that has run for a while
+        np.empty(LARGEST, np.uint8).fill(0)  # brings the allocator to the state of a long-running program
         rows, _ = run([case_of(program) for program in programs], budget=budget, seed=seed, report=report)
     return {row.op: row for row in rows}
 
 
 def case_of(program: Program) -> Case:
-    """A program as a case of the harness."""
+    """Return a program as a case for the harness."""
     return Case(SUITE, program.name, {}, Amounts(), lambda _: program.make(), samples=5, seconds=4e-3, name=program.name)
 
 
 def predict(program: Program, machine: Any, measured: float) -> ProgramError:
-    """Record a program, and simulate it on a machine."""
+    """Record a program and simulate it on a machine."""
     import hwsim
     from hwsim.results.coverage import coverage
 
     steps = steps_of(program.make)
-    calls = [step.op.call if step.op.call is not None else step.cpu for step in steps if step.op.call is not None or _works(step)]
+    calls = [
+        step.op.call if step.op.call is not None else step.cpu for step in steps if step.op.call is not None or _takes_time(step)
+    ]
     result = hwsim.simulate(machine, workload_of(program.name, calls))
     share = coverage(result.timeline)
     time = Predicted(program.name, measured, result.makespan_s)
@@ -160,12 +168,12 @@ def predict(program: Program, machine: Any, measured: float) -> ProgramError:
     return ProgramError(program, time, len(calls), uncalibrated, share.related if share else 0.0, recorded)
 
 
-def _works(step: Step) -> bool:
-    """Whether a call without an op does anything: room for an array takes no time of its own."""
+def _takes_time(step: Step) -> bool:
+    """Return whether a call without an op counts: the allocation of an array does not."""
     return not step.name.startswith("empty")
 
 
 def formula_alone(fitted: FittedKernels) -> HeldOut:
-    """Errors of every measured call by the formula without its corrections, with which it would be what was measured."""
+    """Return the errors of all measured calls by the formula without its table of corrections."""
     kernels = without_corrections(fitted.kernels)
     return score([Predicted(row.case, row.quiet, kernels.time(row.call).seconds) for row in fitted.timed])

@@ -19,7 +19,7 @@ from hwsim.devices import Gpu, MatmulShape
 from hwsim.devices.gpu_matmul import MIN_SPLIT_STEPS, PIECES, Alignment, Cast, Tiling, tiles_of
 from hwsim.devices.gpu_matmul_cost import CACHED_OPERAND_SHARE
 from hwsim.devices.gpu_memory import Launch
-from hwsim_calibrate.fit.solve import Problem, solve
+from hwsim_calibrate.fit.least_squares import Problem, solve
 
 Floats = NDArray[np.float64]
 Constants = Mapping[str, float]

@@ -26,7 +26,7 @@ from hwsim.origins import Case
 from hwsim_calibrate import store
 from hwsim_calibrate.composites import PROGRAMS
 from hwsim_calibrate.fit import Fitted, fit
-from hwsim_calibrate.fit.heldout import held_out
+from hwsim_calibrate.fit.holdout import held_out
 from hwsim_calibrate.fit.kernels import capacities_of, fit_kernels, timed
 from hwsim_calibrate.store import Measurements, load
 from hwsim_calibrate.validate import SUITE, predict

@@ -190,7 +190,7 @@ def _recorded(given: Sequence[ComparedInput]) -> ComparedInput:
     from importlib import import_module
 
     workload = given[1].name
-    path: Path = import_module("hwsim_calibrate.recording.writing").measured_path(workload)
+    path: Path = import_module("hwsim_calibrate.recording.output").measured_path(workload)
     if not path.is_file():
         raise click.UsageError(f"{_no_form(given)}\n'{workload}' has no recorded times: {path} does not exist")
     return given_by(str(path))

@@ -1,4 +1,4 @@
-"""`hwsim calibrate`: this machine as a file, from measurements."""
+"""`hwsim calibrate`: commands that measure this computer and fit a machine file to the measurements."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group("calibrate")
 def command() -> None:
-    """Turn this computer into a machine file: measure it, fit the parameters, say how far predictions are off.
+    """Measure this computer, fit a machine file to the measurements, and report the errors of its predictions.
 
-    Nothing needs root or a compiler. `run` does all of it in less than three minutes.
+    Root is not required. `run` performs all steps in less than three minutes.
     """
 
 
 def measuring_options(function: F) -> F:
-    """The options of commands that measure."""
+    """Add the options of all commands that measure."""
     for option in (
         click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, metavar="NUMBER",
-                     help="The GPU that `gpu` measures, counted from 0."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order in which cases are measured."),
+                     help="Index of the GPU that the suite `gpu` measures, from 0."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random order of the cases."),
         click.option("--for", "workload", type=WORKLOAD, metavar="WORKLOAD",
-                     help="Measure the ops of this workload and the few cases that a machine file needs, "
-                          "instead of all suites or in addition to those of --suite."),
-        click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="How long to measure."),
+                     help="Measure the ops of this workload and the few cases that every machine file requires, "
+                          "instead of all suites. Suites of --suite are measured in addition."),
+        click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS",
+                     help="Time limit for measuring (default: 80 s for `run`, 120 s for `measure`)."),
         click.option("--suite", "suites", multiple=True, metavar="NAME",
-                     help="kernels, allocation, memory or gpu; several add up (default: all)."),
+                     help="Suite to measure: kernels, allocation, memory or gpu. Repeatable (default: all)."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -43,12 +44,12 @@ def measuring_options(function: F) -> F:
 @command.command("run")
 @click.option("-o", "--output", type=FILE, required=True, metavar="FILE", help="The machine file to write, such as here.yaml.")
 @measuring_options
-@click.option("--fresh", is_flag=True, help="Measure anew instead of going on from an earlier run.")
+@click.option("--fresh", is_flag=True, help="Discard the measurements of an earlier run instead of resuming.")
 def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: Any) -> None:
-    """Measure, fit and validate: all of it.
+    """Measure, fit and validate in one command.
 
-    The measurements go next to the machine file, into FILE.measurements.json.gz without its .yaml; a run that was
-    interrupted goes on from there.
+    The measurements are saved next to the machine file: for here.yaml, in here.measurements.json.gz. An interrupted
+    run resumes from that file.
     """
     from hwsim_calibrate import text
     from hwsim_calibrate.session import RUN_BUDGET
@@ -60,36 +61,37 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
     if fresh:
         store.unlink(missing_ok=True)
     elif store.exists():
-        click.echo(f"going on from {store}; --fresh measures anew", err=True)
-    measurements = steps.measured(store, budget=RUN_BUDGET if budget is None else budget, seed=seed, **options)
-    machine, report = steps.reported(measurements, output.stem, seed, steps.VALIDATION)
-    click.echo(text.validated(report), nl=False)
-    steps.written(machine.yaml(), output)
+        click.echo(f"resuming from {store}; `--fresh` starts over", err=True)
+    measurements = steps.measure(store, budget=RUN_BUDGET if budget is None else budget, seed=seed, **options)
+    machine, report = steps.fit_and_validate(measurements, output.stem, seed, steps.VALIDATION)
+    click.echo(text.format_report(report), nl=False)
+    steps.write_or_print(machine.yaml(), output)
 
 
 @command.command("measure")
 @click.option("-o", "--output", type=FILE, metavar="FILE",
-              help="Keep the measurements: m.json or m.json.gz. A file that exists is gone on from.")  # fmt: skip
+              help="Save the measurements: m.json or m.json.gz. If the file exists, resume from it.")  # fmt: skip
 @measuring_options
-@click.option("--cases", is_flag=True, help="Print a line for each case.")
+@click.option("--cases", is_flag=True, help="Print one line per case.")
 def measure(output: Path | None, budget: float | None, cases: bool, **options: Any) -> None:
-    """Time kernels, memory and a GPU, in rounds spread over the whole run."""
+    """Time numpy kernels, memory and a GPU, in rounds that are spread over the whole run."""
     from hwsim_calibrate import text
     from hwsim_calibrate.session import BUDGET
 
     refuse_unwritable_outputs(output)
-    measurements = steps.measured(output, budget=BUDGET if budget is None else budget, **options)
-    click.echo(text.measured(measurements, every=cases), nl=False)
+    measurements = steps.measure(output, budget=BUDGET if budget is None else budget, **options)
+    click.echo(text.format_measurements(measurements, every=cases), nl=False)
 
 
 @command.command("fit")
 @click.argument("files", nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the machine file (default: print it).")
-@click.option("--name", metavar="NAME", help="Name of the machine (default: the file's).")
+@click.option("--name", metavar="NAME", help="Name of the machine (default: the name of the file).")
 def fit(files: tuple[str, ...], output: Path | None, name: str | None) -> None:
-    """Fit the parameters of a machine to FILES of measurements; a row of a later file replaces the same row of an earlier one.
+    """Fit a machine file to FILES of measurements.
 
-    A file is a path, or the name of measurements that come with hwsim. Logs of other benchmarks become parts by `hwsim import`.
+    A file is a path, or the name of measurements that are bundled with hwsim. If several files contain the same case,
+    the last file is used. `hwsim import` converts logs of other benchmarks.
     """
     from hwsim.cli.errors import print_errors
 
@@ -98,8 +100,8 @@ def fit(files: tuple[str, ...], output: Path | None, name: str | None) -> None:
     with print_errors():
         import hwsim_calibrate.fit as fitting
 
-        text = fitting.fit(steps.merged(files), name=name or _stem(output or files[0])).yaml()
-    steps.written(text, output)
+        text = fitting.fit(steps.load_merged(files), name=name or _stem(output or files[0])).yaml()
+    steps.write_or_print(text, output)
 
 
 def _stem(path: str | Path) -> str:
@@ -108,46 +110,49 @@ def _stem(path: str | Path) -> str:
 
 @command.command("validate")
 @click.argument("files", nargs=-1, required=True)
-@click.option(
-    "--programs/--no-programs", default=True, help="Also time small programs here that no fit has seen (default), or not."
-)
+@click.option("--programs/--no-programs", default=True, help="Time small programs that no fit has used (default), or skip them.")
 @click.option("--budget", type=click.FloatRange(min=1), default=steps.VALIDATION, show_default=True, metavar="SECONDS",
-              help="How long to time programs.")  # fmt: skip
+              help="Time limit for the programs.")  # fmt: skip
 def validate(files: tuple[str, ...], programs: bool, budget: float) -> None:
-    """Errors of predictions from FILES of measurements: at sizes held out, and of programs that no fit has seen."""
+    """Report the prediction errors of a fit to FILES of measurements.
+
+    The errors are taken at sizes that are held out of a second fit, and for small programs that no fit has used.
+    """
     from hwsim_calibrate import text
     from hwsim_calibrate.environment import differences, fingerprint
 
-    measurements = steps.merged(files)
+    measurements = steps.load_merged(files)
     elsewhere = differences(measurements.environment, fingerprint()) if programs else ()
     if elsewhere:
-        click.echo(f"no programs are timed: {elsewhere[0]} (as --no-programs)", err=True)
-    report = steps.reported(measurements, _stem(files[0]), 0, budget if programs and not elsewhere else 0.0)[1]
-    click.echo(text.validated(report), nl=False)
+        click.echo(f"programs are not timed, because the measurements are from another machine: {elsewhere[0]}", err=True)
+    report = steps.fit_and_validate(measurements, _stem(files[0]), 0, budget if programs and not elsewhere else 0.0)[1]
+    click.echo(text.format_report(report), nl=False)
 
 
 @command.command("show")
 @click.argument("file")
-@click.option("--cases", is_flag=True, help="Print a line for each case.")
+@click.option("--cases", is_flag=True, help="Print one line per case.")
 def show(file: str, cases: bool) -> None:
-    """Content of a file of measurements, what disturbed it, and what is missing."""
+    """Print a file of measurements, with its disturbances and the suites that are missing."""
     from hwsim_calibrate import text
 
-    click.echo(text.measured(steps.merged((file,)), every=cases), nl=False)
+    click.echo(text.format_measurements(steps.load_merged((file,)), every=cases), nl=False)
 
 
 @command.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print the fingerprint of this machine and all findings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the machine's fingerprint and all findings as JSON.")
 def doctor(as_json: bool) -> None:
-    """Noise and unusual settings of this machine for measuring, and remedies. It needs no root."""
+    """Report sources of noise and unusual settings of this machine, with remedies. Root is not required."""
     from dataclasses import asdict
 
     from hwsim_calibrate import text
-    from hwsim_calibrate.doctor import examine, look
+    from hwsim_calibrate.doctor import examine, observe
 
-    seen = look()
-    findings = examine(seen)
+    observation = observe()
+    findings = examine(observation)
     if as_json:
-        click.echo(json.dumps({"environment": seen.here, "findings": [asdict(finding) for finding in findings]}, indent=1))
+        click.echo(
+            json.dumps({"environment": observation.fingerprint, "findings": [asdict(finding) for finding in findings]}, indent=1)
+        )
     else:
-        click.echo(text.examined(findings), nl=False)
+        click.echo(text.format_findings(findings), nl=False)

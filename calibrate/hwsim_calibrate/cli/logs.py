@@ -1,4 +1,4 @@
-"""`hwsim import stream out.txt`: fits to benchmarks' logs."""
+"""`hwsim import TOOL LOG...`: logs of benchmarks as parts or workloads."""
 
 from __future__ import annotations
 
@@ -9,95 +9,95 @@ from typing import Any, Final
 import click
 
 from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable_outputs
-from hwsim_calibrate.logs import TOOLS, Ask, Result, parts_of, read_log
+from hwsim_calibrate.logs import TOOLS, LogOptions, Result, parts_of, read_log
 
-TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
-
-
-ASKED: Final = (
-    click.option("--model", default="", metavar="NAME", help="Of a server's log: the model, by name or file."),
-    click.option("--collective", default="", metavar="NAME", help="Of nccl-tests' log: the one to take, or that rows are of."),
-    click.option("--sockets", type=click.IntRange(min=1), metavar="N", help="Of a cpu's log: sockets that were busy together."),
-    click.option("--part", metavar="NAME", help="The part, by name or file, that the numbers of the log go into."),
+LOG: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
+OPTIONS: Final = (
+    click.option("--model", default="", metavar="NAME", help="Server logs: the model, by name or file."),
+    click.option(
+        "--collective", default="", metavar="NAME", help="nccl-tests logs: the collective to import, or of untitled tests."
+    ),
+    click.option("--sockets", type=click.IntRange(min=1), metavar="N", help="CPU logs: sockets that were busy at the same time."),
+    click.option("--part", metavar="NAME", help="The part, by name or file, to complete with the numbers of the log."),
 )
 
 
 def command(tool: str) -> click.Command | None:
-    """`hwsim import TOOL LOG...`; None if there is no such tool."""
+    """Return the command `hwsim import TOOL LOG...`, or None if there is no such tool."""
     if tool not in TOOLS:
         return None
 
-    def run(files: tuple[Path, ...], output: Path | None, *, as_json: bool, **asked: Any) -> None:
-        answered(tool, files, output, as_json=as_json, **asked)
+    def run(files: tuple[Path, ...], output: Path | None, *, as_json: bool, **options: Any) -> None:
+        import_logs(tool, files, output, as_json=as_json, **options)
 
     decorated: Any = run
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print all numbers and residuals as JSON (hwsim: fit/1)."),
-        *ASKED,
+        *OPTIONS,
         click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the file (default: print it)."),
-        click.argument("files", type=TABLE, nargs=-1, required=True),
+        click.argument("files", type=LOG, nargs=-1, required=True),
     ):
         decorated = option(decorated)
-    made: click.Command = click.command(tool, help=f"Read logs of {TOOLS[tool].called}: {TOOLS[tool].becomes}.")(decorated)
+    made: click.Command = click.command(tool, help=f"Import logs of {TOOLS[tool].title} as {TOOLS[tool].becomes}.")(decorated)
     return made
 
 
-def answered(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json: bool, **asked: Any) -> None:
-    """Read, fit, write and print."""
+def import_logs(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json: bool, **options: Any) -> None:
+    """Fit the logs, and write or print the results."""
     from hwsim.cli.errors import print_errors
     from hwsim_calibrate.cli import steps
 
     refuse_unwritable_outputs(output)
     with print_errors():
-        results = fitted(tool, files, output, **asked)
+        results = fit_files(tool, files, output, **options)
     if as_json and len(results) > 1:
-        raise click.UsageError(f"--json prints one part: --collective {' or '.join(results)}")
+        raise click.UsageError(f"`--json` prints one part: select it with --collective {' or '.join(results)}")
     paths = [output and output.with_name(f"{output.stem}-{name}{output.suffix}" if name else output.name) for name in results]
     for path in paths:
         refuse_replacing(path, "fitted file", steps.is_fitted)
     for path, name, result in zip(paths, results, results.values(), strict=True):
         if name and output is None:
             click.echo("---")
-        shown(result, path, as_json=as_json)
+        show_result(result, path, as_json=as_json)
 
 
-def fitted(
+def fit_files(
     tool: str, files: tuple[Path, ...], output: Path | None, *, part: str | None, sockets: int | None, model: str, collective: str
 ) -> dict[str, Result]:
-    """The files that the logs of a tool become (see `parts_of`), accepted by hwsim.
+    """Fit the logs of a tool (see `parts_of`) and check that hwsim accepts the resulting files.
 
     Raises:
-        SpecError: mistakes in the logs, or numbers that make no part.
+        SpecError: The logs have mistakes, or the fitted numbers are not a valid part.
     """
     from hwsim.functions.files import check_tree
     from hwsim.spec import SpecError, read_text
-    from hwsim_calibrate.logs.base import base_of
+    from hwsim_calibrate.logs.target_part import find_target_part
 
-    into = TOOLS[tool].into
-    if part is not None and not into:
-        raise click.UsageError(f"--part does not go with {tool}: it becomes {TOOLS[tool].becomes}")
+    kinds = TOOLS[tool].part_kinds
+    if part is not None and not kinds:
+        raise click.UsageError(f"`--part` is not available for {tool}: its logs become {TOOLS[tool].becomes}")
     for option, given in (("sockets", sockets), ("model", model), ("collective", collective)):
-        if given and option not in TOOLS[tool].asks:
-            raise click.UsageError(f"--{option} does not go with {tool}")
-    base = base_of(part, into, output.parent if output else Path()) if part is not None else None
-    results = parts_of(tool, [read_log(path) for path in files], Ask(base, sockets or 0, model, collective))
+        if given and option not in TOOLS[tool].options:
+            raise click.UsageError(f"`--{option}` is not available for {tool}")
+    target = find_target_part(part, kinds, output.parent if output else Path()) if part is not None else None
+    results = parts_of(tool, [read_log(path) for path in files], LogOptions(target, sockets or 0, model, collective))
     for result in results.values():
         try:
             check_tree(read_text(result.yaml(), str(output or Path("fitted.yaml").resolve())))
         except SpecError as error:
             reasons = "; ".join(mistake.message for mistake in error.mistakes[:3])
-            message = f"the numbers in it make no {result.said.get('kind', 'workload')}: {reasons}"
+            message = f"the fitted numbers are not a valid {result.keys.get('kind', 'workload')}: {reasons}"
             raise SpecError.of(read_log(files[0]).place(), message) from None
     return results
 
 
-def shown(result: Result, output: Path | None, *, as_json: bool) -> None:
-    """Print the file, or write it; and the residuals, apart from the file."""
+def show_result(result: Result, output: Path | None, *, as_json: bool) -> None:
+    """Write the file or print it; print the residuals separately."""
     from hwsim.results.invariants import document
     from hwsim_calibrate.cli import steps
 
     if output is not None:
-        steps.written(result.yaml(), output)
+        steps.write_or_print(result.yaml(), output)
     if as_json:
         click.echo(document(result.to_json()), nl=False)
         return

@@ -1,7 +1,7 @@
-"""Small programs that a calibration never saw, timed and predicted: what its error is worth in a program of many calls.
+"""Small programs that validate a calibration: they are timed and predicted, but never fitted.
 
-- programs, ordinary: looked at while the model and the suites were built.
-- blind: written before the model was first scored on them; looked at since, when the suites grew.
+- programs, ordinary: used to develop the model and the suites.
+- blind: written before the model was first scored on them; later used to extend the suites.
 - fresh: written by an author who had not read the suites, and scored once.
 """
 
@@ -17,7 +17,7 @@ from hwsim_calibrate.composites.programs import DEVELOPMENT, TEXT, Program
 
 SEEN: Final = tuple(replace(program, blind=False) for program in (*DEVELOPMENT, *ORDINARY, *BLIND))
 _NAMES: Final = {program.name for program in SEEN}
-FRESH: Final = tuple(replace(each, name=f"{each.name} again") if each.name in _NAMES else each for each in WRITTEN)
+FRESH: Final = tuple(replace(program, name=f"{program.name} again") if program.name in _NAMES else program for program in WRITTEN)
 PROGRAMS: Final[tuple[Program, ...]] = (*SEEN, *FRESH, TEXT)
 
 __all__ = ["BLIND", "DEVELOPMENT", "FRESH", "ORDINARY", "PROGRAMS", "SEEN", "TEXT", "Program"]

@@ -1,4 +1,4 @@
-"""Programs that serve only the score: see `programs`."""
+"""Programs that were written before the model was first scored on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwsim_calibrate.composites.programs import F4, F8, Program, Step, attention
 
 
 def k_means(points: int, wide: int, groups: int, dtype: Any) -> Step:
-    """Squared distances by a product, the nearest centre of each point, the centres' means by another product."""
+    """Run one step of k-means: distances by a matmul, nearest centres, new centres by a matmul."""
     x, centres, one_hot = near_one(points, wide, dtype=dtype), near_one(groups, wide, dtype=dtype), np.eye(groups, dtype=dtype)
 
     def step() -> object:
@@ -23,7 +23,7 @@ def k_means(points: int, wide: int, groups: int, dtype: Any) -> Step:
 
 
 def convolution(channels: int, side: int, kernel: int, filters: int, dtype: Any) -> Step:
-    """Windows copied out, one product, bias, relu."""
+    """Apply a convolution by im2col and a matmul, with bias and ReLU."""
     image, out = near_one(channels, side, side, dtype=dtype), side - kernel + 1
     seen = np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), (1, 2)).transpose(0, 3, 4, 1, 2)
     columns = np.ones((channels, kernel, kernel, out, out), dtype)
@@ -37,7 +37,7 @@ def convolution(channels: int, side: int, kernel: int, filters: int, dtype: Any)
 
 
 def blocked_matmul(side: int, block: int, dtype: Any) -> Step:
-    """C in blocks, each the product of a band of rows and a band of columns."""
+    """Multiply matrices block by block."""
     a, b, c = (near_one(side, side, dtype=dtype, seed=seed) for seed in (1, 2, 3))
 
     def step() -> None:
@@ -49,7 +49,7 @@ def blocked_matmul(side: int, block: int, dtype: Any) -> Step:
 
 
 def stencil(side: int, dtype: Any) -> Step:
-    """A step of Jacobi's iteration on a grid."""
+    """Run one Jacobi iteration on a grid."""
     a, b = near_one(side, side, dtype=dtype), near_one(side, side, dtype=dtype)
 
     def step() -> None:
@@ -59,7 +59,7 @@ def stencil(side: int, dtype: Any) -> Step:
 
 
 def heat(count: int, turns: int, dtype: Any) -> Step:
-    """Several steps of the heat equation along a line, in place."""
+    """Run several steps of the one-dimensional heat equation, in place."""
     u = near_one(count, dtype=dtype)
 
     def step() -> None:
@@ -70,7 +70,7 @@ def heat(count: int, turns: int, dtype: Any) -> Step:
 
 
 def momentum(count: int, dtype: Any) -> Step:
-    """Gradient descent with momentum and weight decay."""
+    """Apply one step of gradient descent with momentum and weight decay."""
     p, g, v = (near_one(count, dtype=dtype, seed=seed) for seed in range(3))
 
     def step() -> None:
@@ -82,7 +82,7 @@ def momentum(count: int, dtype: Any) -> Step:
 
 
 def softmax_loss(rows: int, classes: int, dtype: Any) -> Step:
-    """Softmax and the logarithm of the likelihood."""
+    """Compute softmax and the log-likelihood."""
     scores, one_hot = near_one(rows, classes, dtype=dtype), np.eye(classes, dtype=dtype)[places(rows, classes)]
 
     def step() -> object:
@@ -94,7 +94,7 @@ def softmax_loss(rows: int, classes: int, dtype: Any) -> Step:
 
 
 def page_rank(nodes: int, edges: int, dtype: Any) -> Step:
-    """One step: ranks looked up along all edges, added up where they end."""
+    """Run one PageRank step: gather ranks along the edges and sum them by target."""
     rank, share = near_one(nodes, dtype=dtype), near_one(nodes, dtype=dtype)
     source, target = places(edges, nodes), np.sort(places(edges, nodes))
 
@@ -106,7 +106,7 @@ def page_rank(nodes: int, edges: int, dtype: Any) -> Step:
 
 
 def neighbours(nodes: int, degree: int, wide: int, dtype: Any) -> Step:
-    """A layer of a graph network: rows of neighbours looked up, averaged, multiplied."""
+    """Apply a graph network layer: gather and average the neighbours' rows, and multiply."""
     x, w, edges = near_one(nodes, wide, dtype=dtype), near_one(wide, wide, dtype=dtype), places(nodes * degree, nodes)
 
     def step() -> object:
@@ -117,7 +117,7 @@ def neighbours(nodes: int, degree: int, wide: int, dtype: Any) -> Step:
 
 
 def embedding(words: int, wide: int, batch: int, dtype: Any) -> Step:
-    """Rows of a table looked up, scaled, added up."""
+    """Look up, scale and sum the rows of an embedding table."""
     table, index = near_one(words, wide, dtype=dtype), places(batch, words)
 
     def step() -> object:
@@ -127,7 +127,7 @@ def embedding(words: int, wide: int, batch: int, dtype: Any) -> Step:
 
 
 def histogram(count: int, bins: int) -> Step:
-    """Numbers to bins, bins counted with their weights."""
+    """Compute a weighted histogram."""
     x, weight = near_one(count, dtype=F8), near_one(count, dtype=F8)
 
     def step() -> object:
@@ -138,7 +138,7 @@ def histogram(count: int, bins: int) -> Step:
 
 
 def pca(rows: int, wide: int, dtype: Any) -> Step:
-    """A step of subspace iteration on centred data."""
+    """Run one subspace iteration on centred data."""
     x, basis = near_one(rows, wide, dtype=dtype), near_one(wide, 8, dtype=dtype)
 
     def step() -> object:
@@ -150,7 +150,7 @@ def pca(rows: int, wide: int, dtype: Any) -> Step:
 
 
 def standardise(rows: int, wide: int, dtype: Any) -> Step:
-    """Each column made to have mean 0 and variance 1."""
+    """Normalize each column to mean 0 and variance 1."""
     x = near_one(rows, wide, dtype=dtype)
 
     def step() -> object:
@@ -161,7 +161,7 @@ def standardise(rows: int, wide: int, dtype: Any) -> Step:
 
 
 def logistic(rows: int, wide: int, dtype: Any) -> Step:
-    """A step of logistic regression."""
+    """Run one step of logistic regression."""
     x, y, w = near_one(rows, wide, dtype=dtype), near_one(rows, dtype=dtype), near_one(wide, dtype=dtype) * dtype(1e-3)
 
     def step() -> None:
@@ -172,7 +172,7 @@ def logistic(rows: int, wide: int, dtype: Any) -> Step:
 
 
 def black_scholes(count: int, dtype: Any) -> Step:
-    """Prices of options, the normal distribution by tanh."""
+    """Price options by Black–Scholes, with tanh for the normal distribution."""
     spot, strike, time = (near_one(count, dtype=dtype, seed=seed) for seed in range(3))
 
     def step() -> object:
@@ -186,7 +186,7 @@ def black_scholes(count: int, dtype: Any) -> Step:
 
 
 def gelu(rows: int, wide: int, dtype: Any) -> Step:
-    """A linear layer and its activation."""
+    """Apply a linear layer with GELU."""
     x, w, b = near_one(rows, wide, dtype=dtype), near_one(wide, 4 * wide, dtype=dtype), near_one(4 * wide, dtype=dtype)
 
     def step() -> object:
@@ -197,7 +197,7 @@ def gelu(rows: int, wide: int, dtype: Any) -> Step:
 
 
 def recurrent(batch: int, wide: int, turns: int, dtype: Any) -> Step:
-    """A recurrent network over several steps."""
+    """Run several steps of a recurrent network."""
     x, h0 = near_one(turns, batch, wide, dtype=dtype), near_one(batch, wide, dtype=dtype)
     wx, wh, b = near_one(wide, wide, dtype=dtype), near_one(wide, wide, dtype=dtype), near_one(wide, dtype=dtype)
 
@@ -211,7 +211,7 @@ def recurrent(batch: int, wide: int, turns: int, dtype: Any) -> Step:
 
 
 def batch_norm(rows: int, wide: int, dtype: Any) -> Step:
-    """Normalised over the batch, relu."""
+    """Apply batch normalization and ReLU."""
     x, scale, shift = near_one(rows, wide, dtype=dtype), near_one(wide, dtype=dtype), near_one(wide, dtype=dtype)
 
     def step() -> object:
@@ -224,7 +224,7 @@ def batch_norm(rows: int, wide: int, dtype: Any) -> Step:
 
 
 def knn(queries: int, points: int, wide: int, dtype: Any) -> Step:
-    """Scores of all pairs, each row sorted, the best kept."""
+    """Find nearest neighbours: scores of all pairs, sorted rows, top ten."""
     q, x = near_one(queries, wide, dtype=dtype), near_one(points, wide, dtype=dtype, seed=1)
 
     def step() -> object:
@@ -234,7 +234,7 @@ def knn(queries: int, points: int, wide: int, dtype: Any) -> Step:
 
 
 def power_iteration(side: int, turns: int, dtype: Any) -> Step:
-    """A matrix times a vector, made to length one, again and again."""
+    """Run several power iterations of a matrix."""
     a, v0 = near_one(side, side, dtype=dtype), near_one(side, dtype=dtype)
 
     def step() -> object:
@@ -248,7 +248,7 @@ def power_iteration(side: int, turns: int, dtype: Any) -> Step:
 
 
 def gradient_of_least_squares(rows: int, wide: int, dtype: Any) -> Step:
-    """X^T (X W - Y) and a step along it."""
+    """Compute the gradient X^T (X W - Y) and apply a step."""
     x, w, y = near_one(rows, wide, dtype=dtype), near_one(wide, 16, dtype=dtype), near_one(rows, 16, dtype=dtype)
 
     def step() -> None:
@@ -258,17 +258,17 @@ def gradient_of_least_squares(rows: int, wide: int, dtype: Any) -> Step:
 
 
 def monte_carlo(count: int) -> Step:
-    """Paths of a price: drawn, exponentiated, averaged."""
+    """Price an option by Monte Carlo simulation."""
 
     def step() -> object:
-        drawn = np.random.normal(size=count)  # noqa: NPY002 (as older programs draw)
+        drawn = np.random.normal(size=count)  # noqa: NPY002 (legacy programs use it)
         return np.maximum(np.exp(drawn * 0.2 - 0.02) - 1.0, 0.0).mean()
 
     return step
 
 
 def wave(count: int, dtype: Any) -> Step:
-    """Sines and cosines of a phase, and their power."""
+    """Compute sine and cosine of a phase, and their power."""
     t = near_one(count, dtype=dtype)
 
     def step() -> object:
@@ -280,7 +280,7 @@ def wave(count: int, dtype: Any) -> Step:
 
 
 def running_sum(count: int, dtype: Any) -> Step:
-    """Differences, their absolute values, and the largest."""
+    """Compute absolute differences, with their maximum and sum."""
     x = near_one(count, dtype=dtype)
 
     def step() -> object:
@@ -291,7 +291,7 @@ def running_sum(count: int, dtype: Any) -> Step:
 
 
 def low_rank(rows: int, rank: int, dtype: Any) -> Step:
-    """A product of thin matrices added to a large one, in place."""
+    """Add a product of thin matrices to a large matrix, in place."""
     w, a, b = near_one(rows, rows, dtype=dtype), near_one(rows, rank, dtype=dtype), near_one(rank, rows, dtype=dtype)
 
     def step() -> None:
@@ -301,7 +301,7 @@ def low_rank(rows: int, rank: int, dtype: Any) -> Step:
 
 
 def turn(rows: int, columns: int, dtype: Any) -> Step:
-    """A matrix copied with its axes swapped, and scaled."""
+    """Copy the transpose of a matrix, and scale it."""
     a, b = near_one(rows, columns, dtype=dtype), near_one(columns, rows, dtype=dtype)
 
     def step() -> None:

@@ -1,4 +1,4 @@
-"""Programs by an author who had not read the suites; scored once."""
+"""Programs by an author who had not read the suites; they were scored once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hwsim_calibrate.composites.programs import Program, Step
 
 
 def mixed_portfolio(days: int, assets: int) -> Step:
-    """Daily returns, their covariance, and the volatility of a portfolio."""
+    """Compute daily returns, their covariance, and the volatility of a portfolio."""
     prices = np.exp(np.cumsum(np.random.default_rng(1).normal(0.0, 0.01, (days, assets)), axis=0))
     weights = np.full(assets, 1.0 / assets)
 
@@ -26,7 +26,7 @@ def mixed_portfolio(days: int, assets: int) -> Step:
 
 
 def sessions(events: int, users: int) -> Step:
-    """Sessions of a click stream: events by user and time, cut at gaps."""
+    """Split a click stream into sessions: sort events by user and time, split at gaps."""
     rng = np.random.default_rng(2)
     user, time = rng.integers(0, users, events), rng.integers(0, 24 * 3600, events)
 
@@ -41,7 +41,7 @@ def sessions(events: int, users: int) -> Step:
 
 
 def blur(height: int, width: int) -> Step:
-    """A grey picture of bytes, blurred over three by three pixels."""
+    """Blur an 8-bit greyscale image over 3 x 3 pixels."""
     image = np.random.default_rng(3).integers(0, 256, (height, width), dtype=np.uint8)
 
     def step() -> object:
@@ -54,7 +54,7 @@ def blur(height: int, width: int) -> Step:
 
 
 def equalise(pixels: int) -> Step:
-    """Histogram equalisation of a picture of bytes."""
+    """Equalize the histogram of an 8-bit image."""
     image = np.random.default_rng(4).integers(20, 180, pixels, dtype=np.uint8)
 
     def step() -> object:
@@ -67,7 +67,7 @@ def equalise(pixels: int) -> Step:
 
 
 def logistic_step(samples: int, features: int) -> Step:
-    """One step of logistic regression in single precision."""
+    """Run one step of logistic regression in single precision."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(samples, features)).astype(np.float32)
     y = (rng.random(samples) > 0.5).astype(np.float32)
@@ -82,7 +82,7 @@ def logistic_step(samples: int, features: int) -> Step:
 
 
 def nearest(points: int, centres: int) -> Step:
-    """The nearest centre of each point in the plane."""
+    """Find the nearest centre of each point in the plane."""
     rng = np.random.default_rng(6)
     a, b = rng.random((points, 2)), rng.random((centres, 2))
 
@@ -94,7 +94,7 @@ def nearest(points: int, centres: int) -> Step:
 
 
 def life(side: int) -> Step:
-    """A generation of Conway's game on a torus."""
+    """Simulate one generation of Conway's Game of Life on a torus."""
     board = np.random.default_rng(7).random((side, side)) < 0.3
 
     def step() -> object:
@@ -106,7 +106,7 @@ def life(side: int) -> Step:
 
 
 def option_price(paths: int, steps: int) -> Step:
-    """A European option by simulated paths, with random numbers drawn in the step."""
+    """Price a European option by simulated paths, with random numbers drawn in the step."""
     rng = np.random.default_rng(8)
 
     def step() -> object:
@@ -118,7 +118,7 @@ def option_price(paths: int, steps: int) -> Step:
 
 
 def spectrum(samples: int, window: int) -> Step:
-    """A spectrogram: windows of a signal, their Fourier transforms, and the power."""
+    """Compute a spectrogram: windows of a signal, their Fourier transforms, and the power."""
     signal = np.random.default_rng(9).normal(size=samples)
     shape = np.hanning(window)
 
@@ -131,7 +131,7 @@ def spectrum(samples: int, window: int) -> Step:
 
 
 def ranks(count: int) -> Step:
-    """Spearman's correlation of two columns."""
+    """Compute the Spearman correlation of two columns."""
     rng = np.random.default_rng(10)
     x = rng.normal(size=count)
     y = x + rng.normal(size=count)
@@ -144,7 +144,7 @@ def ranks(count: int) -> Step:
 
 
 def group_means(rows: int, groups: int) -> Step:
-    """Mean and standard deviation of a column by group."""
+    """Compute mean and standard deviation of a column by group."""
     rng = np.random.default_rng(11)
     group, value = rng.integers(0, groups, rows), rng.random(rows)
 
@@ -158,23 +158,23 @@ def group_means(rows: int, groups: int) -> Step:
 
 
 def joined(left: int, right: int) -> Step:
-    """Keys of one table looked up in another that is sorted."""
+    """Look up the keys of one table in another, sorted table."""
     rng = np.random.default_rng(12)
     keys = np.unique(rng.integers(0, 10 * right, right))
     price = rng.random(len(keys))
     wanted = rng.integers(0, 10 * right, left)
 
     def step() -> object:
-        at = np.searchsorted(keys, wanted)
-        at[at == len(keys)] = 0
-        matched = keys[at] == wanted
-        return np.where(matched, price[at], 0.0).sum()
+        index = np.searchsorted(keys, wanted)
+        index[index == len(keys)] = 0
+        matched = keys[index] == wanted
+        return np.where(matched, price[index], 0.0).sum()
 
     return step
 
 
 def heat(side: int) -> Step:
-    """Ten steps of heat conduction on a plate, in place."""
+    """Run ten steps of heat conduction on a plate, in place."""
     start = np.random.default_rng(13).random((side, side))
 
     def step() -> object:
@@ -189,7 +189,7 @@ def heat(side: int) -> Step:
 
 
 def julia(side: int, turns: int) -> Step:
-    """Iterations of a Julia set over a grid of complex numbers."""
+    """Iterate a Julia set over a grid of complex numbers."""
     axis = np.linspace(-1.5, 1.5, side)
     plane = axis[:, None] + 1j * axis[None, :]
 
@@ -206,7 +206,7 @@ def julia(side: int, turns: int) -> Step:
 
 
 def gravity(bodies: int) -> Step:
-    """Accelerations of bodies that attract each other."""
+    """Compute the accelerations of bodies under gravity."""
     rng = np.random.default_rng(14)
     place, mass = rng.random((bodies, 3)), rng.random(bodies)
 
@@ -219,7 +219,7 @@ def gravity(bodies: int) -> Step:
 
 
 def whiten(samples: int, features: int) -> Step:
-    """A table with mean 0 and variance 1 in every column, outliers clipped."""
+    """Normalize the columns of a table to mean 0 and variance 1, and clip outliers."""
     table = np.random.default_rng(15).normal(3.0, 2.0, (samples, features))
 
     def step() -> object:
@@ -230,7 +230,7 @@ def whiten(samples: int, features: int) -> Step:
 
 
 def softmax_loss(batch: int, classes: int) -> Step:
-    """Cross entropy of a batch in single precision."""
+    """Compute the cross entropy of a batch in single precision."""
     rng = np.random.default_rng(16)
     scores = rng.normal(size=(batch, classes)).astype(np.float32)
     labels = rng.integers(0, classes, batch)
@@ -244,7 +244,7 @@ def softmax_loss(batch: int, classes: int) -> Step:
 
 
 def power_iteration(size: int) -> Step:
-    """Twenty steps towards the largest eigenvalue."""
+    """Run twenty power iterations towards the largest eigenvalue."""
     matrix = np.random.default_rng(17).random((size, size))
 
     def step() -> object:
@@ -258,7 +258,7 @@ def power_iteration(size: int) -> Step:
 
 
 def least_squares(samples: int, degree: int) -> Step:
-    """A polynomial through noisy points."""
+    """Fit a polynomial to noisy points."""
     rng = np.random.default_rng(18)
     x = np.linspace(-1.0, 1.0, samples)
     y = np.sin(3.0 * x) + 0.1 * rng.normal(size=samples)
@@ -270,20 +270,20 @@ def least_squares(samples: int, degree: int) -> Step:
     return step
 
 
-def distinct(count: int, kinds: int) -> Step:
-    """The number of each of few kinds, the most frequent first."""
-    values = np.random.default_rng(19).integers(0, kinds, count)
+def distinct(count: int, kind_count: int) -> Step:
+    """Count the values of a column with few distinct values, sorted by frequency."""
+    values = np.random.default_rng(19).integers(0, kind_count, count)
 
     def step() -> object:
-        names, many = np.unique(values, return_counts=True)
-        order = np.argsort(many)[::-1]
-        return names[order], many[order]
+        kinds, counts = np.unique(values, return_counts=True)
+        order = np.argsort(counts)[::-1]
+        return kinds[order], counts[order]
 
     return step
 
 
 def drawdown(days: int) -> Step:
-    """The largest fall from an earlier peak."""
+    """Compute the maximum drawdown from an earlier peak."""
     value = np.cumsum(np.random.default_rng(20).normal(size=days)) + 1000.0
 
     def step() -> object:
@@ -294,7 +294,7 @@ def drawdown(days: int) -> Step:
 
 
 def transposed_sum(rows: int, columns: int) -> Step:
-    """A table turned over, reversed, and added to its copy."""
+    """Transpose and reverse a table, and add it to its copy."""
     table = np.random.default_rng(21).random((rows, columns))
 
     def step() -> object:
@@ -305,7 +305,7 @@ def transposed_sum(rows: int, columns: int) -> Step:
 
 
 def crc_bytes(count: int) -> Step:
-    """A checksum of bytes through a table, and parity bits."""
+    """Compute a table-driven checksum of bytes, and parity bits."""
     rng = np.random.default_rng(22)
     data = rng.integers(0, 256, count, dtype=np.uint8)
     table = rng.integers(0, 2**32, 256, dtype=np.uint32)
@@ -318,7 +318,7 @@ def crc_bytes(count: int) -> Step:
 
 
 def top_scores(count: int, best: int) -> Step:
-    """The best scores above a threshold, in order."""
+    """Select the best scores above a threshold, in order."""
     scores = np.random.default_rng(23).random(count)
 
     def step() -> object:
@@ -330,7 +330,7 @@ def top_scores(count: int, best: int) -> Step:
 
 
 def exponential_average(rows: int, columns: int) -> Step:
-    """An exponential moving average over the rows of a table, row by row."""
+    """Compute an exponential moving average over the rows of a table."""
     table = np.random.default_rng(24).random((rows, columns))
 
     def step() -> object:
@@ -344,19 +344,19 @@ def exponential_average(rows: int, columns: int) -> Step:
 
 
 def resample(count: int, factor: int) -> Step:
-    """Every `factor` samples averaged, and interpolated back."""
+    """Average every `factor` samples, and interpolate back."""
     x = np.random.default_rng(25).normal(size=count)
-    at = np.arange(count, dtype=np.float64)
+    times = np.arange(count, dtype=np.float64)
 
     def step() -> object:
         coarse = x[: count // factor * factor].reshape(-1, factor).mean(axis=1)
-        return np.interp(at, at[factor // 2 :: factor][: len(coarse)], coarse)
+        return np.interp(times, times[factor // 2 :: factor][: len(coarse)], coarse)
 
     return step
 
 
 def quantiles(samples: int, columns: int) -> Step:
-    """Quartiles of every column, and what lies outside of the whiskers."""
+    """Compute the quartiles and the outliers of every column."""
     table = np.random.default_rng(26).standard_t(3, (samples, columns))
 
     def step() -> object:
@@ -368,7 +368,7 @@ def quantiles(samples: int, columns: int) -> Step:
 
 
 def page_rank(nodes: int, edges: int) -> Step:
-    """Five steps of page rank over a list of edges."""
+    """Run five PageRank steps over a list of edges."""
     rng = np.random.default_rng(27)
     source, target = rng.integers(0, nodes, edges), rng.integers(0, nodes, edges)
     out = np.maximum(np.bincount(source, minlength=nodes), 1)
@@ -383,7 +383,7 @@ def page_rank(nodes: int, edges: int) -> Step:
 
 
 def coordinates(count: int) -> Step:
-    """Great-circle distances from a point, in single precision."""
+    """Compute great-circle distances from a point, in single precision."""
     rng = np.random.default_rng(28)
     lat = rng.uniform(-1.5, 1.5, count).astype(np.float32)
     lon = rng.uniform(-3.1, 3.1, count).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Ordinary programs that were looked at while the suites were written: tables, images, whole numbers, sorting, simulations."""
+"""Programs that were used to develop the suites: tables, images, integers, sorting, simulations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwsim_calibrate.composites.programs import F4, Program, Step
 
 
 def group_means(rows: int, groups: int) -> Step:
-    """A table grouped by a key: sums, counts, and the groups in order of their means."""
+    """Group a table by a key: sums, counts, and the groups sorted by their means."""
     draw = np.random.default_rng(1)
     key, value = draw.integers(0, groups, rows), draw.random(rows)
 
@@ -25,7 +25,7 @@ def group_means(rows: int, groups: int) -> Step:
 
 
 def image_filter(side: int) -> Step:
-    """A picture of bytes: brightened, clipped, blurred, thresholded, counted."""
+    """Filter an 8-bit image: brighten, clip, blur, threshold, histogram."""
     image = np.random.default_rng(2).integers(0, 256, (side, side)).astype(np.uint8)
 
     def step() -> object:
@@ -39,7 +39,7 @@ def image_filter(side: int) -> Step:
 
 
 def life(side: int, turns: int) -> Step:
-    """The game of life on whole numbers."""
+    """Simulate Conway's Game of Life on integers."""
     start = np.random.default_rng(3).integers(0, 2, (side, side))
 
     def step() -> object:
@@ -53,7 +53,7 @@ def life(side: int, turns: int) -> Step:
 
 
 def sieve(count: int) -> Step:
-    """Primes by crossing out."""
+    """Find primes by the sieve of Eratosthenes."""
 
     def step() -> object:
         prime = np.ones(count, dtype=bool)
@@ -67,7 +67,7 @@ def sieve(count: int) -> Step:
 
 
 def rank(rows: int) -> Step:
-    """Ranks, quantiles and the best tenth of a column."""
+    """Compute ranks, quantiles and the top tenth of a column."""
     value = np.random.default_rng(4).normal(size=rows)
 
     def step() -> object:
@@ -82,20 +82,20 @@ def rank(rows: int) -> Step:
 
 
 def walk(paths: int, turns: int) -> Step:
-    """Random walks of many particles, kept within bounds."""
+    """Simulate bounded random walks of many particles."""
     draw = np.random.default_rng(5)
 
     def step() -> object:
         moves = draw.integers(-1, 2, (turns, paths))
-        at = np.cumsum(moves, axis=0)
-        at = np.clip(at, -10, 10)
-        return np.unique(at[-1], return_counts=True), (at == 0).mean()
+        positions = np.cumsum(moves, axis=0)
+        positions = np.clip(positions, -10, 10)
+        return np.unique(positions[-1], return_counts=True), (positions == 0).mean()
 
     return step
 
 
 def spectrum(count: int) -> Step:
-    """A signal windowed, transformed, its power smoothed and its peaks found."""
+    """Find the peaks in the smoothed power spectrum of a windowed signal."""
     time = np.linspace(0.0, 1.0, count)
     signal = np.sin(2 * np.pi * 50 * time) + 0.3 * np.random.default_rng(6).normal(size=count)
 
@@ -109,7 +109,7 @@ def spectrum(count: int) -> Step:
 
 
 def distances(points: int) -> Step:
-    """All pairs of points in space: distances, nearest neighbours, a histogram."""
+    """Compute all pairwise distances of points, nearest neighbours and a histogram."""
     x = np.random.default_rng(7).random((points, 3))
 
     def step() -> object:
@@ -123,7 +123,7 @@ def distances(points: int) -> Step:
 
 
 def large_temporaries(count: int) -> Step:
-    """An expression on long columns, each part in an array of its own."""
+    """Evaluate an expression on long columns with temporary arrays."""
     draw = np.random.default_rng(8)
     x, y = draw.random(count), draw.random(count)
 
@@ -137,7 +137,7 @@ def large_temporaries(count: int) -> Step:
 
 
 def hashes(count: int) -> Step:
-    """Whole numbers mixed by shifts and multiplications, put into buckets."""
+    """Hash integers by shifts and multiplications, and count the buckets."""
     key = np.random.default_rng(9).integers(0, 2**31, count)
 
     def step() -> object:
@@ -151,7 +151,7 @@ def hashes(count: int) -> Step:
 
 
 def linear_model(rows: int, columns: int) -> Step:
-    """Least squares by normal equations, residuals and their spread."""
+    """Solve least squares by normal equations, with residuals and their standard deviation."""
     draw = np.random.default_rng(10)
     x, y = draw.random((rows, columns)), draw.random(rows)
 
@@ -165,16 +165,16 @@ def linear_model(rows: int, columns: int) -> Step:
 
 
 def join(rows: int) -> Step:
-    """Two tables joined by their keys."""
+    """Join two tables by their keys."""
     draw = np.random.default_rng(11)
     left, right = draw.integers(0, rows, rows), np.sort(draw.integers(0, rows, rows // 2))
     value = draw.random(rows // 2)
 
     def step() -> object:
-        at = np.searchsorted(right, left)
-        at[at == len(right)] = 0
-        matched = right[at] == left
-        return value[at[matched]].sum(), matched.sum()
+        rows_of_right = np.searchsorted(right, left)
+        rows_of_right[rows_of_right == len(right)] = 0
+        matched = right[rows_of_right] == left
+        return value[rows_of_right[matched]].sum(), matched.sum()
 
     return step
 

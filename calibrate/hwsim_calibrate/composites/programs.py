@@ -1,8 +1,7 @@
-"""Small programs of numpy: the same code is timed, and recorded as a list of calls.
+"""Small numpy programs, which are both timed and recorded as lists of calls.
 
-Each function prepares arrays and returns a step that can run any number of times. Values stay nearly unchanged, so that no step
-meets infinities or denormal numbers. `DEVELOPMENT` programs were looked at while the model was built. `BLIND` programs were
-written before the model was first scored on them, and serve only the score.
+Each function prepares arrays and returns a step that can run any number of times. The steps hardly change the values, so
+infinities and denormal numbers do not occur. `DEVELOPMENT` programs were used to develop the model.
 """
 
 from __future__ import annotations
@@ -21,7 +20,13 @@ Step = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program; blind: it serves only the score."""
+    """A program.
+
+    Args:
+        name: name of the program.
+        make: function that prepares the step.
+        blind: whether the program serves only for validation.
+    """
 
     name: str
     make: Callable[[], Step]
@@ -29,21 +34,21 @@ class Program:
 
 
 def near_one(*shape: int, dtype: Any = np.float32, seed: int = 7) -> Array:
-    """Numbers between 0.6 and 1.4."""
+    """Return random numbers between 0.6 and 1.4."""
     drawn: Array = np.random.default_rng(seed).random(shape, dtype=np.float32) * np.float32(0.8) + np.float32(0.6)
     return drawn.astype(dtype)
 
 
 def places(count: int, below: int) -> Array:
-    """`count` whole numbers from 0 to `below` - 1."""
+    """Return `count` random integers from 0 to `below` - 1."""
     return np.random.default_rng(3).integers(0, below, count)
 
 
-# ---- looked at while the model was built ----
+# ---- used to develop the model ----
 
 
 def mlp_step(batch: int, wide: int, hidden: int, classes: int, dtype: Any) -> Step:
-    """A step of training: one hidden layer, softmax, plain gradient descent."""
+    """Train one step: a hidden layer, softmax, gradient descent."""
     x, w1, b1 = (
         near_one(batch, wide, dtype=dtype),
         near_one(wide, hidden, dtype=dtype) / dtype(wide),
@@ -68,7 +73,7 @@ def mlp_step(batch: int, wide: int, hidden: int, classes: int, dtype: Any) -> St
 
 
 def layernorm(rows: int, wide: int, dtype: Any) -> Step:
-    """Rows made to have mean 0 and variance 1, scaled and shifted."""
+    """Apply layer normalization: normalize rows to mean 0 and variance 1, scale and shift."""
     x, scale, shift = near_one(rows, wide, dtype=dtype), near_one(wide, dtype=dtype), near_one(wide, dtype=dtype)
     part = dtype(1.0 / wide)
 
@@ -81,7 +86,7 @@ def layernorm(rows: int, wide: int, dtype: Any) -> Step:
 
 
 def attention(length: int, wide: int, dtype: Any) -> Step:
-    """One head: scores of every pair, softmax, weighted sums."""
+    """Compute one attention head: scores, softmax, weighted sums."""
     q, k, v = (near_one(length, wide, dtype=dtype, seed=seed) for seed in (1, 2, 3))
     root = dtype(wide**-0.5)
 
@@ -94,7 +99,7 @@ def attention(length: int, wide: int, dtype: Any) -> Step:
 
 
 def adam(count: int, dtype: Any) -> Step:
-    """A step of the optimizer on one long vector, in place."""
+    """Apply one step of Adam to a long vector, in place."""
     p, g, m, v = (near_one(count, dtype=dtype, seed=seed) for seed in range(4))
     t, u = near_one(count, dtype=dtype), near_one(count, dtype=dtype)
 
@@ -116,11 +121,11 @@ def adam(count: int, dtype: Any) -> Step:
 
 
 def normal_dot(side: int, times: int) -> Step:
-    """The text's benchmark of asynchronous computation: matrices drawn and multiplied."""
+    """Draw and multiply random matrices: the benchmark of asynchronous computation in the textbook."""
 
     def step() -> None:
         for _ in range(times):
-            a = np.random.normal(size=(side, side))  # noqa: NPY002 (what the text's program calls)
+            a = np.random.normal(size=(side, side))  # noqa: NPY002 (as in the textbook)
             np.dot(a, a)
 
     return step

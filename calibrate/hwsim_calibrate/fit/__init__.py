@@ -1,8 +1,9 @@
-"""Measurements -> a machine file, each number with its interval and how many measured calls it rests on.
+"""Fit a machine file to measurements. Each number has an interval and its number of measured calls.
 
-- kernels: the table `kernels` of the cpu from calls of numpy; model: its formula, solve: the solver, corrections: the rest.
-- parts: the cpu.
-- gpu: a GPU and its error at rows held out; gpu_rows: its rows as the models predict them; gpu_memory, gpu_copies, gpu_products.
+- kernels: the table `kernels` of the CPU from numpy calls. model: its formula. least_squares: the solver. corrections: residuals.
+- cpu: the CPU.
+- gpu: the GPU and its error for held-out cases, with gpu_memory, gpu_copies and gpu_products. gpu_rows: predictions of its cases.
+- holdout: errors for held-out sizes. machine_file: the fitted machine as YAML.
 
 fitted = fit(measurements, name="here")
 Path("here.yaml").write_text(fitted.yaml())
@@ -15,14 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hwsim.spec import SpecError
+from hwsim_calibrate.fit.cpu import cpu_part
 from hwsim_calibrate.fit.gpu import fit_gpu
-from hwsim_calibrate.fit.heldout import HeldOut, held_out
-from hwsim_calibrate.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, page_faults, timed
-from hwsim_calibrate.fit.parts import cpu_part
-from hwsim_calibrate.fit.writing import text
+from hwsim_calibrate.fit.holdout import HeldOut, held_out
+from hwsim_calibrate.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, page_faults, timed_calls
+from hwsim_calibrate.fit.machine_file import text
 from hwsim_calibrate.store import Measurements
 
-BUS: Final = {"value": "100 GB/s", "source": "guess", "ref": "so that the GPU, as it was measured, is what limits"}
+BUS: Final = {"value": "100 GB/s", "source": "guess", "ref": "assumed, so that the link is not the bottleneck of the GPU"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,11 @@ class Fitted:
     """A fitted machine.
 
     Args:
-        machine: content of its file.
-        kernels: the table of the cpu with its intervals.
-        heldout: the error at sizes that a fit of the others had not seen.
-        gpu: the same for the rows of a GPU, by group.
+        name: name of the machine.
+        machine: content of the machine file.
+        kernels: the CPU's table with its intervals.
+        heldout: errors at sizes that are held out of a second fit.
+        gpu: group of GPU cases -> errors at held-out cases.
     """
 
     name: str
@@ -43,19 +45,19 @@ class Fitted:
     gpu: Mapping[str, HeldOut] = field(default_factory=dict)
 
     def yaml(self) -> str:
-        """The machine file."""
+        """Return the machine file."""
         return text(self.machine)
 
 
 def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
-    """A machine from its measurements: a cpu with its kernels, and a gpu where one was measured.
+    """Fit a machine to measurements: a CPU with its kernels, and a GPU if one was measured.
 
     Raises:
-        SpecError: the file has no calls of numpy.
+        SpecError: The measurements contain no numpy calls.
     """
-    rows = timed(measurements)
+    rows = timed_calls(measurements)
     if len(rows) < 3:
-        raise SpecError.of(None, "no calls of numpy were measured", "measure the suite `kernels`")
+        raise SpecError.of(None, "the measurements contain no numpy calls", "measure the suite `kernels`")
     capacities, ref = capacities_of(measurements), reference(measurements)
     kernels = among_others(fit_kernels(rows, capacities, library=library(measurements), seed=seed), measurements, seed=seed)
     kernels = page_faults(kernels, measurements)
@@ -68,24 +70,26 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
         links.append(gpu.link or {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": BUS})
     load = measurements.environment.get("load", {}).get("average", [])
     busy = f"; load average {load[0]:g}" if load else ""
-    accuracy = f"{len(rows)} calls of numpy on one thread{busy}. Sizes held out: {heldout}"
+    accuracy = f"{len(rows)} single-thread numpy calls{busy}. Held-out sizes: {heldout}"
     machine: dict[str, Any] = {"hwsim": "machine/1", "name": name, "notes": accuracy, "parts": parts}
     return Fitted(name, machine | ({"links": links} if links else {}), kernels, heldout, gpu.heldout)
 
 
 def library(measurements: Measurements) -> str:
-    """numpy and the library that multiplies its matrices, by version."""
+    """Return the versions of numpy and its BLAS library."""
     software = measurements.environment.get("software", {})
     words = (f"numpy {software.get('numpy', '')}".strip(), str(software.get("blas", "")), str(software.get("blas_core", "")))
     return ", ".join(word for word in words if word)
 
 
 def reference(measurements: Measurements) -> str:
-    """The source of the numbers, in a line."""
+    """Return the source of the fitted numbers in one line."""
     date = str(measurements.environment.get("date", ""))[:10]
     rounds = sorted(len(row.seconds) for row in measurements.rows)
     middle = rounds[len(rounds) // 2] if rounds else 0
-    return f"hwsim calibrate, {date or 'undated'}: {len(measurements.rows)} cases, {middle} rounds, lowest CPU time of a thread"
+    return (
+        f"hwsim calibrate, {date or 'undated'}: {len(measurements.rows)} cases, {middle} rounds, minimum CPU time of one thread"
+    )
 
 
 __all__ = ["Fitted", "fit"]

@@ -1,7 +1,7 @@
-"""A GPU from the suite `gpu`: launches, memory behind its L2, copies, and the tiles of its matrix products.
+"""Fit of a GPU to the suite `gpu`: kernel launches, memory and L2, copies, and the tiles of its matmuls.
 
-Each number is fitted with the model that simulates it. The error is taken at rows held out: every other size of each group,
-predicted by a fit of the others.
+Each number is fitted with the model that simulates it. The error is evaluated at held-out cases: every other size of each group
+is predicted by a fit to the remaining sizes.
 """
 
 from __future__ import annotations
@@ -15,21 +15,27 @@ from hwsim.devices.gpu_memory import SustainedBandwidth
 from hwsim.formats import percent
 from hwsim_calibrate.fit.gpu_copies import copies_of
 from hwsim_calibrate.fit.gpu_memory import FittedMemory, fit_memory
-from hwsim_calibrate.fit.gpu_products import Chip, Timed, fit_tiles
+from hwsim_calibrate.fit.gpu_products import Chip, TimedMatmul, fit_tiles
 from hwsim_calibrate.fit.gpu_rows import MOVING, errors, group_of, machine_of, product_work, size_of
-from hwsim_calibrate.fit.heldout import HeldOut
-from hwsim_calibrate.fit.writing import quantity
+from hwsim_calibrate.fit.holdout import HeldOut
+from hwsim_calibrate.fit.machine_file import quantity
 from hwsim_calibrate.store import Measurements, Row
 
-TILED: Final = 12  # products of a format from which on its tiles are fitted
-ALONE: Final = ("launch", "graph", "arithmetic")  # one row for each number
-# Key of `launch`: the op and the param `measured` of its row.
+MIN_TILED: Final = 12  # matmuls of a format from which its tiles are fitted
+ALONE: Final = ("launch", "graph", "arithmetic")  # ops with one case for each number
+# Key of `launch` -> (op, param `measured`) of its case.
 LAUNCHES: Final = {"host": ("launch", "wait"), "graph": ("graph", "")}
 
 
 @dataclass(frozen=True, slots=True)
 class FittedGpu:
-    """Keys of the part, and of its link to the host; errors at rows held out, by group. Empty without a GPU."""
+    """A fitted GPU; empty if none was measured.
+
+    Args:
+        part: keys of the part.
+        link: keys of its link to the host.
+        heldout: group -> errors at held-out cases.
+    """
 
     part: dict[str, Any] = field(default_factory=dict)
     link: dict[str, Any] = field(default_factory=dict)
@@ -37,8 +43,8 @@ class FittedGpu:
 
 
 def fit_gpu(measurements: Measurements, ref: str, seed: int = 0) -> FittedGpu:
-    """The GPU of the measurements, with its error at rows held out."""
-    rows = [row for row in measurements.of("gpu") if not row.params.get("cold")]  # of earlier files: nothing is fitted to them
+    """Fit the GPU of the measurements, with its errors at held-out cases."""
+    rows = [row for row in measurements.of("gpu") if not row.params.get("cold")]  # from earlier versions; not fitted
     properties = measurements.environment.get("gpu", {})
     part, link = _fitted(rows, properties, ref)
     if not part:
@@ -50,11 +56,11 @@ def fit_gpu(measurements: Measurements, ref: str, seed: int = 0) -> FittedGpu:
     unseen = [row for row in rows if row.key in held]
     heldout = errors(machine_of(others, its_link), unseen, seed)
     words = ", ".join(f"{name} {percent(group.median, '.1f')} ({len(group.cases)})" for name, group in heldout.items())
-    return FittedGpu(part | {"notes": f"median error at rows held out (how many): {words}"}, link, heldout)
+    return FittedGpu(part | {"notes": f"median error at held-out cases (number of cases): {words}"}, link, heldout)
 
 
 def held_rows(rows: Sequence[Row]) -> set[tuple[str, str]]:
-    """Every other size of each op, format and kind of copy; the smallest and the largest are always fitted."""
+    """Return the keys of every other size of each op, format and kind of copy, except the smallest and the largest."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if group_of(row) and row.op not in ALONE:
@@ -64,7 +70,7 @@ def held_rows(rows: Sequence[Row]) -> set[tuple[str, str]]:
 
 
 def _form(row: Row) -> str:
-    """The form of a product, which its time depends on as well as on its size: a fit needs some of each."""
+    """Return the shape class of a matmul, because the fit needs matmuls of each class."""
     shape = row.params.get("shape")
     if row.op != "matmul" or not isinstance(shape, tuple | list):
         return ""
@@ -75,7 +81,7 @@ def _form(row: Row) -> str:
 
 
 def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(keys of the part, of the link); both empty where no memory or no products were measured."""
+    """Return (keys of the part, keys of the link); both are empty if memory or matmuls were not measured."""
     launches = {(row.op, str(row.params.get("measured", ""))): row for row in rows}
     empty = launches.get(("launch", "device"))
     products = [row for row in rows if row.op == "matmul"]
@@ -90,7 +96,7 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
         "kind": "gpu",
         "name": str(properties.get("name", "")),
         "source": "measured",
-        "ref": f"{ref}; GPU by its own clock",
+        "ref": f"{ref}; GPU times from GPU events",
     }
     if isinstance(properties.get("multiprocessors"), int):
         part["sms"] = properties["multiprocessors"]
@@ -100,10 +106,10 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
     part["sustained"] = {key: _percent(value, memory.points) for key, value in sustained.items()}
     part |= _cache(memory, capacity)
     part["launch"] = {"stream": _key(memory.start, "s", memory.points)}
-    for key, at in LAUNCHES.items():
-        if at in launches:
-            part["launch"][key] = _key(launches[at].quiet / max(launches[at].work.calls, 1.0), "s", len(launches[at].seconds))
-    graph = launches.get(LAUNCHES["graph"])  # a product in a stream follows the one before as in a graph
+    for key, kind in LAUNCHES.items():
+        if row := launches.get(kind):
+            part["launch"][key] = _key(row.quiet / max(row.work.calls, 1.0), "s", len(row.seconds))
+    graph = launches.get(LAUNCHES["graph"])  # consecutive matmuls in a stream start as in a graph
     follows = graph.quiet / max(graph.work.calls, 1.0) if graph is not None else memory.start
     part |= _products(products, part.get("sms", 0), bandwidth, sustained, follows)
     if vector := {str(row.params["dtype"]): row for row in rows if row.op == "arithmetic"}:
@@ -111,23 +117,23 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
             dtype: _key(row.work.flop / max(row.quiet - memory.start, 0.5 * row.quiet), "FLOP/s", len(row.seconds))
             for dtype, row in sorted(vector.items())
         }
-    part["efficiency"] = {"matmul": "100 %", "vector": "100 %"}  # of rates that were reached
+    part["efficiency"] = {"matmul": "100 %", "vector": "100 %"}  # relative to the measured rates
     copies, link = copies_of(rows, properties, bandwidth, capacity)
     return part | ({"copies": copies} if copies else {}), link
 
 
 def _sustained(rates: Mapping[str, float], best: float) -> dict[str, float]:
-    """Parts of the best rate; a copy cannot beat its reads or its writes alone."""
+    """Return the rates over the best rate; a copy is at most twice as fast as reads or writes alone."""
     parts = {key: rate / best for key, rate in rates.items()}
     parts["copy"] = min(parts["copy"], *(2.0 * parts[key] for key in ("read", "write") if key in parts))
     return parts
 
 
 def _cache(memory: FittedMemory, capacity: float) -> dict[str, Any]:
-    """`l2`: its size, and its bandwidth where streams show it."""
+    """Return the key `l2`: its size, and its bandwidth if the memory cases show it."""
     best = max(memory.l2.values())
     l2: dict[str, Any] = {"size": quantity(capacity, "B")}
-    if memory.l2["copy"] > memory.memory["copy"]:  # else nothing was seen of it
+    if memory.l2["copy"] > memory.memory["copy"]:  # otherwise the cases do not show the L2
         l2["bandwidth"] = _key(best, "B/s", memory.points)
         l2["sustained"] = {key: _percent(value, memory.points) for key, value in _sustained(memory.l2, best).items()}
         l2["ramp"] = _ramp(memory.full, memory.none, capacity)
@@ -141,7 +147,7 @@ def _ramp(full: float, none: float, size: float) -> dict[str, float]:
 def _products(
     rows: Sequence[Row], multiprocessors: int, bandwidth: float, sustained: Mapping[str, float], launch: float
 ) -> dict[str, Any]:
-    """`flop` and `matmul` by number format; the fastest product where there are too few of them."""
+    """Return `flop` and `matmul` by number format; with too few matmuls, only the rate of the fastest one."""
     moved = SustainedBandwidth(**{"read": 1.0, "copy": 1.0, "write": 1.0} | dict(sustained))
     formats: dict[str, list[Row]] = {}
     for row in rows:
@@ -150,9 +156,9 @@ def _products(
     matmul: dict[str, Any] = {}
     for dtype, group in sorted(formats.items()):
         flop[dtype] = _key(max(row.work.flop / row.quiet for row in group), "FLOP/s", len(group))
-        if multiprocessors and len(group) >= TILED:
+        if multiprocessors and len(group) >= MIN_TILED:
             timed = [
-                Timed(work, row.quiet, moved.bytes_at_peak(work.reads, work.writes) / bandwidth)
+                TimedMatmul(work, row.quiet, moved.bytes_at_peak(work.reads, work.writes) / bandwidth)
                 for row in group
                 if (work := product_work(row)) is not None
             ]
@@ -173,6 +179,6 @@ def _percent(value: float, points: int) -> dict[str, Any]:
     return {"value": percent(value, ".4g"), "points": points}
 
 
-def reached(measurements: Measurements) -> float:
-    """Bytes per second that the host's memory has given or taken in a copy, a lower bound; 0 without a GPU."""
+def host_bandwidth(measurements: Measurements) -> float:
+    """Return the fastest copy between host and GPU (B/s), a lower bound of the host's memory bandwidth; 0 without a GPU."""
     return max((row.work.reads / row.quiet for row in measurements.of("gpu") if row.op in ("h2d", "d2h")), default=0.0)

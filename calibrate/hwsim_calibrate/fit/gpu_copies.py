@@ -1,4 +1,4 @@
-"""Copies between a host and its GPU, and inside the GPU, fitted to copies of many sizes; the keys of `copies` and of the link."""
+"""Fit of copies between host and GPU and within the GPU: the key `copies` of the GPU, and its link."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ import numpy as np
 
 from hwsim.formats import percent
 from hwsim.links.pcie import GENERATIONS, Pcie
-from hwsim_calibrate.fit.gpu_memory import FEWEST, numeric
-from hwsim_calibrate.fit.solve import Floats, Problem, solve
-from hwsim_calibrate.fit.writing import quantity
+from hwsim_calibrate.fit.gpu_memory import MIN_SIZES, numeric
+from hwsim_calibrate.fit.least_squares import Floats, Problem, solve
+from hwsim_calibrate.fit.machine_file import quantity
 from hwsim_calibrate.store import Row
 
 LINK: Final[Mapping[str, Any]] = {"name": "pcie", "between": ["cpu", "gpu"], "kind": "pcie"}
-LINES: Final = 3  # sizes of a line
-SMALL: Final = 65536  # bytes: up to these a copy inside is its setup
-LEAST: Final = 1e-10  # seconds: less is none
+MIN_LINE_SIZES: Final = 3
+SMALL: Final = 65536  # bytes up to which a device copy takes its setup time
+MIN_SECONDS: Final = 1e-10  # smaller times are clamped
 
 
 def copies_of(
     rows: Sequence[Row], properties: Mapping[str, Any], bandwidth: float, l2: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(`copies` of the part, its link to the host); both empty with too few pinned copies.
+    """Return (`copies` of the GPU, its link to the host); both are empty with too few pinned copies.
 
     Args:
-        properties: properties of the GPU; its `pcie` is generation and lanes.
-        bandwidth: B/s of the memory.
-        l2: bytes of the L2.
+        rows: rows of the suite `gpu`.
+        properties: properties of the GPU; `pcie` is generation and lanes.
+        bandwidth: memory bandwidth (B/s).
+        l2: L2 capacity (bytes).
     """
     up, down = _points(rows, "h2d", pinned=True), _points(rows, "d2h", pinned=True)
-    if min(len(up[0]), len(down[0])) < FEWEST:
+    if min(len(up[0]), len(down[0])) < MIN_SIZES:
         return {}, {}
     size, ways = np.concatenate([down[0], up[0]]), np.arange(len(down[0]) + len(up[0])) >= len(down[0])
     measured = np.concatenate([down[1], up[1]])
@@ -45,7 +46,7 @@ def copies_of(
 
     start = np.log([measured.min(), (measured / size).min(), 5e-7, 4e3, 0.95])
     x = solve(Problem(numeric(seconds), measured, start, np.array([1.0, 1.0, 1.0, 1.0, 0.3]), np.ones(len(size))), steps=100)
-    setup, pace, fetch, fill, fetches = (float(each) for each in np.exp(x))
+    setup, pace, fetch, fill, fetches = (float(value) for value in np.exp(x))
     rate, points = 1.0 / pace, len(size)
     copies: dict[str, Any] = {
         "setup": _seconds(setup, points),
@@ -55,10 +56,10 @@ def copies_of(
     starts, rates = zip(*(_line(_points(rows, way, pinned=False)) for way in ("h2d", "d2h")), strict=True)
     if all(rates):
         copies["pageable"] = {"value": quantity(math.sqrt(rates[0] * rates[1]), "B/s"), "points": len(size)}
-        copies["waited"] = _seconds(max(sum(starts) / 2 - setup - fetch / 2, LEAST), len(size))
+        copies["waited"] = _seconds(max(sum(starts) / 2 - setup - fetch / 2, MIN_SECONDS), len(size))
     inside, inside_time = _points(rows, "d2d")
     far = (2 * inside >= 2 * l2) | (inside <= SMALL)
-    if far.sum() >= LINES:
+    if far.sum() >= MIN_LINE_SIZES:
         begin, speed = _line((inside[far], inside_time[far]))
         copies["local_setup"] = _seconds(begin, int(far.sum()))
         copies["local"] = {"value": percent(min(2 * speed / bandwidth, 1.0), ".4g"), "points": int(far.sum())}
@@ -72,7 +73,7 @@ def copies_of(
 
 
 def _lanes(properties: Mapping[str, Any], rate: float, points: int) -> dict[str, Any]:
-    """Generation, lanes and the part of their bandwidth that is reached; else the bandwidth alone."""
+    """Return generation, lanes and efficiency of the link; if they are unknown, its bandwidth."""
     gen, lanes = properties.get("pcie") or (None, None)
     if gen in GENERATIONS and lanes in (1, 2, 4, 8, 16):
         raw = Pcie(gen=gen, lanes=lanes).carried()
@@ -82,7 +83,7 @@ def _lanes(properties: Mapping[str, Any], rate: float, points: int) -> dict[str,
 
 
 def _points(rows: Sequence[Row], op: str, *, pinned: bool | None = None) -> tuple[Floats, Floats]:
-    """Bytes and seconds of the copies of a kind."""
+    """Return the sizes (bytes) and times (s) of a kind of copy."""
     pairs = sorted(
         (float(str(row.params["bytes"])), row.quiet) for row in rows if row.op == op and row.params.get("pinned") == pinned
     )
@@ -91,9 +92,9 @@ def _points(rows: Sequence[Row], op: str, *, pinned: bool | None = None) -> tupl
 
 
 def _line(points: tuple[Floats, Floats]) -> tuple[float, float]:
-    """(seconds to start, B/s); zeros with too few points."""
+    """Return (setup time in s, bandwidth in B/s); zeros with too few points."""
     size, time = points
-    if len(size) < LINES:
+    if len(size) < MIN_LINE_SIZES:
         return 0.0, 0.0
     line: Callable[[Floats], Floats] = lambda x: np.asarray(np.exp(x[0]) + size * np.exp(x[1]), np.float64)  # noqa: E731
     start = np.log([time.min(), (time / size).min()])
@@ -102,4 +103,4 @@ def _line(points: tuple[Floats, Floats]) -> tuple[float, float]:
 
 
 def _seconds(value: float, points: int) -> dict[str, Any]:
-    return {"value": quantity(max(value, LEAST), "s"), "points": points}
+    return {"value": quantity(max(value, MIN_SECONDS), "s"), "points": points}

@@ -1,9 +1,9 @@
-"""Memory and L2 of a GPU, fitted to arrays that are read or written repeatedly.
+"""Fit of a GPU's memory and L2 to arrays that are read or written repeatedly.
 
     seconds = start + hits x traffic / L2 + (1 - hits) x traffic / memory
 
-with a rate for reads alone, for copies and for writes alone in both, and hits that fall linearly from `full` to `none` bytes,
-as in `hwsim.devices.gpu_access`.
+L2 and memory have separate bandwidths for reads, copies and writes. The hit rate decreases linearly between working sets of
+`full` and `none` bytes, as in `hwsim.devices.gpu_access`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Final
 
 import numpy as np
 
-from hwsim_calibrate.fit.solve import Floats, Problem, solve
+from hwsim_calibrate.fit.least_squares import Floats, Problem, solve
 from hwsim_calibrate.store import Row
 
-STEP: Final = 1e-4  # of a derivative
-FEWEST: Final = 6  # sizes of a fit
+STEP: Final = 1e-4  # for numerical derivatives
+MIN_SIZES: Final = 6  # for a fit
 KINDS: Final = ("read", "copy", "write")
 
 
 def numeric(seconds: Callable[[Floats], Floats]) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Seconds, and their derivatives by differences."""
+    """Return a function of the times and their numerical derivatives."""
 
     def times(x: Floats) -> tuple[Floats, Floats]:
         value = seconds(x)
@@ -34,15 +34,21 @@ def numeric(seconds: Callable[[Floats], Floats]) -> Callable[[Floats], tuple[Flo
 
 
 def hits(size: Floats, full: float, none: float) -> Floats:
-    """Part found in a cache."""
+    """Return the hit rate of working sets (bytes) in a cache."""
     return np.asarray(np.clip((none - size) / max(none - full, 1.0), 0.0, 1.0), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedMemory:
-    """B/s of memory and of the L2 by what is written (`KINDS`); bytes at which hits begin to fall, and end; seconds to start.
+    """Fitted memory and L2 of a GPU.
 
-    points: rows behind it.
+    Args:
+        memory: kind of access (`KINDS`) -> memory bandwidth (B/s).
+        l2: kind of access -> L2 bandwidth (B/s).
+        full: working set up to which all accesses hit the L2 (bytes).
+        none: working set from which no access hits the L2 (bytes).
+        start: time of a kernel before its traffic (s).
+        points: number of rows.
     """
 
     memory: dict[str, float]
@@ -54,12 +60,13 @@ class FittedMemory:
 
 
 def fit_memory(rows: Sequence[Row], empty: float) -> FittedMemory | None:
-    """The fit of the rows `copy`, `triad`, `read` and `write`; None with too few of them.
+    """Fit the rows `copy`, `triad`, `read` and `write`; return None with too few rows.
 
     Args:
-        empty: seconds of an empty kernel, as a row of its own.
+        rows: rows of memory cases.
+        empty: time of an empty kernel (s), which is fitted as one more row.
     """
-    if len({row.work.reads + row.work.writes for row in rows if row.op == "copy"}) < FEWEST:
+    if len({row.work.reads + row.work.writes for row in rows if row.op == "copy"}) < MIN_SIZES:
         return None
     reads, writes = np.array([row.work.reads for row in rows]), np.array([row.work.writes for row in rows])
     measured = np.array([row.quiet for row in rows])
@@ -81,15 +88,15 @@ def fit_memory(rows: Sequence[Row], empty: float) -> FittedMemory | None:
     start = np.log([*[1.0 / memory] * 3, *[1.0 / fastest] * 3, 0.8 * edge, 0.7, empty, empty])
     spread = np.array([*[0.5] * 6, 0.7, 0.7, 1.0, 2.0])
     trials = []
-    for shift in (-0.5, 0.0, 0.5):  # a ramp that no size lies on has no slope: more than one start
+    for shift in (-0.5, 0.0, 0.5):  # several starts, because a ramp between two sizes has no gradient
         guess = start.copy()
         guess[6] += shift
         problem = Problem(numeric(seconds), np.array([*measured, empty]), guess, spread, np.ones(len(rows) + 1))
         x = solve(problem, steps=100)
         trials.append((float(np.abs(np.log(seconds(x)[:-1] / measured)).mean()), x))
     x = min(trials, key=lambda trial: trial[0])[1]
-    value = [float(each) for each in np.exp(x)]
-    rate = [dict(zip(KINDS, (1.0 / each for each in value[low : low + 3]), strict=True)) for low in (0, 3)]
-    present = [kind for at, kind in enumerate(KINDS) if kinds[:, at].any()]
+    value = [float(number) for number in np.exp(x)]
+    rate = [dict(zip(KINDS, (1.0 / pace for pace in value[low : low + 3]), strict=True)) for low in (0, 3)]
+    present = [kind for index, kind in enumerate(KINDS) if kinds[:, index].any()]
     away, near = ({kind: rates[kind] for kind in present} for rates in rate)
     return FittedMemory(away, near, value[6], value[6] * (1.0 + value[7]), value[8], len(rows))

@@ -1,11 +1,11 @@
-"""The tiles of a GPU's matrix products, fitted to measured products of one number format.
+"""Fit of the tiles of a GPU's matmuls of one number format.
 
-The model is `hwsim.devices.gpu_matmul`, for all products and cuts at once: a test compares the two. Measurements
-cannot separate peak and efficiency: the peak is the rate that large products sustain, and the efficiency is left at 100 %.
+The model is a vectorized version of `hwsim.devices.gpu_matmul`; a test compares both. Measurements cannot separate peak and
+efficiency, so the peak is the sustained rate of large matmuls, and the efficiency remains 100 %.
 
-Pieces of k bring two numbers more (how many, and what adding them up takes), for which noise alone always finds some use. They
-are taken only where they explain the products clearly better: by more than log(rows) of the loss, which is minus the logarithm
-of the likelihood (information criterion of Bayes: half of log(rows) for each number).
+Split-k adds two parameters (the maximum number of splits, and the time of the reduction) and would always fit the noise better.
+It is used only if it reduces the loss, the negative log-likelihood, by more than log(rows). This is the Bayesian information
+criterion, which charges log(rows) / 2 per parameter.
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ from numpy.typing import NDArray
 
 from hwsim.devices.gpu_matmul import MIN_SPLIT_STEPS, PIECES, ROUNDING, Alignment, Tiling, tiles_of
 from hwsim.devices.work import Work
-from hwsim_calibrate.fit.solve import Floats, Problem, solve
+from hwsim_calibrate.fit.least_squares import Floats, Problem, solve
 
-# Shorter side of the smallest tile, elements of the largest one, most pieces of k.
+# (shorter side of the smallest tile, elements of the largest tile, maximum number of splits of k)
 TILES: Final = tuple(pairs((16, 32, 64), (128 * 128, 256 * 128), (1, 4, 16, 64)))
-# What the fit of each number starts from, and its spread as a factor e^spread.  `balance` is the side of the square tile whose
-# operands arrive just as fast as it is computed: in it `loads` is alike on all GPUs.
+# Parameter -> (start value, spread as a factor e^spread). `balance` is the side of the square tile whose operands load as fast as
+# it is computed; in this unit, `loads` is similar on all GPUs.
 TYPICAL: Final = {
     "prologue": (64.0, 1.0), "edge": (8.0, 0.7), "lost": (0.4, 0.8), "balance": (100.0, 0.5), "start": (3e-6, 1.0),
     "adding": (2e-6, 1.0), "transposed": (0.9, 0.3), "between": (1.0, 0.3), "below": (0.7, 0.7),
 }  # fmt: skip
 NAMES: Final = ("rate", *TYPICAL)
-PARTS: Final = ("lost", "transposed", "between", "below")  # at most 1
-STEP: Final = 1e-4  # of a derivative
-ROUGH: Final = 8  # steps of the solver for every choice of tiles
-BEST: Final = 3  # choices that are solved to the end
+SHARES: Final = ("lost", "transposed", "between", "below")  # at most 1
+STEP: Final = 1e-4  # for numerical derivatives
+ROUGH_STEPS: Final = 8  # of the solver for each choice of tiles
+FINAL_COUNT: Final = 3  # choices of tiles that are solved to convergence
 _ALIGNED: Final = Alignment()
 
 
 Tiles = tuple[int, int, int]
 
 
-class Timed(NamedTuple):
-    """A measured product; memory: seconds in which its matrices cross to memory once."""
+class TimedMatmul(NamedTuple):
+    """A measured matmul with its time (s).
+
+    memory: time for transferring its matrices once between memory and GPU (s).
+    """
 
     work: Work
     seconds: float
@@ -50,17 +53,17 @@ class Timed(NamedTuple):
 
 
 class Chip(NamedTuple):
-    """The rest that products depend on: multiprocessors; B/s of the memory; seconds from one kernel to the next."""
+    """Properties of the GPU: multiprocessors, memory bandwidth (B/s), and time between consecutive kernels (s)."""
 
     multiprocessors: int
     bandwidth: float
     launch: float
 
 
-class Products:
-    """Seconds of these products for any numbers, with given tiles."""
+class MatmulModel:
+    """The times of some matmuls with given tiles, as a function of the parameters."""
 
-    def __init__(self, rows: Sequence[Timed], chip: Chip, tiles: Tiles) -> None:
+    def __init__(self, rows: Sequence[TimedMatmul], chip: Chip, tiles: Tiles) -> None:
         shapes = [row.work.product for row in rows if row.work.product is not None]
         smallest, largest, splits = tiles
         pieces = [2.0**power for power in range(splits.bit_length())]
@@ -70,7 +73,7 @@ class Products:
         self.side, self.chip, self.depth = math.sqrt(largest), chip, k / split
         self.tiles = np.ceil(m / rows_) * np.ceil(n / columns) * split
         self.operands = np.minimum(m, rows_) + np.minimum(n, columns)
-        self.moved = np.where(self.depth < np.where(split > 1, MIN_SPLIT_STEPS, 0), np.inf, 0.0)  # no library has such a kernel
+        self.moved = np.where(self.depth < np.where(split > 1, MIN_SPLIT_STEPS, 0), np.inf, 0.0)  # libraries have no such kernel
         self.moved += np.where(split > 1, PIECES * m * n * (split + 1) / chip.bandwidth, 0.0)
         self.memory = np.array([[row.memory] for row in rows])
         widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row, shape in zip(rows, shapes, strict=True)]
@@ -79,57 +82,57 @@ class Products:
         self.between = (step < _ALIGNED.best) & ~self.below
         self.transposed = np.array([[shape.transposed] for shape in shapes])
 
-    def seconds(self, x: Floats, at: NDArray[np.int64] | None = None) -> Floats:
-        """Seconds of every product and cut, or of one cut of each product."""
+    def seconds(self, x: Floats, cut: NDArray[np.int64] | None = None) -> Floats:
+        """Return the time (s) of every matmul with every cut, or with one cut per matmul."""
         value = dict(zip(NAMES, np.exp(x), strict=True))
-        value |= {name: min(value[name], 1.0) for name in PARTS}
+        value |= {name: min(value[name], 1.0) for name in SHARES}
 
-        def of(array: Floats) -> Floats:
+        def select(array: Floats) -> Floats:
             every = np.broadcast_to(array, self.tiles.shape)
-            return every if at is None else np.take_along_axis(every, at, 1)
+            return every if cut is None else np.take_along_axis(every, cut, 1)
 
-        (rows, columns, splits), depth, edge = map(of, self.cuts), of(self.depth), value["edge"]
+        (rows, columns, splits), depth, edge = map(select, self.cuts), select(self.depth), value["edge"]
         aligned = np.where(self.below, value["below"], np.where(self.between, value["between"], 1.0))
         rate = aligned * value["rate"] / self.chip.multiprocessors
         relative = np.minimum(1.0, (1.0 + 2.0 * edge / self.side) / (1.0 + edge * (1.0 / rows + 1.0 / columns)))
         side = np.where(self.transposed, value["balance"] / value["transposed"], value["balance"])
         tile = np.maximum(
-            2.0 * rows * columns * (depth + value["prologue"]) / (rate * relative), side * of(self.operands) * depth / rate
+            2.0 * rows * columns * (depth + value["prologue"]) / (rate * relative), side * select(self.operands) * depth / rate
         )
-        exact = of(self.tiles) / self.chip.multiprocessors
+        exact = select(self.tiles) / self.chip.multiprocessors
         busy = np.where(exact <= 1.0, 1.0, value["lost"] * np.ceil(exact) + (1.0 - value["lost"]) * exact) * tile
-        most = np.maximum(busy, self.memory)
-        both = most * ((busy / most) ** ROUNDING + (self.memory / most) ** ROUNDING) ** (1.0 / ROUNDING)
-        adding = np.where(splits > 1, value["adding"] + of(self.moved), 0.0)
+        longer = np.maximum(busy, self.memory)
+        both = longer * ((busy / longer) ** ROUNDING + (self.memory / longer) ** ROUNDING) ** (1.0 / ROUNDING)
+        adding = np.where(splits > 1, value["adding"] + select(self.moved), 0.0)
         return np.asarray(both + adding + value["start"] + self.chip.launch, np.float64)
 
     def times(self, x: Floats) -> tuple[Floats, Floats]:
-        """Seconds of each product in its fastest cut, and their derivatives by each x."""
+        """Return the time (s) of each matmul with its fastest cut, and the derivatives by each x."""
         every = self.seconds(x)
-        at = every.argmin(axis=1)[:, None]
-        value = np.take_along_axis(every, at, 1)[:, 0]
-        slopes = [(self.seconds(x + STEP * unit, at)[:, 0] - value) / STEP for unit in np.eye(len(x))]
+        fastest = every.argmin(axis=1)[:, None]
+        value = np.take_along_axis(every, fastest, 1)[:, 0]
+        slopes = [(self.seconds(x + STEP * unit, fastest)[:, 0] - value) / STEP for unit in np.eye(len(x))]
         return value, np.stack(slopes, axis=1)
 
 
-def fit_tiles(rows: Sequence[Timed], chip: Chip) -> tuple[float, Tiling]:
-    """FLOP/s that large products sustain, and the tiles and numbers that the products agree with best."""
+def fit_tiles(rows: Sequence[TimedMatmul], chip: Chip) -> tuple[float, Tiling]:
+    """Return the sustained rate of large matmuls (FLOP/s), and the tiling that fits the matmuls best."""
     measured = np.array([row.seconds for row in rows])
     fastest = max(row.work.flop / row.seconds for row in rows)
     start = np.log([fastest, *(value for value, _ in TYPICAL.values())])
     spread = np.array([0.5, *(width for _, width in TYPICAL.values())])
 
-    def tried(tiles: Tiles, guess: Floats | None, steps: int) -> tuple[float, Tiles, Floats]:
-        model = Products(rows, chip, tiles)
+    def solve_for(tiles: Tiles, guess: Floats | None, steps: int) -> tuple[float, Tiles, Floats]:
+        model = MatmulModel(rows, chip, tiles)
         x = solve(Problem(model.times, measured, start, spread, np.ones(len(rows))), guess, steps=steps)
         return float(np.log1p((np.log(model.times(x)[0] / measured) / 0.05) ** 2).sum()), tiles, x
 
-    rough = sorted((tried(tiles, None, ROUGH) for tiles in TILES), key=lambda each: each[0])
+    rough = sorted((solve_for(tiles, None, ROUGH_STEPS) for tiles in TILES), key=lambda trial: trial[0])
     unsplit = next(place for place, (_, tiles, _) in enumerate(rough) if tiles[2] == 1)
-    final = [tried(rough[place][1], rough[place][2], 60) for place in sorted({*range(BEST), unsplit})]
-    _, (smallest, largest, splits), x = min(final, key=lambda each: each[0] + (math.log(len(rows)) if each[1][2] > 1 else 0.0))
+    final = [solve_for(rough[place][1], rough[place][2], 60) for place in sorted({*range(FINAL_COUNT), unsplit})]
+    _, (smallest, largest, splits), x = min(final, key=lambda trial: trial[0] + (math.log(len(rows)) if trial[1][2] > 1 else 0.0))
     number: dict[str, Any] = {name: float(f"{value:.4g}") for name, value in zip(NAMES, np.exp(x).tolist(), strict=True)}
-    number |= {name: min(number[name], 1.0) for name in PARTS}
+    number |= {name: min(number[name], 1.0) for name in SHARES}
     rate, between, below = (number.pop(name) for name in ("rate", "between", "below"))
     widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row in rows if (shape := row.work.product) is not None]
     loads = float(f"{widths[0] * rate / chip.multiprocessors / number.pop('balance'):.4g}")

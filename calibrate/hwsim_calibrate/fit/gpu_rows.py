@@ -1,6 +1,6 @@
-"""Predictions of the rows of the suite `gpu`, by the models that simulate a machine.
+"""Predictions of the cases of the suite `gpu` by the models of the simulator.
 
-The fit is the inverse of these predictions, and its error at rows held out is measured with them.
+The errors at held-out cases are the differences between these predictions and the measurements.
 """
 
 from __future__ import annotations
@@ -13,26 +13,25 @@ from hwsim.devices import Gpu, MatmulShape, Work
 from hwsim.devices.gpu_memory import ThreadStream
 from hwsim.devices.roofline import CannotCompute
 from hwsim.machine import Machine, TransferOptions
-from hwsim_calibrate.fit.heldout import HeldOut, Predicted, score
+from hwsim_calibrate.fit.holdout import HeldOut, Predicted, score
 from hwsim_calibrate.store import Row
 
-# Op of a row: the keys of the gpu or of its link that are fitted to it.
 MOVING: Final = ("copy", "triad", "read", "write")
 HOST: Final = {
-    "kind": "cpu", "name": "a host that never limits", "source": "guess", "ref": "so that the GPU and its link limit",
+    "kind": "cpu", "name": "ideal host", "source": "guess", "ref": "never the bottleneck",
     "cores": 1, "flop": {"fp64": "1 TFLOP/s"}, "memory": {"bandwidth": "100 TB/s"},
 }  # fmt: skip
-_HANDLING: Final = {True: TransferOptions(), False: TransferOptions(pages="pageable", waited=True)}  # by whether it is pinned
+_HANDLING: Final = {True: TransferOptions(), False: TransferOptions(pages="pageable", waited=True)}  # whether pinned -> options
 
 
 def machine_of(part: Mapping[str, Any], link: Mapping[str, Any]) -> Machine:
-    """A machine of the GPU and its link, whose host never limits."""
+    """Return a machine of the GPU, its link and an ideal host."""
     content = {"hwsim": "machine/1", "class": "ideal", "name": "gpu", "parts": {"cpu": HOST, "gpu": dict(part)}}
     return api.load_machine(content | ({"links": [dict(link)]} if link else {}))
 
 
 def size_of(row: Row) -> float:
-    """Size by which the rows of a group are ordered: FLOP of a product, else bytes of the arrays."""
+    """Return the size that orders the rows of a group: FLOP of a matmul, else bytes of the arrays."""
     if row.op == "matmul":
         return row.work.flop
     size = row.params.get("bytes", row.params.get("n", 0))
@@ -40,27 +39,27 @@ def size_of(row: Row) -> float:
 
 
 def group_of(row: Row) -> str:
-    """The group of rows whose error is reported together; "" for rows without a prediction."""
+    """Return the group of a row in the error report; "" for rows without a prediction."""
     if row.op == "matmul":
-        return f"products {row.params.get('dtype')}"
+        return f"matmuls {row.params.get('dtype')}"
     if row.op in MOVING:
         return "memory"
     if row.op in ("h2d", "d2h"):
         return f"host copies, {'pinned' if row.params.get('pinned') else 'pageable'}"
     return {
         "arithmetic": "arithmetic",
-        "d2d": "copies inside",
+        "d2d": "device copies",
         "graph": "launches",
         "launch": "launches",
     }.get(row.op, "")
 
 
 def product_work(row: Row) -> Work | None:
-    """The product of a row as the op `matmul` asks for it."""
+    """Return the work of a matmul row as the op `matmul` requests it."""
     shape, work = row.params.get("shape"), row.work
     if not isinstance(shape, tuple | list):
         return None
-    m, k, n = (int(each) for each in shape)
+    m, k, n = (int(side) for side in shape)
     stored = row.params.get("transposed", "none") == "b"
     return Work(
         flop=work.flop, reads=work.reads, writes=work.writes, dtype=str(row.params.get("dtype")), mix="matmul",
@@ -69,7 +68,7 @@ def product_work(row: Row) -> Work | None:
 
 
 def seconds_of(machine: Machine, row: Row) -> float | None:
-    """Predicted seconds of a row; None where the machine says nothing of it."""
+    """Return the predicted time of a row (s); None if the machine cannot predict it."""
     gpu, rates = machine.devices["gpu"].model, machine.rates()
     if not isinstance(gpu, Gpu):
         return None
@@ -94,12 +93,12 @@ def seconds_of(machine: Machine, row: Row) -> float | None:
 
 
 def errors(machine: Machine, rows: Sequence[Row], seed: int = 0) -> dict[str, HeldOut]:
-    """Errors of the machine at these rows, by group."""
+    """Return the prediction errors of a machine by group."""
     groups: dict[str, list[Predicted]] = {}
     for row in rows:
         try:
             predicted = seconds_of(machine, row) if group_of(row) else None
-        except CannotCompute:  # a format without products has no peak
+        except CannotCompute:  # no peak for a format without matmuls
             continue
         if predicted is not None:
             groups.setdefault(group_of(row), []).append(Predicted(row.case, row.quiet, predicted))

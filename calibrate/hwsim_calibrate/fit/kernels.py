@@ -1,4 +1,4 @@
-"""Measured calls of a library -> the table of a CPU's `kernels`, each number with its interval."""
+"""Fit of the table `kernels` of a CPU to measured library calls, with an interval for each number."""
 
 from __future__ import annotations
 
@@ -16,28 +16,35 @@ from hwsim.devices.typical_functions import estimate_function, typical_time
 from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.calls import GENERAL, SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
+from hwsim_calibrate.fit.least_squares import Floats, Problem, solve
 from hwsim_calibrate.fit.model import SHARPEST, Capacities, Model, Name, entry_of, work_of
-from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.store import Measurements, Row, quiet
 
 BOOTSTRAPS: Final = 24
-SLOWER: Final = ("across",)  # forms that make each element slower
-FEW: Final = 3  # sizes from which on it does so where no function has more
-CORE: Final = 5  # sizes from which on a function in a format tells of memory, too
-ALONE: Final = frozenset({*GENERAL, *SORTED, "bincount", "where"})  # functions whose arithmetic hides memory
-LEAST: Final = 0.4  # weight of a call with every flag: large arrays have most of them, and nothing else tells of memory
-LARGE: Final = 2.0**20  # bytes of an array that an allocator may have to ask the system for
-HUGE: Final = 2.0**21  # bytes of the largest pages
-SMALL: Final = 4096  # of the smallest
+SLOWER: Final = ("across",)  # forms that increase the time per element
+CORE_SIZES: Final = 5  # sizes of a function in a format from which it contributes to the fit of caches and memory
+MIN_CORE_SIZES: Final = 3  # the same, if no function has more sizes
+COMPUTE_BOUND: Final = frozenset({*GENERAL, *SORTED, "bincount", "where"})  # functions that do not contribute to it
+MIN_WEIGHT: Final = 0.4  # of a call with all flags; large arrays, which determine the memory bandwidth, often have several
+LARGE: Final = 2.0**20  # bytes of an array for which the allocator may map new pages
+HUGE_PAGE: Final = 2.0**21  # bytes
+SMALL_PAGE: Final = 4096  # bytes
 DOUBTFUL: Final[Mapping[str, float]] = {"unsteady": 0.5, "noisy": 0.7, "bimodal": 0.5, "shared": 0.7, "few": 0.7}
 USUAL_CACHES: Final = {"L2": 48 * 1024.0, "L3": 2.0**20, "memory": 2.0**25}
-AT_CALLS, AT_ELEMENTS = 0.2, 0.3  # spreads of what functions alike say of a call and an element; chosen on 997 calls of one CPU
-NEVER: Final = 1e-13  # seconds a byte: less is nothing
+CALL_SPREAD, ELEMENT_SPREAD = 0.2, 0.3  # of estimates from similar functions; chosen on 997 calls of one CPU
+NEGLIGIBLE: Final = 1e-13  # seconds per byte
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """One measured call: seconds per round, less the time of an empty call."""
+class TimedCall:
+    """A measured call.
+
+    Args:
+        call: the library call.
+        seconds: time in each round without the overhead of the timing loop (s).
+        weight: weight in the fit.
+        case: name of the case.
+    """
 
     call: LibraryCall
     seconds: tuple[float, ...]
@@ -51,7 +58,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number, the interval of 95 % of the refits, and the `points` measured calls that it rests on."""
+    """A number with its 95 % bootstrap interval, and the number of measured calls that determine it."""
 
     value: float
     low: float
@@ -61,36 +68,42 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class FittedKernels:
-    """The table, and the interval of each number by its path."""
+    """A fitted table.
+
+    Args:
+        kernels: the table.
+        intervals: path of a number -> its interval.
+        timed: the measured calls.
+    """
 
     kernels: MeasuredFunctions
     intervals: Mapping[Name, Interval]
-    timed: tuple[Timed, ...]
+    timed: tuple[TimedCall, ...]
 
 
-def timed(measurements: Measurements, suites: Sequence[str] = SUITES) -> tuple[Timed, ...]:
-    """The rows of some suites that time one call of a library on one thread."""
+def timed_calls(measurements: Measurements, suites: Sequence[str] = SUITES) -> tuple[TimedCall, ...]:
+    """Return the single-thread library calls that the rows of some suites time."""
     empty = min((row.quiet for row in measurements.of(op="pass")), default=0.0)
     rows = [row for row in measurements.rows if row.suite in suites and row.op != "pass"]
-    return tuple(_timed(row, call, empty) for row in rows if (call := call_of(row)) is not None)
+    return tuple(_timed_call(row, call, empty) for row in rows if (call := call_of(row)) is not None)
 
 
-def _timed(row: Row, call: LibraryCall, empty: float) -> Timed:
-    weight = max(math.prod(DOUBTFUL.get(flag, 1.0) for flag in row.flags), LEAST)
-    seconds = tuple(max(each - empty, 0.1 * each) for each in row.seconds)
-    if call.into == "new" and row.faults and call.made >= LARGE:  # the allocator may have pages left, by chance
-        call = replace(call, fresh=call.written if min(row.faults) >= call.made / HUGE else 0.0)
-    return Timed(call, seconds, weight, row.case)
+def _timed_call(row: Row, call: LibraryCall, empty: float) -> TimedCall:
+    weight = max(math.prod(DOUBTFUL.get(flag, 1.0) for flag in row.flags), MIN_WEIGHT)
+    seconds = tuple(max(time - empty, 0.1 * time) for time in row.seconds)
+    if call.into == "new" and row.faults and call.made >= LARGE:  # the allocator may reuse pages by chance
+        call = replace(call, fresh=call.written if min(row.faults) >= call.made / HUGE_PAGE else 0.0)
+    return TimedCall(call, seconds, weight, row.case)
 
 
 def capacities_of(measurements: Measurements) -> Capacities:
-    """Sizes of the caches as the system reports them, or the usual sizes: where the levels beyond the first begin."""
+    """Return the working set (bytes) from which each level beyond L1 is used: the reported cache sizes, or usual sizes."""
     sizes = dict(USUAL_CACHES) | reported_sizes(measurements)
     return Capacities(sizes if sizes["L2"] < sizes["L3"] < sizes["memory"] else dict(USUAL_CACHES))
 
 
 def reported_sizes(measurements: Measurements) -> dict[str, float]:
-    """Bytes of the level before each level beyond the first, as the system reports them."""
+    """Return the size (bytes) of the cache before each level, as the system reports it."""
     sizes: dict[str, float] = {}
     for level, beyond in (("L1d", "L2"), ("L2", "L3"), ("L3", "memory")):
         value: Any = measurements.environment
@@ -102,35 +115,41 @@ def reported_sizes(measurements: Measurements) -> dict[str, float]:
 
 
 def fit_kernels(
-    rows: Sequence[Timed],
+    rows: Sequence[TimedCall],
     capacities: Capacities,
     *,
     library: str = "",
     seed: int = 0,
     bootstraps: int = BOOTSTRAPS,
 ) -> FittedKernels:
-    """The table that fits these calls.
+    """Fit the table to measured calls.
 
     Args:
-        bootstraps: refits for the intervals, with rounds and weights drawn anew.
+        rows: the measured calls.
+        capacities: cache sizes.
+        library: name and version of the library.
+        seed: seed of the bootstrap.
+        bootstraps: number of refits for the intervals, with resampled rounds and weights.
     """
     from hwsim_calibrate import blas
 
-    with blas.using(1):  # small systems of equations: threads only get in each other's way
-        core, rest = parted(rows)
+    with blas.using(1):  # the systems of equations are too small for several threads
+        core, rest = split_core(rows)
         return _fit(core, rest, Model([row.call for row in core], capacities), library, seed, bootstraps)
 
 
-def _fit(core: Sequence[Timed], rest: Sequence[Timed], model: Model, library: str, seed: int, bootstraps: int) -> FittedKernels:
+def _fit(
+    core: Sequence[TimedCall], rest: Sequence[TimedCall], model: Model, library: str, seed: int, bootstraps: int
+) -> FittedKernels:
     rows = [*core, *rest]
     measured = np.array([row.quiet for row in core])
     weights = np.array([row.weight for row in core])
     x = solve(Problem(model.times, measured, model.start, model.spread, weights))
-    again = [_refit(model, core, weights, x, np.random.default_rng((seed, turn))) for turn in range(bootstraps)]
+    again = [_refit(model, core, weights, x, np.random.default_rng((seed, index))) for index in range(bootstraps)]
     points = _points(model)
     intervals = {
-        name: _interval(_value(name, x[at]), [_value(name, each[at]) for each in again], int(points[at]))
-        for name, at in model.names.items()
+        name: _interval(_value(name, x[index]), [_value(name, refit[index]) for refit in again], int(points[index]))
+        for name, index in model.names.items()
     }
     kernels = with_rest(_table(model, x, Corrections(), library), rest)
     calls = [row.call for row in rows]
@@ -139,42 +158,43 @@ def _fit(core: Sequence[Timed], rest: Sequence[Timed], model: Model, library: st
     return FittedKernels(replace(kernels, corrections=corrections), intervals, (*core, *rest))
 
 
-def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
-    """(calls that tell of caches and memory, because their function was timed at many sizes in that format; the others)."""
-    many: dict[tuple[str, str], int] = {}
+def split_core(rows: Sequence[TimedCall]) -> tuple[list[TimedCall], list[TimedCall]]:
+    """Return (calls that determine caches and memory, because their function has many sizes in their format; the rest)."""
+    size_counts: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (entry_of(row.call), row.call.dtype)
-        many[key] = many.get(key, 0) + 1
-    telling = [many[entry_of(row.call), row.call.dtype] for row in rows if _tells(row.call)]
-    enough = max(FEW, min(CORE, max(telling, default=CORE)))  # where none was timed at more, the most that there are
+        size_counts[key] = size_counts.get(key, 0) + 1
+    counts = [size_counts[entry_of(row.call), row.call.dtype] for row in rows if _uses_memory(row.call)]
+    min_count = max(MIN_CORE_SIZES, min(CORE_SIZES, max(counts, default=CORE_SIZES)))
     core = [
         row
         for row in rows
-        if row.call.product is not None or (_tells(row.call) and many[entry_of(row.call), row.call.dtype] >= enough)
+        if row.call.product is not None
+        or (_uses_memory(row.call) and size_counts[entry_of(row.call), row.call.dtype] >= min_count)
     ]
     chosen = {id(row) for row in core}
     return (core, [row for row in rows if id(row) not in chosen]) if core else (list(rows), [])
 
 
-def _tells(call: LibraryCall) -> bool:
-    """Whether sizes of a call tell of caches and memory."""
-    return call.product is None and call.function not in ALONE
+def _uses_memory(call: LibraryCall) -> bool:
+    """Return whether the times of a call at several sizes determine caches and memory."""
+    return call.product is None and call.function not in COMPUTE_BOUND
 
 
-def with_rest(kernels: MeasuredFunctions, rows: Sequence[Timed]) -> MeasuredFunctions:
-    """The table with functions that were timed at few sizes: what a call and an element take, with memory as it was fitted."""
-    entries: dict[str, list[Timed]] = {}
+def with_rest(kernels: MeasuredFunctions, rows: Sequence[TimedCall]) -> MeasuredFunctions:
+    """Add functions with few sizes to the table: fit their call and element times with the fitted memory."""
+    entries: dict[str, list[TimedCall]] = {}
     for row in rows:
         entries.setdefault(entry_of(row.call), []).append(row)
     functions = dict(kernels.functions)
     for entry, timed_rows in entries.items():
         before = kernels.functions.get(entry, Function(counts=(math.inf, 0.0)))
-        functions[entry] = _alone(kernels, entry, before, timed_rows)
+        functions[entry] = _fit_function(kernels, entry, before, timed_rows)
     return replace(kernels, functions=with_plain(functions), forms=_forms(functions))
 
 
-def _alone(kernels: MeasuredFunctions, entry: str, earlier: Function, rows: Sequence[Timed]) -> Function:
-    """A function from its own rows; what is known of it already stays."""
+def _fit_function(kernels: MeasuredFunctions, entry: str, earlier: Function, rows: Sequence[TimedCall]) -> Function:
+    """Fit the missing numbers of a function to its own rows."""
     formats = sorted({row.call.dtype for row in rows if row.call.count > 0})
     looped = any(row.call.rows > 1 for row in rows) and earlier.row <= 0
     names = [*(["call"] if earlier.call <= 0 else []), *formats, *(["row"] if looped else [])]
@@ -192,8 +212,8 @@ def _alone(kernels: MeasuredFunctions, entry: str, earlier: Function, rows: Sequ
 
     expected = _expected(kernels, rows)
     guessed = {"call": 3e-7, "row": 1e-8} | expected
-    start = np.log([guessed.get(name) or _first(matrix[:, at], measured) for at, name in enumerate(names)])
-    spread = np.array([(AT_CALLS if name == "call" else AT_ELEMENTS) if name in expected else 3.0 for name in names])
+    start = np.log([guessed.get(name) or _first(matrix[:, column], measured) for column, name in enumerate(names)])
+    spread = np.array([(CALL_SPREAD if name == "call" else ELEMENT_SPREAD) if name in expected else 3.0 for name in names])
     weights = np.array([row.weight for row in rows])
     x = solve(Problem(times, measured, start, spread, weights), steps=40)
     values = dict(zip(names, np.exp(x).tolist(), strict=True))
@@ -207,10 +227,10 @@ def _alone(kernels: MeasuredFunctions, entry: str, earlier: Function, rows: Sequ
     )
 
 
-def _expected(kernels: MeasuredFunctions, rows: Sequence[Timed]) -> dict[str, float]:
-    """Seconds of a call, and of an element by number format, as functions that were measured and take alike, or another CPU, say.
+def _expected(kernels: MeasuredFunctions, rows: Sequence[TimedCall]) -> dict[str, float]:
+    """Return the expected time (s) of a call and, by number format, of an element.
 
-    One size does not say what of its time is the call and what its elements; a call's start differs less between functions.
+    The estimates are from similar measured functions, else from another CPU. A single size cannot separate the two times.
     """
     result: dict[str, float] = {}
     for row in rows:
@@ -231,7 +251,7 @@ def _expected(kernels: MeasuredFunctions, rows: Sequence[Timed]) -> dict[str, fl
 
 
 def _amount(name: str, call: LibraryCall) -> float:
-    """The number of a call's `call`, `row`, or elements of a number format."""
+    """Return how often a call incurs the time `call`, `row`, or of an element in a number format."""
     if name == "call":
         return 1.0
     if name == "row":
@@ -240,12 +260,12 @@ def _amount(name: str, call: LibraryCall) -> float:
 
 
 def _first(amounts: Floats, measured: Floats) -> float:
-    """A first guess of an element's time: of the largest call."""
+    """Return a start value for the time per element, from the largest call."""
     return float(max(np.min(measured[amounts > 0] / amounts[amounts > 0]), 1e-12))
 
 
 def among_others(fitted: FittedKernels, measurements: Measurements, draws: int = BOOTSTRAPS, seed: int = 0) -> FittedKernels:
-    """The table with the slowdown of a call's start after other calls, from the mixed cases; 1 where none were measured."""
+    """Add the slowdown of the call overhead after other calls, from the case `mixed`; without this case, it is 1."""
     rows, draw = list(measurements.of(op="mixed")), np.random.default_rng(seed)
     if not rows:
         return fitted
@@ -254,26 +274,26 @@ def among_others(fitted: FittedKernels, measurements: Measurements, draws: int =
         side = row.params.get("side", 1)
         times = [fitted.kernels.time(call) for call in mixed_calls(int(side) if isinstance(side, int) else 1)
                  if not fitted.kernels.unknown(call)]  # fmt: skip
-        starts, rest = sum(time_.call * time_.ratio for time_ in times), sum(each.body for each in times)
+        starts, rest = sum(time_.call * time_.ratio for time_ in times), sum(time_.body for time_ in times)
         ratios = [(quiet(draw.choice(row.seconds, len(row.seconds)).tolist()) - rest) / starts for _ in range(draws)]
         values.append(max((row.quiet - rest) / starts, 1.0))
         again.append([max(ratio, 1.0) for ratio in ratios])
     value = float(median(values))
-    interval = _interval(value, [float(each) for each in np.median(np.array(again), axis=0)], len(rows))
+    interval = _interval(value, [float(median_) for median_ in np.median(np.array(again), axis=0)], len(rows))
     spread = Interval(value, min(interval.low, *values), max(interval.high, *values), len(rows))
     intervals = {**fitted.intervals, ("among_others",): spread}
     return replace(fitted, kernels=replace(fitted.kernels, among_others=value), intervals=intervals)
 
 
 def page_faults(fitted: FittedKernels, measurements: Measurements) -> FittedKernels:
-    """The table with the time of touching a 4 KiB page for the first time, beyond the rate of large pages; 0 if not measured."""
+    """Add the time of a page fault of 4 KiB beyond the rate of huge pages; if it was not measured, it is 0."""
     rate = fitted.kernels.pages
     times = [
-        max(row.quiet / met - size / met / (rate or math.inf), 0.0)
+        max(row.quiet / faults - size / faults / (rate or math.inf), 0.0)
         for row in measurements.of("allocation", "mapped")
         if row.params.get("pages") == "small"
         and isinstance(size := row.params.get("bytes"), int)
-        and (met := min(row.faults, default=0.0)) >= size / (2 * SMALL)
+        and (faults := min(row.faults, default=0.0)) >= size / (2 * SMALL_PAGE)
     ]
     if not times:
         return fitted
@@ -284,27 +304,27 @@ def page_faults(fitted: FittedKernels, measurements: Measurements) -> FittedKern
 
 @cache
 def mixed_calls(side: int) -> tuple[LibraryCall, ...]:
-    """The calls of the case `mixed`."""
+    """Return the calls of the case `mixed`."""
     from hwsim_calibrate.kernels import mixed_step
-    from hwsim_calibrate.recording.patching import calls_of
+    from hwsim_calibrate.recording.numpy_patches import calls_of
 
     return tuple(calls_of(partial(mixed_step, side)))
 
 
-def _refit(model: Model, rows: Sequence[Timed], weights: Floats, x: Floats, draw: np.random.Generator) -> Floats:
+def _refit(model: Model, rows: Sequence[TimedCall], weights: Floats, x: Floats, draw: np.random.Generator) -> Floats:
     measured = np.array([quiet(draw.choice(row.seconds, len(row.seconds)).tolist()) for row in rows])
     drawn = weights * draw.exponential(1.0, len(rows))
     return solve(Problem(model.times, measured, model.start, model.spread, drawn), x, steps=12)
 
 
 def _value(name: Name, x: float) -> float:
-    """A number of the table; what overlaps is no more than all."""
+    """Return a number of the table from x; `overlap` is at most 1."""
     value = float(np.exp(x))
     return min(value, 1.0) if name == ("overlap",) else value
 
 
 def _points(model: Model) -> Floats:
-    """Number of calls with a noticeable part of their time from each number."""
+    """Return for each number the count of calls that spend more than 1 % of their time on it."""
     times, slopes = model.times(model.start)
     return np.asarray((slopes / times[:, None] > 0.01).sum(0), np.float64)
 
@@ -316,11 +336,11 @@ def _interval(value: float, again: Sequence[float], points: int) -> Interval:
     return Interval(value, min(float(low), value), max(float(high), value), points)
 
 
-# ---- numbers to a table ----
+# ---- from parameters to a table ----
 
 
 def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> MeasuredFunctions:
-    values = {name: float(np.exp(x[at])) for name, at in model.names.items()}
+    values = {name: float(np.exp(x[index])) for name, index in model.names.items()}
     functions = _functions(model, values)
     return MeasuredFunctions(
         library=library,
@@ -338,7 +358,7 @@ def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> M
 
 def _tier(values: Mapping[Name, float], level: str) -> CacheTier:
     rates = {role: values["levels", level, role] for role in ("read", "write", "update")}
-    finite = {role: 1.0 / rate for role, rate in rates.items() if rate > NEVER}
+    finite = {role: 1.0 / rate for role, rate in rates.items() if rate > NEGLIGIBLE}
     keys = {key: values["levels", level, key] for key in ("beyond", "lookup", "sharpness")}
     keys["sharpness"] = min(keys["sharpness"], SHARPEST)
     return CacheTier(**keys, **finite)
@@ -351,11 +371,11 @@ def _functions(model: Model, values: Mapping[Name, float]) -> dict[str, Function
             counts.setdefault(entry_of(call), []).append(max(call.count, 1.0))
     functions = {}
     for entry, sizes in sorted(counts.items()):
-        at = ("functions", entry)
+        path = ("functions", entry)
         functions[entry] = Function(
-            call=values[*at, "call"],
-            each={name[3]: value for name, value in values.items() if name[:2] == at and name[2] == "each"},
-            row=values.get((*at, "row"), 0.0),
+            call=values[*path, "call"],
+            each={name[3]: value for name, value in values.items() if name[:2] == path and name[2] == "each"},
+            row=values.get((*path, "row"), 0.0),
             log=entry.split()[0] in SORTED,
             counts=(min(sizes), max(sizes)),
         )
@@ -363,7 +383,7 @@ def _functions(model: Model, values: Mapping[Name, float]) -> dict[str, Function
 
 
 def with_plain(functions: Mapping[str, Function]) -> dict[str, Function]:
-    """The table with a plain entry for each function; if not measured, of the form with the largest size."""
+    """Add an entry without form for each function; if it was not measured, copy the form with the largest size."""
     table = dict(functions)
     for entry, function in functions.items():
         name, _, form = entry.partition(" ")
@@ -373,7 +393,7 @@ def with_plain(functions: Mapping[str, Function]) -> dict[str, Function]:
 
 
 def _forms(functions: Mapping[str, Function]) -> dict[str, Form]:
-    """Additional cost of a form, over all functions that were measured with and without it."""
+    """Return the additional time of each form: the median over functions that were measured with and without it."""
     more: dict[str, list[tuple[float, float]]] = {}
     slower: dict[str, list[float]] = {}
     for entry, function in functions.items():
@@ -406,5 +426,5 @@ def _products(model: Model, values: Mapping[Name, float]) -> dict[str, MatmulTim
 
 
 def without_corrections(kernels: MeasuredFunctions) -> MeasuredFunctions:
-    """The formula alone."""
+    """Return the table without its corrections."""
     return replace(kernels, corrections=Corrections())

@@ -1,7 +1,7 @@
-"""The formula of `hwsim.devices.kernels` for many calls at once, with derivatives for the solver.
+"""The formula of `hwsim.devices.kernels`, vectorized over calls and with derivatives for the solver.
 
-Every number of it is positive, and x is its logarithm. A `Name` is a path in the table: ("functions", "add", "each", "fp64"). The
-same formula is in `Kernels.time` for one call; a test compares the two.
+All parameters are positive, and x is their logarithm. A `Name` is the path of a parameter in the table: ("functions", "add",
+"each", "fp64"). `MeasuredFunctions.time` has the same formula for one call; a test compares both.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from hwsim.devices.work import LibraryCall
 from hwsim_calibrate.calls import SORTED
-from hwsim_calibrate.fit.solve import Floats
+from hwsim_calibrate.fit.least_squares import Floats
 
 Name = tuple[str, ...]
 ROLES: Final = ("read", "write", "update")
 PAGES_FROM: Final = 2.0**25
 
-# Value of a number before anything is measured, and its spread as a factor e^spread.
+# Start value of each parameter, and its spread as a factor e^spread.
 _CALL: Final = (300e-9, 3.0)
 _EACH: Final = (0.1e-9, 3.0)
 _ROW: Final = (10e-9, 2.0)
@@ -41,19 +41,24 @@ NEAREST: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """Bytes of the caches as the system reports them; spread: uncertainty as a factor e^spread."""
+    """Cache capacities.
+
+    Args:
+        sizes: level -> working set from which it is used (bytes).
+        spread: uncertainty of the sizes as a factor e^spread.
+    """
 
     sizes: Mapping[str, float]
     spread: float = 0.4
 
 
 def entry_of(call: LibraryCall) -> str:
-    """The entry of a call in the table: each measured form has one."""
+    """Return the entry of a call in the table, which is specific to its form."""
     return f"{call.function} {call.form}" if call.form else call.function
 
 
 class Model:
-    """The numbers of these calls, and their times for given numbers."""
+    """The parameters of some calls, and the times of the calls as a function of the parameters."""
 
     def __init__(self, calls: Sequence[LibraryCall], capacities: Capacities) -> None:
         self.calls = tuple(calls)
@@ -65,7 +70,7 @@ class Model:
         self.start, self.spread = np.array(self._start), np.array(self._spread)
         self._fixed = self._columns()
         self._apart = np.array([call.product is not None for call in calls])
-        self._computing = [at for name, at in self.names.items() if name[0] == "functions" and name[2] in ("each", "row")]
+        self._computing = [index for name, index in self.names.items() if name[0] == "functions" and name[2] in ("each", "row")]
         self._far = [self.names["levels", self.levels[-1], role] for role in ROLES]
         entries = [(row, operand) for row, call in enumerate(calls) for operand in call.operands]
         self._row: NDArray[np.int64] = np.array([row for row, _ in entries], np.int64)
@@ -85,11 +90,11 @@ class Model:
         for call in calls:
             entry = entry_of(call)
             if call.product is not None:
-                at = ("products", call.dtype)
-                self._put((*at, "call"), *_CALL)
-                self._put((*at, "flop"), 1e-11 if call.dtype == "fp32" else 2e-11, 3.0)
+                path = ("products", call.dtype)
+                self._put((*path, "call"), *_CALL)
+                self._put((*path, "flop"), 1e-11 if call.dtype == "fp32" else 2e-11, 3.0)
                 for key, value in _PRODUCT.items():
-                    self._put((*at, key), value, 2.0)
+                    self._put((*path, key), value, 2.0)
                 continue
             self._put(("functions", entry, "call"), *_CALL)
             if call.count > 0:
@@ -102,7 +107,7 @@ class Model:
         self._put(("lookup",), 0.5e-9, 1.0)
         self._put(("overlap",), *OVERLAP)
         for level, size in capacities.sizes.items():
-            nearest = level == self.levels[0]  # the start of a call hides it: the reported size is taken
+            nearest = level == self.levels[0]  # the call overhead hides it, so the reported size is used
             self._put(("levels", level, "beyond"), size, NEAREST if nearest else capacities.spread)
             self._put(("levels", level, "lookup"), _LOOKUP[level], 1.5)
             self._put(("levels", level, "sharpness"), *SHARPNESS)
@@ -122,29 +127,27 @@ class Model:
 
     def _terms(self, call: LibraryCall) -> Iterable[tuple[Name, float]]:
         if call.product is not None:
-            (m, n, k, batch), at = (
-                (call.product.m, call.product.n, call.product.k, call.product.batch),
-                ("products", call.dtype),
-            )
-            yield (*at, "call"), 1.0
+            m, n, k, batch = call.product.m, call.product.n, call.product.k, call.product.batch
+            path = ("products", call.dtype)
+            yield (*path, "call"), 1.0
             amounts = {"flop": 2.0 * m * n * k, "left": m * k, "right": k * n, "result": m * n, "edge": m + n, "depth": k}
-            yield from (((*at, key), float(amount) * batch) for key, amount in amounts.items())
+            yield from (((*path, key), float(amount) * batch) for key, amount in amounts.items())
             return
-        at = ("functions", entry_of(call))
-        yield (*at, "call"), 1.0
+        path = ("functions", entry_of(call))
+        yield (*path, "call"), 1.0
         if call.count > 0:
-            yield (*at, "each", call.dtype), work_of(call)
+            yield (*path, "each", call.dtype), work_of(call)
         if call.rows > 1:
-            yield (*at, "row"), call.rows
+            yield (*path, "row"), call.rows
 
     def times(self, x: Floats) -> tuple[Floats, Floats]:
-        """Seconds of each call, and their derivatives by each x."""
+        """Return the time of each call (s), and its derivatives by each x."""
         matrix, moving = self._fixed.copy(), self._moved(x)
         for name, column in moving.items():
             matrix[:, self.names[name]] += column
         values = np.exp(x)
         for name in self._inner():
-            values[self.names[name]] = 0.0  # they are no terms of the sum
+            values[self.names[name]] = 0.0  # not terms of the sum
         values[self.names["overlap",]] = 0.0
         slopes = matrix * values
         times = slopes.sum(1)
@@ -161,7 +164,7 @@ class Model:
         return times + 1e-12, slopes
 
     def _hide(self, x: Floats, times: Floats, slopes: Floats) -> Floats:
-        """Take off the part of arithmetic and of traffic to memory that go on at the same time; what of more traffic is seen."""
+        """Subtract the overlap of arithmetic and memory traffic; return the share of additional traffic that is exposed."""
         part, plain = min(math.exp(x[self.names["overlap",]]), 1.0), ~self._apart
         compute = slopes[:, self._computing].sum(1)
         far = slopes[:, self._far].sum(1)
@@ -177,37 +180,37 @@ class Model:
         return [("levels", level, key) for level in self.levels for key in ("beyond", "sharpness")]
 
     def _moved(self, x: Floats) -> dict[Name, Floats]:
-        """Bytes, and elements looked up, from each level."""
+        """Return the bytes and lookups that each level serves."""
         count = len(self.calls)
         sharpness = [min(math.exp(x[self.names["levels", level, "sharpness"]]), SHARPEST) for level in self.levels]
-        where = [math.exp(x[self.names["levels", level, "beyond"]]) for level in self.levels]
+        capacities = [math.exp(x[self.names["levels", level, "beyond"]]) for level in self.levels]
         moved: dict[Name, Floats] = {}
-        near, far = (_parts(self.levels, where, sharpness, each) for each in (self._since, self._span))
+        near, far = (_shares(self.levels, capacities, sharpness, distances) for distances in (self._since, self._span))
         for level in self.levels:
-            for number, role in enumerate(ROLES):
-                role_bytes = np.where(self._role == number, self._bytes * near[level], 0.0)
+            for index, role in enumerate(ROLES):
+                role_bytes = np.where(self._role == index, self._bytes * near[level], 0.0)
                 moved["levels", level, role] = np.bincount(self._row, role_bytes, count).astype(np.float64)
             moved["levels", level, "lookup"] = self._lookups * far[level]
         return moved
 
 
-def _parts(levels: Sequence[str], where: Sequence[float], sharpness: Sequence[float], since: Floats) -> dict[str, Floats]:
-    """Part of each operand that comes from each level."""
+def _shares(levels: Sequence[str], capacities: Sequence[float], sharpness: Sequence[float], since: Floats) -> dict[str, Floats]:
+    """Return the share of each operand that each level serves."""
     with np.errstate(divide="ignore", over="ignore"):
         beyond = [
             np.where(since > 0, 1.0 / (1.0 + (size / np.maximum(since, 1e-9)) ** sharp), 0.0)
-            for size, sharp in zip(where, sharpness, strict=True)
+            for size, sharp in zip(capacities, sharpness, strict=True)
         ]
     after = [*beyond[1:], np.zeros(len(since))]
-    return {level: np.clip(part - further, 0.0, None) for level, part, further in zip(levels, beyond, after, strict=True)}
+    return {level: np.clip(share - further, 0.0, None) for level, share, further in zip(levels, beyond, after, strict=True)}
 
 
 def work_of(call: LibraryCall) -> float:
-    """Elements; for sorting, elements times log2 of the row's length."""
+    """Return the elements of a call; for sorting, elements times log2 of the row length."""
     length = call.count / max(call.rows, 1.0)
     return call.count * (math.log2(max(length, 2.0)) if call.function in SORTED else 1.0)
 
 
 def new_pages(call: LibraryCall) -> float:
-    """Bytes that a call uses for the first time: as recorded, else by the size of its result."""
+    """Return the bytes on new pages: as recorded, else estimated from the size of the result."""
     return call.fresh if call.fresh is not None else call.written if call.made >= PAGES_FROM else 0.0

@@ -1,7 +1,9 @@
-"""Benchmarks' logs as parts: `hwsim import stream out.txt`. A new tool is a file and a line.
+"""Logs of benchmarks as parts or workloads: `hwsim import stream out.txt`.
 
-result = fit_logs("stream", [Log("out.txt", text)], Ask())
-result.yaml()                                    # the file, each number with its interval and source
+To support another tool, add a module and a line in `TOOLS`.
+
+result = fit_logs("stream", [Log("out.txt", text)], LogOptions())
+result.yaml()                                    # the part; each number has its interval and source
 """
 
 from __future__ import annotations
@@ -13,95 +15,104 @@ from typing import Final, NamedTuple
 
 from hwsim.formats import percent
 from hwsim.spec.kinds import KindTable
-from hwsim_calibrate.fit.writing import quantity
-from hwsim_calibrate.logs.asked import Ask
+from hwsim_calibrate.fit.machine_file import quantity
 from hwsim_calibrate.logs.log import Log, read_log
+from hwsim_calibrate.logs.options import LogOptions
 from hwsim_calibrate.logs.result import Number, Result, Row
 
 
 class Tool(NamedTuple):
-    """A tool whose logs are read.
+    """A tool whose logs can be imported.
 
     Args:
-        called: its name; becomes: what its logs become; module: its reader, by default the function `fit` in it.
-        into: kinds of parts that its numbers go into (`--part`).
-        asks: what else its logs leave open: sockets, model, collective.
+        title: name of the tool for the user.
+        becomes: description of the resulting file.
+        module: module of the parser, optionally with `:function`; default function: `fit`.
+        part_kinds: kinds of parts for the option `--part`.
+        options: further options that its logs may require: sockets, model, collective.
     """
 
-    called: str
+    title: str
     becomes: str
     module: str
-    into: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
+    part_kinds: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 TOOLS: Final = {
-    "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests", asks=("collective",)),
+    "nccl-tests": Tool(
+        "nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests", options=("collective",)
+    ),
     "osu": Tool("the OSU benchmarks", "curves of MPI", "osu"),
     "fio": Tool("fio, JSON", "a disk", "fio", ("disk",)),
-    "sysbench": Tool("sysbench", "a disk, or what a cpu's memory sustains", "sysbench", ("cpu", "disk"), ("sockets",)),
-    "stream": Tool("STREAM", "a memory, or what a cpu's sustains", "stream", ("cpu",), ("sockets",)),
+    "sysbench": Tool("sysbench", "a disk, or the sustained memory bandwidth of a CPU", "sysbench", ("cpu", "disk"), ("sockets",)),
+    "stream": Tool("STREAM", "a memory, or the sustained memory bandwidth of a CPU", "stream", ("cpu",), ("sockets",)),
     "babelstream": Tool(
-        "BabelStream", "a memory, or what a gpu's or cpu's sustains", "babelstream", ("gpu", "cpu"), ("sockets",)
+        "BabelStream", "a memory, or the sustained memory bandwidth of a GPU or CPU", "babelstream", ("gpu", "cpu"), ("sockets",)
     ),
-    "mlc": Tool("Intel MLC", "a memory, or latencies, bandwidths and NUMA of a cpu", "mlc", ("cpu",), ("sockets",)),
-    "ib-write-bw": Tool("perftest's bandwidth tests", "a network card", "perftest", ("nic",)),
+    "mlc": Tool("Intel MLC", "a memory, or the latencies, bandwidths and NUMA costs of a CPU", "mlc", ("cpu",), ("sockets",)),
+    "ib-write-bw": Tool("perftest's bandwidth tests", "a NIC", "perftest", ("nic",)),
     "iperf3": Tool("iperf3 -J", "an Ethernet link", "iperf3", ("ethernet", "wifi")),
-    "vllm": Tool("vllm bench serve, or SGLang's", "a workload that expects what was measured", "vllm", asks=("model",)),
-    "aiperf": Tool("aiperf", "a workload that expects what was measured", "clients:aiperf", asks=("model",)),
-    "guidellm": Tool("guidellm", "a workload that expects what was measured", "clients:guidellm", asks=("model",)),
+    "vllm": Tool(
+        "vllm bench serve and SGLang's bench_serving",
+        "a workload with the measurements as expectations",
+        "vllm",
+        options=("model",),
+    ),
+    "aiperf": Tool("aiperf", "a workload with the measurements as expectations", "clients:aiperf", options=("model",)),
+    "guidellm": Tool("guidellm", "a workload with the measurements as expectations", "clients:guidellm", options=("model",)),
     "inference-perf": Tool(
-        "inference-perf", "a workload that expects what was measured", "clients:inference_perf", asks=("model",)
+        "inference-perf", "a workload with the measurements as expectations", "clients:inference_perf", options=("model",)
     ),
 }
-NAMED: Final = 3  # files in the source of a number
-MEDIAN: Final = 0.15  # of a row that the fit is off by, above which it is none; and at worst
-WORST: Final = 2.0
-_READERS: Final = KindTable[Callable[[Sequence[Log], Ask], Result]](
+MAX_NAMED: Final = 3  # files in the source of a number, and rows in a message
+MAX_MEDIAN_ERROR: Final = 0.15  # fits with larger errors are refused
+MAX_ERROR: Final = 2.0
+_READERS: Final = KindTable[Callable[[Sequence[Log], LogOptions], Result]](
     {name: f"hwsim_calibrate.logs.{tool.module}{'' if ':' in tool.module else ':fit'}" for name, tool in TOOLS.items()}
 )
 
 
-def fit_logs(tool: str, logs: Sequence[Log], ask: Ask) -> Result:
-    """The file that these logs of one tool become together.
+def fit_logs(tool: str, logs: Sequence[Log], options: LogOptions) -> Result:
+    """Fit one file to several logs of one tool.
 
     Raises:
-        SpecError: one of them is no log of the tool, damaged, or does not go with the others.
+        SpecError: A log is not from the tool, is damaged, or is inconsistent with the rest.
     """
     seen: dict[str, Log] = {}
     for log in logs:
         if (first := seen.setdefault(log.text, log)) is not log:
-            raise log.wrong(0, f"it is the same as {first.name}", "a run counts once")
+            raise log.wrong(0, f"the log is identical to {first.name}", "pass each run once")
     try:
-        result: Result | None = _READERS[tool](logs, ask)
+        result: Result | None = _READERS[tool](logs, options)
     except ArithmeticError:
         result = None
     if result is None or not result.is_finite():
-        raise logs[0].wrong(0, "its numbers are too far apart for a fit", "is a line of it damaged?")
-    errors = sorted(((abs(row.error), row) for row in result.rows), key=lambda each: -each[0])
-    if errors and (errors[len(errors) // 2][0] > MEDIAN or errors[0][0] > WORST):
-        median, worst = (percent(errors[at][0], ".0f") for at in (len(errors) // 2, 0))
-        message = f"the fit is off by {median} in the median of {len(errors)} rows, at worst {worst}"
+        raise logs[0].wrong(0, "the numbers cannot be fitted", "is a line of the log damaged?")
+    errors = sorted(((abs(row.error), row) for row in result.rows), key=lambda pair: -pair[0])
+    if errors and (errors[len(errors) // 2][0] > MAX_MEDIAN_ERROR or errors[0][0] > MAX_ERROR):
+        median, worst = (percent(errors[index][0], ".0f") for index in (len(errors) // 2, 0))
+        message = f"the fit has a median error of {median} over {len(errors)} rows, maximum {worst}"
         rows = "; ".join(f"{row.what}: {quantity(row.measured, row.unit)} measured, {quantity(row.fitted, row.unit)} fitted"
-                          for _, row in errors[:NAMED])  # fmt: skip
-        raise logs[0].wrong(0, message, f"runs of different things in one log? {rows}")
-    key = "ref" if "ref" in result.said else "source"
-    names = ", ".join(re.split(r"[\\/]", log.name)[-1] for log in logs[:NAMED]) + (", ..." if len(logs) > NAMED else "")
-    return replace(result, said={**result.said, key: f"{result.said[key]}; {names}"})
+                          for _, row in errors[:MAX_NAMED])  # fmt: skip
+        raise logs[0].wrong(0, message, f"does the log mix different runs? {rows}")
+    key = "ref" if "ref" in result.keys else "source"
+    names = ", ".join(re.split(r"[\\/]", log.name)[-1] for log in logs[:MAX_NAMED]) + (", ..." if len(logs) > MAX_NAMED else "")
+    return replace(result, keys={**result.keys, key: f"{result.keys[key]}; {names}"})
 
 
-def parts_of(tool: str, logs: Sequence[Log], ask: Ask) -> dict[str, Result]:
-    """The files that these logs become, by what tells them apart: one under "", or one for each collective of nccl-tests.
+def parts_of(tool: str, logs: Sequence[Log], options: LogOptions) -> dict[str, Result]:
+    """Fit all files that some logs contain: one under "", or for nccl-tests one for each collective.
 
     Raises:
-        SpecError: see `fit_logs`.
+        SpecError: See `fit_logs`.
     """
-    if "collective" not in TOOLS[tool].asks or ask.collective:
-        return {"": fit_logs(tool, logs, ask)}
+    if "collective" not in TOOLS[tool].options or options.collective:
+        return {"": fit_logs(tool, logs, options)}
     from hwsim_calibrate.logs.nccl_tests import collectives_of
 
     names = collectives_of(logs)
-    return {name if len(names) > 1 else "": fit_logs(tool, logs, replace(ask, collective=name)) for name in names or [""]}
+    return {name if len(names) > 1 else "": fit_logs(tool, logs, replace(options, collective=name)) for name in names or [""]}
 
 
-__all__ = ["TOOLS", "Ask", "Log", "Number", "Result", "Row", "Tool", "fit_logs", "parts_of", "read_log"]
+__all__ = ["TOOLS", "Log", "LogOptions", "Number", "Result", "Row", "Tool", "fit_logs", "parts_of", "read_log"]

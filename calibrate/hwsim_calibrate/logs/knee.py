@@ -1,4 +1,4 @@
-"""Times by size as one curve: a start, a rate, a knee between them, and a square root where protocols change with the size."""
+"""Fit of transfer times by message size: latency, bandwidth, a knee in between, and a square root for protocol changes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ import numpy as np
 from hwsim.demand import knee_bytes
 from hwsim.formats import percent
 from hwsim.records import dataclass
-from hwsim_calibrate.fit.solve import PULL, SCALE, Floats, Problem, solve
+from hwsim_calibrate.fit.least_squares import PULL, SCALE, Floats, Problem, solve
 from hwsim_calibrate.logs.result import REPEATS, Number, Row
 
-LEAST = 3  # sizes
-HIDDEN = 3.0  # standard deviation of the logarithm of a knee beyond all sizes
+MIN_SIZES = 3
+UNKNOWN_KNEE = 3.0  # standard deviation of the logarithm of a knee beyond all sizes
 NAMES = ("start", "rate", "knee", "root")
 
 
 @dataclass(frozen=True, slots=True)
-class Knee:
+class KneeCurve:
     """start + root x sqrt(bytes) + (bytes + knee (1 - exp(-bytes / knee))) / rate.
 
     Args:
-        median, worst: relative errors at the `points` sizes it was fitted to.
-        sigma: standard deviation of the logarithm of each number, by these errors.
-        off: root mean square of the logarithms of the errors: no number of the curve is surer than the curve.
+        start: latency (s).
+        rate: bandwidth (B/s).
+        knee: size of the knee (bytes).
+        root: coefficient of the square root (s per square root of a byte).
+        median: median relative error.
+        worst: maximum relative error.
+        points: number of fitted sizes.
+        sigma: parameter -> standard deviation of its logarithm.
+        off: root mean square error of the logarithm of the times, a lower bound for the uncertainty of each parameter.
     """
 
     start: float
@@ -39,29 +45,29 @@ class Knee:
     off: float
 
     def seconds(self, size: float) -> float:
-        """Time of a message of `size` bytes."""
+        """Return the time (s) of a message of `size` bytes."""
         return self.start + self.root * math.sqrt(size) + knee_bytes(size, self.knee) / self.rate
 
     def number(self, name: str, unit: str) -> Number:
-        """A number of the curve as a part's file has it."""
+        """Return a parameter of the curve as a number of a part."""
         return Number(getattr(self, name), unit, self.points, self.sigma[name], math.hypot(REPEATS, self.off))
 
     def rows(self, points: Sequence[tuple[float, float]], what: str) -> list[Row]:
-        """Measured and fitted times of these (bytes, seconds)."""
+        """Return measured and fitted times of some (bytes, seconds)."""
         return [Row(f"{what} {size:,.0f} B".strip(), "s", seconds, self.seconds(size)) for size, seconds in points]
 
     def __str__(self) -> str:
-        return f"{self.points} sizes, median error {percent(self.median, '.1f')}, worst {percent(self.worst, '.0f')}"
+        return f"{self.points} sizes, median error {percent(self.median, '.1f')}, maximum {percent(self.worst, '.0f')}"
 
 
-def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> Knee:
-    """The curve through (bytes, seconds), with relative errors and little weight for outliers; rooted: with the square root.
+def fit_knee(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> KneeCurve:
+    """Fit a curve to (bytes, seconds) by robust relative errors; rooted: with the square root.
 
-    >>> curve = knee_of([(8.0 * 4**n, 10e-6 + 8.0 * 4**n / 50e9) for n in range(14)])
+    >>> curve = fit_knee([(8.0 * 4**n, 10e-6 + 8.0 * 4**n / 50e9) for n in range(14)])
     >>> round(curve.start * 1e6, 1), round(curve.rate / 1e9, 1)
     (10.0, 50.0)
     """
-    size, time = (np.array(each, np.float64) for each in zip(*sorted(points), strict=True))
+    size, time = (np.array(column, np.float64) for column in zip(*sorted(points), strict=True))
     guess = np.log([time[0], size[-1] / time[-1], 1e5, time[0] / 1e4])
 
     def times(x: Floats) -> tuple[Floats, Floats]:
@@ -72,7 +78,7 @@ def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> K
         return start + (size + extra) / rate + slow, np.stack(slopes, axis=1)
 
     spread = np.full(4, 2.0)
-    with np.errstate(all="ignore"):  # times that no curve has end in no numbers, which are refused
+    with np.errstate(all="ignore"):  # impossible times end in NaN, which is refused later
         try:
             x = solve(Problem(times, time, guess, spread, np.ones(len(size))), scale=0.1)
         except np.linalg.LinAlgError:
@@ -84,11 +90,11 @@ def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> K
         weak = np.diag(np.where([True, True, True, rooted], (PULL * SCALE / spread) ** 2, 1.0))
         inverse = np.linalg.inv(jacobian.T @ jacobian + weak) if np.isfinite(x).all() else np.full((4, 4), np.nan)
         sigma = np.sqrt(noise * np.diag(inverse))
-        beyond = np.exp(-size[-1] / np.exp(x[2]))  # sizes that end before the knee: as well none, and half the rate
-        lost = math.sqrt(noise) * (np.exp(x[0] + x[1] - x[2]) + 2.0)  # the error over what the knee adds to a time at its size
-        sigma = np.hypot(sigma, [0.0, math.log(2.0) * beyond, HIDDEN * beyond + lost, 0.0])
+        beyond = np.exp(-size[-1] / np.exp(x[2]))  # if all sizes are below the knee, it may not exist, with half the rate
+        lost = math.sqrt(noise) * (np.exp(x[0] + x[1] - x[2]) + 2.0)  # the error over the contribution of the knee at its size
+        sigma = np.hypot(sigma, [0.0, math.log(2.0) * beyond, UNKNOWN_KNEE * beyond + lost, 0.0])
     errors = np.abs(seconds / time - 1.0)
-    start, rate, knee, root = (float(each) for each in np.exp(x))
+    start, rate, knee, root = (float(value) for value in np.exp(x))
     median, worst = float(np.median(errors)), float(errors.max())
     named = dict(zip(NAMES, sigma.tolist(), strict=True))
-    return Knee(start, rate, knee, root if rooted else 0.0, median, worst, len(size), named, math.sqrt(noise))
+    return KneeCurve(start, rate, knee, root if rooted else 0.0, median, worst, len(size), named, math.sqrt(noise))

@@ -1,7 +1,7 @@
-"""The OSU benchmarks: curves of MPI from one or several of them, one after another in a file or in files.
+"""Parser of OSU micro-benchmarks, which become curves of MPI operations.
 
-Sizes in bytes, then a latency in us or a bandwidth in 1e6 B/s; more columns (`-f`) follow. The title says the operation; one that
-no curve of hwsim is of (one-sided, non-blocking, several pairs at once) is left out.
+Each row has a size in bytes and a latency in us or a bandwidth in 1e6 B/s; more columns (`-f`) may follow. The title names the
+operation. Operations without a curve in hwsim (one-sided, non-blocking, multi-pair) are omitted.
 
 Source: MVAPICH, OSU Micro-Benchmarks.
 """
@@ -12,15 +12,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from hwsim_calibrate.logs.asked import Ask
-from hwsim_calibrate.logs.knee import LEAST, knee_of
+from hwsim_calibrate.logs.knee import MIN_SIZES, fit_knee
 from hwsim_calibrate.logs.log import Log, Section
+from hwsim_calibrate.logs.options import LogOptions
 from hwsim_calibrate.logs.result import Result, part
 
 _ROW: Final = re.compile(r"^\s*\d+\s+\d+[\d.,]*(?:\s|$)")
 _TITLE: Final = re.compile(r"^#\s*OSU\s+(.*?)\s*(?:\bv\d[\d.]*\s*)?$", re.IGNORECASE)
 _MEMORY: Final = re.compile(r"^MPI-(\w+) ", re.IGNORECASE)
-OPERATIONS: Final = {  # by what stands between `OSU MPI` and `Test`
+OPERATIONS: Final = {  # title between `OSU MPI` and `Test` -> operation
     "latency": "send", "bandwidth": "stream", "bi-directional bandwidth": "stream-both", "allreduce latency": "all-reduce",
     "allgather latency": "all-gather", "all-to-all personalized exchange latency": "all-to-all", "broadcast latency": "broadcast",
     "reduce latency": "reduce", "reduce_scatter latency": "reduce-scatter", "gather latency": "gather",
@@ -28,32 +28,34 @@ OPERATIONS: Final = {  # by what stands between `OSU MPI` and `Test`
 }  # fmt: skip
 
 
-def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are asked alike)
-    """A curve for each operation."""
+def fit(logs: Sequence[Log], options: LogOptions) -> Result:  # noqa: ARG001 (the interface of all tools)
+    """Fit a curve to each operation."""
     points: dict[str, list[tuple[float, float]]] = {}
     left: dict[str, None] = {}
     memories: dict[str, None] = {}
     for log in logs:
         sections = log.sections(_TITLE, _ROW)
-        if not any(section.said(_TITLE) for section in sections):
-            raise log.nothing("the OSU benchmarks", "it has a line `# OSU MPI Latency Test` and lines of sizes and values")
+        if not any(section.find(_TITLE) for section in sections):
+            raise log.nothing("the OSU benchmarks", "expected a line `# OSU MPI Latency Test` and rows of sizes and values")
         for section in sections:
-            found = section.said(_TITLE)
+            found = section.find(_TITLE)
             title = found[1] if found else ""
             memory = _MEMORY.match(title)
             memories |= {memory[1].upper() if memory else "host": None} if title else {}
             words = re.sub(r"^mpi(?:-\w+)? | test$", "", title.lower().replace("bi-directional  ", "bi-directional "))
             name = OPERATIONS.get(words, "") if title.lower().startswith("mpi") else ""
             if not name:
-                left[f"'{title}', which no curve of MPI is of" if title else "rows before the first title"] = None
+                left[f"'{title}': hwsim has no curve for this operation" if title else "rows before the first title"] = None
             elif times := _times(log, section, name):
                 points.setdefault(name, []).extend(times)
     if len(memories) > 1:
-        raise logs[-1].wrong(0, f"buffers in the memory of {' and of '.join(memories)}", "fit the logs of one memory together")
-    curves = {name: knee_of(rows, rooted=True) for name, rows in points.items() if len({size for size, _ in rows}) >= LEAST}
+        raise logs[-1].wrong(
+            0, f"the buffers are in different memories: {' and '.join(memories)}", "import the logs of each memory separately"
+        )
+    curves = {name: fit_knee(rows, rooted=True) for name, rows in points.items() if len({size for size, _ in rows}) >= MIN_SIZES}
     if not curves:
-        hint = "; ".join([*left, f"there are {', '.join(OPERATIONS)}"])
-        raise logs[0].wrong(0, f"no OSU benchmark that hwsim knows with {LEAST} sizes", hint)
+        hint = "; ".join([*left, f"supported operations: {', '.join(OPERATIONS)}"])
+        raise logs[0].wrong(0, f"the log has no supported operation with at least {MIN_SIZES} sizes", hint)
     buffers = "".join(f", buffers of {name}" for name in memories if name != "host")
     keys = {
         name: {
@@ -66,17 +68,17 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are
     return part(
         "the OSU benchmarks", "mpi", f"OSU micro-benchmarks{buffers}", {"curves": keys}, rows=rows,
         notes="fitted to " + "; ".join(f"{name}: {curve}" for name, curve in curves.items()),
-        left=[*left, *(f"{name}: {len(points[name])} sizes are too few" for name in points if name not in curves)],
+        left=[*left, *(f"{name}: {len(points[name])} sizes are too few for a curve" for name in points if name not in curves)],
     )  # fmt: skip
 
 
 def _times(log: Log, section: Section, name: str) -> list[tuple[float, float]]:
-    """(bytes, seconds) of a run."""
+    """Return (bytes, seconds) of the rows of a run."""
     times = []
     for line, text in section.rows:
         cells = text.split()
         if cells[-1].lower() == "fail":
-            raise log.wrong(line, "the benchmark computed wrong values", "its times are not used")
+            raise log.wrong(line, "the benchmark failed its validation", "use the log of a correct run")
         size, value = (log.number(cell, "a number of OSU", line, zero=True) for cell in cells[:2])
         if value > 0 and size > 0:
             times.append((size, size / (value * 1e6) if name.startswith("stream") else value * 1e-6))

@@ -1,4 +1,4 @@
-"""Files from logs: a part's file with the interval and the source of each number, the residuals, and what no key holds."""
+"""Results of importing logs: a part with intervals and sources, the residuals, and omitted information."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from hwsim.formats import percent
 from hwsim.records import dataclass
 from hwsim.views.kit.lines import WIDTH, labelled_lines
 from hwsim.views.kit.table import Column, align_columns
-from hwsim_calibrate.fit.writing import quantity, text
+from hwsim_calibrate.fit.machine_file import quantity, text
 
-REPEATS: Final = 0.03  # one standard deviation between runs of one benchmark on one machine, as `measured` of hwsim/errors.yaml
+REPEATS: Final = 0.03  # standard deviation between runs on one machine, as `measured` in hwsim/errors.yaml
 TWO_SIDED: Final = 1.96  # standard deviations of a 95 % interval
-RUNS: Final = 3  # from which on they say how far runs are apart
-SHOWN: Final = 40  # rows
+MIN_RUNS: Final = 3  # from which the difference between runs is estimated
+MAX_ROWS: Final = 40  # in the printed table
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of a part in SI units.
+    """A fitted number of a part in SI units.
 
     Args:
-        sigma: standard deviation of its logarithm by the rows themselves; None where one row is all there is.
-        points: rows that it rests on.
-        repeats: standard deviation of the logarithm between runs, where several were given.
-        note: what was assumed.
+        value: the number.
+        unit: its unit.
+        points: number of rows that determine it.
+        sigma: standard deviation of its logarithm from the scatter of the rows; None for a single row.
+        repeats: standard deviation of the logarithm between several runs, if known.
+        note: assumptions.
     """
 
     value: float
@@ -39,7 +41,7 @@ class Number:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Interval of 95 %, by the rows; None of one row."""
+        """95 % interval from the scatter of the rows; None for a single row."""
         if self.sigma is None:
             return None
         half = math.exp(min(TWO_SIDED * self.sigma, 20.0))
@@ -47,14 +49,14 @@ class Number:
 
     @property
     def spread(self) -> float:
-        """One standard deviation of what another run would say."""
+        """Standard deviation of the logarithm for another run."""
         return math.hypot(self.sigma or 0.0, REPEATS if self.repeats is None else self.repeats)
 
-    def said(self) -> dict[str, Any]:
-        """The number as a file has it."""
+    def content(self) -> dict[str, Any]:
+        """Return the number as the content of a file."""
         shown: dict[str, Any] = {"value": self._quantity(self.value)}
         if self.interval is not None:
-            shown["ci95"] = [self._quantity(each) for each in self.interval]
+            shown["ci95"] = [self._quantity(bound) for bound in self.interval]
         shown |= {"points": self.points, "spread": percent(min(self.spread, 3.0), ".2g")}
         return shown | ({"note": self.note} if self.note else {})
 
@@ -64,11 +66,14 @@ class Number:
         return float(f"{value:.4g}") if self.unit == "1" else quantity(value, self.unit)
 
 
-def number_of(values: Sequence[float], unit: str, note: str = "", *, apart: bool = False) -> Number:
-    """The number that several rows say: their median, and how far it may be off.
+def number_of(values: Sequence[float], unit: str, note: str = "", *, separate_runs: bool = False) -> Number:
+    """Return the median of several rows with its uncertainty.
 
     Args:
-        apart: each is from a run of its own, so that three or more also say how far runs are apart.
+        values: values of the rows.
+        unit: their unit.
+        note: assumptions.
+        separate_runs: whether each value is from its own run, so that three or more determine the difference between runs.
 
     >>> number_of([10.0, 10.2, 9.8], "B/s").value, number_of([7.0], "s").interval
     (10.0, None)
@@ -77,12 +82,12 @@ def number_of(values: Sequence[float], unit: str, note: str = "", *, apart: bool
     if len(logs) < 2:
         return Number(values[0], unit, 1, note=note)
     deviation = stdev(logs)
-    repeats = deviation if apart and len(logs) >= RUNS else None
+    repeats = deviation if separate_runs and len(logs) >= MIN_RUNS else None
     return Number(median(values), unit, len(logs), deviation / math.sqrt(len(logs)), repeats, note)
 
 
 def scale_of(pairs: Sequence[tuple[float, float]], unit: str, note: str = "") -> Number:
-    """The factor from `expected` to `measured` of these (measured, expected), in the mean of the logarithms."""
+    """Return the geometric mean of measured / expected over some (measured, expected)."""
     logs = [math.log(measured / expected) for measured, expected in pairs]
     value = math.exp(fmean(logs))
     return Number(value, unit, len(logs), stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else None, note=note)
@@ -90,7 +95,7 @@ def scale_of(pairs: Sequence[tuple[float, float]], unit: str, note: str = "") ->
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the logs, and what the fitted part says of it."""
+    """A row of the logs with its measured and fitted value."""
 
     what: str
     unit: str
@@ -99,7 +104,7 @@ class Row:
 
     @property
     def error(self) -> float:
-        """(fitted - measured) / measured."""
+        """Relative error of the fit."""
         return self.fitted / self.measured - 1.0
 
 
@@ -108,36 +113,38 @@ class Result:
     """A part or workload from logs.
 
     Args:
-        said: content of its file; a `Number` stands for what the file says of it.
-        left: what the logs say that no key of the file holds, in words.
+        tool: name of the tool.
+        keys: content of the file; a `Number` is written with its interval.
+        rows: rows with residuals.
+        left: omitted or assumed information, as text.
     """
 
     tool: str
-    said: Mapping[str, Any]
+    keys: Mapping[str, Any]
     rows: tuple[Row, ...] = ()
     left: tuple[str, ...] = ()
 
     def content(self) -> dict[str, Any]:
-        """The content of the file."""
-        return {key: _plain(value) for key, value in self.said.items()}
+        """Return the content of the file."""
+        return {key: _plain(value) for key, value in self.keys.items()}
 
     def yaml(self) -> str:
-        """The file."""
+        """Return the file as YAML."""
         return text(self.content())
 
     def numbers(self) -> dict[str, Number]:
-        """Every fitted number by its path."""
-        return dict(_numbers(self.said, ""))
+        """Return path -> fitted number."""
+        return dict(_numbers(self.keys, ""))
 
     def is_finite(self) -> bool:
-        """Whether all its numbers are numbers."""
+        """Return whether all numbers are finite."""
         numbers = [
             value for number in self.numbers().values() for value in (number.value, *(number.interval or ()), number.spread)
         ]
         return all(map(math.isfinite, [*numbers, *(row.error for row in self.rows)]))
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: fit/1`."""
+        """Return the document `hwsim: fit/1`."""
         return {
             "hwsim": "fit/1",
             "tool": self.tool,
@@ -164,8 +171,8 @@ class Result:
         if errors:
             middle = percent(errors[len(errors) // 2], ".1f")
             count = f"{len(errors)} row{'s' if len(errors) > 1 else ''}"
-            yield f"{self.tool}: {count}, median error {middle}, worst {percent(errors[-1], '.1f')}"
-            shown = self.rows[:SHOWN]
+            yield f"{self.tool}: {count}, median error {middle}, maximum {percent(errors[-1], '.1f')}"
+            shown = self.rows[:MAX_ROWS]
             yield from align_columns([
                 Column("row", [row.what for row in shown], right=False),
                 Column("measured", [quantity(row.measured, row.unit) for row in shown]),
@@ -174,17 +181,17 @@ class Result:
             ], widest=WIDTH)  # fmt: skip
             if len(shown) < len(self.rows):
                 yield f"  and {len(self.rows) - len(shown)} more (--json)"
-        if self.said.get("notes"):
-            yield from labelled_lines("notes", str(self.said["notes"]))
+        if self.keys.get("notes"):
+            yield from labelled_lines("notes", str(self.keys["notes"]))
         for sentence in self.left:
-            yield from labelled_lines("not in it", sentence)
+            yield from labelled_lines("omitted", sentence)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Number):
-        return value.said()
+        return value.content()
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 
@@ -192,15 +199,26 @@ def _numbers(value: Any, path: str) -> Iterator[tuple[str, Number]]:
     if isinstance(value, Number):
         yield path, value
     elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _numbers(each, f"{path}.{key}" if path else str(key))
+        for key, item in value.items():
+            yield from _numbers(item, f"{path}.{key}" if path else str(key))
 
 
 def part(
     tool: str, kind: str, ref: str, keys: Mapping[str, Any], *, notes: str = "", use: str = "", rows: Sequence[Row] = (),
     left: Sequence[str] = (),
 ) -> Result:  # fmt: skip
-    """A part with these keys; use: the part that has all the others."""
+    """Return a part.
+
+    Args:
+        tool: name of the tool.
+        kind: kind of the part.
+        ref: source of the numbers.
+        keys: fitted keys.
+        notes: notes of the part.
+        use: part that provides all other keys.
+        rows: rows with residuals.
+        left: omitted information.
+    """
     content: dict[str, Any] = {"hwsim": "part/1", "kind": kind, **({"use": use} if use else {"name": f"measured by {tool}"})}
     content |= {"notes": notes} if notes else {}
     return Result(tool, content | {"source": "measured", "ref": ref, **keys}, tuple(rows), tuple(left))

@@ -1,4 +1,4 @@
-"""Products, sums by letters, linear algebra, transforms: calls that do far more operations than they touch elements."""
+"""Descriptions of matmuls, einsum, linear algebra, Fourier transforms, interpolation and convolution."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Final
 import numpy as np
 
 from hwsim.devices.work import product_call
-from hwsim_calibrate.recording.building import (
+from hwsim_calibrate.recording.descriptions import (
     WITHOUT_OP,
     described,
     elementwise,
     first_result,
+    first_unsupported,
     general,
     new_or_out,
-    odd_among,
-    refuse_odd,
+    require_supported,
     unknown,
     with_axes,
 )
 from hwsim_calibrate.recording.operands import Array, dtype_of, order_of, span, stored_transposed
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
 
-TALL: Final = ("svd", "qr", "pinv", "svdvals")  # which first make a long matrix a square one
-SLIM: Final = 3.0  # times as many rows as columns, or the other way round, from which on they do
+TALL: Final = ("svd", "qr", "pinv", "svdvals")  # functions that first reduce a tall matrix to a square one
+TALL_RATIO: Final = 3.0  # of the longer to the shorter side, from which they do
 
 
 def product(done: Performed) -> Described:
-    """A product of matrices or vectors."""
+    """Describe a product of matrices or vectors."""
     left, right, result = np.asarray(done.args[0]), np.asarray(done.args[1]), np.asarray(done.result)
-    refuse_odd(left, right, result)
+    require_supported(left, right, result)
     if not left.ndim or not right.ndim:
-        return elementwise(done, "multiply", [each for each in (left, right) if each.ndim], done.result, "new", scalar=True)
+        return elementwise(done, "multiply", [array for array in (left, right) if array.ndim], done.result, "new", scalar=True)
     if done.name == "vdot":
         left, right = left.ravel(), right.ravel()
     if done.name == "inner" and right.ndim > 1:
@@ -45,7 +45,7 @@ def product(done: Performed) -> Described:
     if done.name == "dot" and left.ndim > 2:
         m = int(left.size // max(k, 1))
     if min(m, n, k) < 1 or not result.size:
-        raise NoOp("an empty product")
+        raise NoOp("the product is empty")
     form = "b" if stored_transposed(right) else "a" if stored_transposed(left) else ""
     one_matrix = left.ndim == 2 and right.ndim == 2 and m == n and span(left) == span(right)
     if one_matrix and stored_transposed(left) != stored_transposed(right):
@@ -56,14 +56,14 @@ def product(done: Performed) -> Described:
 
 
 def einsum(done: Performed) -> Described:
-    """Sums of products by the letters of their axes: a multiply-add for each combination and further operand."""
+    """Describe an einsum: one multiply-add per combination of indices and further operand."""
     letters, *factors = done.args
     operands, result = [np.asarray(factor) for factor in factors], np.asarray(done.result)
-    if not isinstance(letters, str) or "." in letters or odd_among(*operands, result) is not None:
+    if not isinstance(letters, str) or "." in letters or first_unsupported(*operands, result) is not None:
         return unknown(done)
     inputs = letters.replace(" ", "").partition("->")[0].split(",")
     lengths = {
-        letter: size for term, each in zip(inputs, operands, strict=True) for letter, size in zip(term, each.shape, strict=True)
+        letter: size for term, array in zip(inputs, operands, strict=True) for letter, size in zip(term, array.shape, strict=True)
     }
     output = letters.replace(" ", "").partition("->")[2]
     if done.options.get("optimize") and len(operands) > 1:
@@ -75,22 +75,24 @@ def einsum(done: Performed) -> Described:
     return general(done, "einsum", steps, operands, result, form=form if len(operands) > 1 else "one", rows=loops)
 
 
-def _by_pairs(letters: str, inputs: Sequence[str], output: str, lengths: Mapping[str, int], operands: Sequence[Array]) -> float:
-    """Operations where two operands at a time are contracted, as with `optimize=True`."""
-    path, _ = np.einsum_path(letters, *operands, optimize="greedy")
+def _by_pairs(
+    subscripts: str, inputs: Sequence[str], output: str, lengths: Mapping[str, int], operands: Sequence[Array]
+) -> float:
+    """Return the operations of an einsum that contracts two operands at a time, as with `optimize=True`."""
+    path, _ = np.einsum_path(subscripts, *operands, optimize="greedy")
     terms, steps = list(inputs), 0.0
     for pair in path[1:]:
-        taken = [terms.pop(at) for at in sorted(pair, reverse=True)]
-        together = set("".join(taken))
-        steps += 2.0 * math.prod(lengths[letter] for letter in together)
-        terms.append("".join(sorted(letter for letter in together if letter in output or any(letter in term for term in terms))))
+        contracted_terms = [terms.pop(index) for index in sorted(pair, reverse=True)]
+        letters = set("".join(contracted_terms))
+        steps += 2.0 * math.prod(lengths[letter] for letter in letters)
+        terms.append("".join(sorted(letter for letter in letters if letter in output or any(letter in term for term in terms))))
     return steps
 
 
 def contracted(done: Performed) -> Described:
-    """`np.tensordot`: a product of matrices after their axes are put in order."""
-    left, right, result = (np.asarray(each) for each in (*done.args[:2], done.result))
-    refuse_odd(left, right, result)
+    """Describe `np.tensordot`, a matmul after a transposition."""
+    left, right, result = (np.asarray(value) for value in (*done.args[:2], done.result))
+    require_supported(left, right, result)
     k = max(round(math.sqrt(left.size * right.size / max(result.size, 1))), 1)
     since = done.since(left, right, *with_axes(result))
     call = product_call(max(left.size // k, 1), k, max(right.size // k, 1), dtype=dtype_of(result), since=since)
@@ -98,24 +100,24 @@ def contracted(done: Performed) -> Described:
 
 
 def solved(done: Performed) -> Described:
-    """Linear algebra: the order n^3 of operations of each matrix."""
+    """Describe linear algebra functions with O(n^3) operations per matrix."""
     arrays = [np.asarray(argument) for argument in done.args if isinstance(argument, np.ndarray)]
     matrix = arrays[0]
     if matrix.ndim < 2:
         return general(done, done.name, float(matrix.size), arrays, first_result(done))
-    m, n = (float(each) for each in matrix.shape[-2:])
+    m, n = (float(side) for side in matrix.shape[-2:])
     batch = matrix.size / max(m * n, 1.0)
     columns = arrays[1].shape[-1] if len(arrays) > 1 and arrays[1].ndim > 1 else 1
     order = m * n * min(m, n) if done.name != "matrix_power" else m * n * n
     if done.name == "svd" and done.option("full_matrices", 1, True) and done.option("compute_uv", 2, True):
         order *= max(m, n) / min(m, n)
     steps = batch * (order + (2.0 * m * n * columns if len(arrays) > 1 else 0.0))
-    form = "tall" if done.name in TALL and max(m, n) >= SLIM * min(m, n) else ""
+    form = "tall" if done.name in TALL and max(m, n) >= TALL_RATIO * min(m, n) else ""
     return general(done, done.name, max(steps, 1.0), arrays, first_result(done), form=form, rows=max(batch, 1.0))
 
 
 def norm(done: Performed) -> Described:
-    """`np.linalg.norm`: of a vector, of a matrix, or along an axis."""
+    """Describe `np.linalg.norm` of an array or along an axis."""
     array = np.asarray(done.args[0])
     axis = done.option("axis", 2)
     return general(
@@ -125,35 +127,35 @@ def norm(done: Performed) -> Described:
 
 
 def transformed(done: Performed) -> Described:
-    """A Fourier transform: 5 n log2 n operations for each of its rows; `rough` where n has a large prime factor."""
+    """Describe a Fourier transform with 5 n log2 n operations per row; form `rough` if n has a large prime factor."""
     array, result = np.asarray(done.args[0]), np.asarray(done.result)
     twice = done.name.endswith("2") or done.name.endswith("n")
     length = max(array.shape[-1], result.shape[-1])
     steps = 5.0 * max(array.size, result.size) * math.log2(max(max(array.size, result.size) if twice else length, 2))
     lengths = (array.shape if twice else (length,)) if array.ndim else (1,)
-    form = "rough" if max(_largest_factor(each) for each in lengths) > 13 else ""
+    form = "rough" if max(_largest_factor(length) for length in lengths) > 13 else ""
     kind = dtype_of(array if array.dtype.kind == "c" else result if result.dtype.kind == "c" else array)
     return general(done, done.name, steps, [array], result, form=form, rows=array.size / max(length, 1), dtype=kind)
 
 
 def interpolated(done: Performed) -> Described:
-    """`np.interp(x, known, values)`: a bisection for each x; where they come in order, a step or two."""
-    at = np.asarray(done.args[0])
-    form = "sorted" if at.ndim and order_of(at) == "sorted" else ""
+    """Describe `np.interp(x, known, values)`: a bisection per x, or a constant number of steps if x is sorted."""
+    x = np.asarray(done.args[0])
+    form = "sorted" if x.ndim and order_of(x) == "sorted" else ""
     arrays = [np.asarray(argument) for argument in done.args[:3]]
-    steps = float(at.size) * (1.0 if form else math.log2(max(np.size(done.args[1]), 2)))
+    steps = float(x.size) * (1.0 if form else math.log2(max(np.size(done.args[1]), 2)))
     return general(done, "interp", steps, arrays, np.asarray(done.result), form=form, dtype="fp64")
 
 
-def slid(done: Performed) -> Described:
-    """`convolve`, `correlate`: a multiply-add for each pair."""
+def convolved(done: Performed) -> Described:
+    """Describe `convolve` and `correlate`: one multiply-add per pair."""
     first, second = (np.asarray(argument) for argument in done.args[:2])
     steps = 2.0 * float(np.size(done.result)) * min(first.size, second.size)
     return general(done, "convolve", steps, [first, second], np.asarray(done.result), rows=float(np.size(done.result)))
 
 
 def _largest_factor(number: int) -> int:
-    """The largest prime factor.
+    """Return the largest prime factor.
 
     >>> _largest_factor(1000), _largest_factor(1021)
     (5, 1021)

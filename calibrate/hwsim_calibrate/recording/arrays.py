@@ -1,7 +1,7 @@
-"""Arrays of numpy whose calls are recorded.
+"""The array class whose calls are recorded.
 
-A call is made on plain arrays and timed, and its result becomes a recorded array again: every value is the one that plain numpy
-computes.
+Each call is executed and timed on plain arrays, and its result is converted to a recorded array. All values are therefore
+identical to plain numpy.
 """
 
 from __future__ import annotations
@@ -11,33 +11,35 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from hwsim_calibrate.recording import describing
-from hwsim_calibrate.recording.building import SAME_AS, unknown, view
-from hwsim_calibrate.recording.finding import assigned, indexed
+from hwsim_calibrate.recording import numpy_calls
+from hwsim_calibrate.recording.descriptions import SAME_AS, unknown, view
+from hwsim_calibrate.recording.lookups import assigned, indexed
 from hwsim_calibrate.recording.operands import Array, span
 from hwsim_calibrate.recording.tape import Describe, current
 
-# Functions made of others that are recorded themselves.
+# Functions that consist of recorded calls.
 TRANSPARENT: Final = frozenset({
     "average",
 })  # fmt: skip
-# Questions about an array, and its text: no work of a workload.
+# Queries and text output, which are not recorded.
 QUIET: Final = frozenset({
     "array2string", "array_repr", "array_str", "broadcast_arrays", "can_cast", "common_type", "iscomplexobj", "isrealobj",
     "may_share_memory", "min_scalar_type", "ndim", "result_type", "shape", "shares_memory", "size",
 })  # fmt: skip
-CHANGES: Final = frozenset({"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"})  # the first argument
+CHANGES: Final = frozenset(
+    {"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"}
+)  # functions that change their first argument
 
 
 class TracedArray(np.ndarray):
-    """An array whose calls are recorded."""
+    """A numpy array whose calls are recorded."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
         given = {} if out is None else {"out": plain(out)}
         call = getattr(ufunc, method)
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         changes = [plain(inputs[0])] if method == "at" else []
-        result = perform(describing.ufunc, name, call, plain(inputs), {**plain(options), **given}, changes=changes)
+        result = perform(numpy_calls.ufunc, name, call, plain(inputs), {**plain(options), **given}, changes=changes)
         if out is None or result is NotImplemented:
             return wrap(result)
         if len(out) == 1:
@@ -52,30 +54,30 @@ class TracedArray(np.ndarray):
         if name in QUIET:
             return wrap(func(*given, **options))
         changes = [given[0]] if name in CHANGES and given else []
-        result = perform(describing.FUNCTIONS.get(name, unknown), name, func, given, options, changes=changes)
+        result = perform(numpy_calls.FUNCTIONS.get(name, unknown), name, func, given, options, changes=changes)
         return _out_or_wrapped(kwargs.get("out"), result)
 
     def __getitem__(self, index: Any) -> Any:
-        base, at = _base(self), plain(index)
-        if _fancy(at):
-            return wrap(perform(indexed, "index", np.ndarray.__getitem__, (base, at), {}))
-        element = base[at]
+        base, key = _base(self), plain(index)
+        if _fancy(key):
+            return wrap(perform(indexed, "index", np.ndarray.__getitem__, (base, key), {}))
+        element = base[key]
         if not isinstance(element, np.ndarray):
             return element
-        return wrap(perform(view, "slice", np.ndarray.__getitem__, (base, at), {}))
+        return wrap(perform(view, "slice", np.ndarray.__getitem__, (base, key), {}))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        base, at, given = _base(self), plain(index), plain(value)
-        if _fancy(at):
-            perform(assigned, "put", np.ndarray.__setitem__, (base, at, given), {}, changes=[base])
+        base, key, given = _base(self), plain(index), plain(value)
+        if _fancy(key):
+            perform(assigned, "put", np.ndarray.__setitem__, (base, key, given), {}, changes=[base])
             return
-        to = base[at]
+        to = base[key]
         if not isinstance(to, np.ndarray):
-            base[at] = given
+            base[key] = given
         elif isinstance(given, np.ndarray) and span(given) == span(to) and given.strides == to.strides:
-            base[at] = given  # the end of `a[...] += b`: numpy copies nothing, and neither does this
+            base[key] = given  # the assignment of `a[...] += b`, which copies nothing
         else:
-            perform(describing.copied_to, "copyto", _assign, (to, given), {}, changes=[to])
+            perform(numpy_calls.copied_to, "copyto", _assign, (to, given), {}, changes=[to])
 
     @property
     def T(self) -> Any:  # noqa: N802 (numpy's name)
@@ -112,9 +114,9 @@ def _method(name: str, describe: Describe, *, in_place: bool) -> Callable[..., A
     return call
 
 
-for _name, _describe in describing.METHODS.items():
+for _name, _describe in numpy_calls.METHODS.items():
     setattr(TracedArray, _name, _method(_name, _describe, in_place=False))
-for _name, _describe in describing.IN_PLACE.items():
+for _name, _describe in numpy_calls.IN_PLACE.items():
     setattr(TracedArray, _name, _method(_name, _describe, in_place=True))
 
 
@@ -127,7 +129,7 @@ def perform(
     *,
     changes: list[Array] | None = None,
 ) -> Any:
-    """Make a call; record it if a tape is running."""
+    """Execute a call, and record it if a tape is running."""
     tape = current()
     if tape is None:
         return function(*args, **options)
@@ -135,25 +137,25 @@ def perform(
 
 
 def wrap(result: Any) -> Any:
-    """Arrays as recorded arrays, inside of tuples and lists too; anything else unchanged."""
+    """Convert arrays to recorded arrays, including arrays in tuples and lists; return other values unchanged."""
     if type(result) is np.ndarray:
         return result.view(TracedArray)
     if type(result) in (tuple, list):
-        return type(result)(wrap(each) for each in result)
+        return type(result)(wrap(item) for item in result)
     if isinstance(result, tuple) and hasattr(result, "_fields"):  # such as the result of numpy.linalg.svd
-        return type(result)(*(wrap(each) for each in result))
+        return type(result)(*(wrap(item) for item in result))
     return result
 
 
 def plain(value: Any) -> Any:
-    """Recorded arrays as plain ones, inside of tuples, lists and dicts too."""
+    """Convert recorded arrays to plain arrays, including arrays in tuples, lists and dicts."""
     if isinstance(value, TracedArray):
         return _base(value)
     if type(value) is tuple:
-        return tuple(plain(each) for each in value)
+        return tuple(plain(item) for item in value)
     if type(value) is list:
-        return [plain(each) for each in value] if any(isinstance(each, TracedArray | tuple | list) for each in value) else value
-    return {key: plain(each) for key, each in value.items()} if type(value) is dict else value
+        return [plain(item) for item in value] if any(isinstance(item, TracedArray | tuple | list) for item in value) else value
+    return {key: plain(item) for key, item in value.items()} if type(value) is dict else value
 
 
 def _out_or_wrapped(out: Any, result: Any) -> Any:
@@ -169,4 +171,4 @@ def _assign(to: Array, given: Any) -> None:
 
 
 def _fancy(index: Any) -> bool:
-    return any(isinstance(each, np.ndarray | list) for each in (index if isinstance(index, tuple) else (index,)))
+    return any(isinstance(item, np.ndarray | list) for item in (index if isinstance(index, tuple) else (index,)))

@@ -1,16 +1,16 @@
-"""Statements and the loops around them, and other ways to write a loop."""
+"""Statements and loops, with transformations of loops."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-LEAST = 4  # turns of a loop that can be written with two turns in its body
+MIN_TIMES = 4  # iterations of a loop that can have two iterations in its body
 
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """A statement, and the numbers of the calls that it represents."""
+    """A statement, and the indices of the calls that it represents."""
 
     calls: list[int]
     name: str = ""
@@ -18,7 +18,10 @@ class Leaf:
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """Nodes that are executed `times` times."""
+    """A loop of `times` iterations.
+
+    doubled: whether the body contains two iterations of the original loop.
+    """
 
     times: int
     body: list[Node]
@@ -29,7 +32,7 @@ Node = Leaf | Loop
 
 
 def leaves(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple[Leaf, tuple[Loop, ...]]]:
-    """Statements in the order of the file, each with the loops around it, the outermost first."""
+    """Yield the statements in program order, each with the loops around it from the outermost."""
     for node in nodes:
         if isinstance(node, Leaf):
             yield node, path
@@ -38,7 +41,7 @@ def leaves(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple
 
 
 def loosened(nodes: Sequence[Node], blamed: Collection[Loop]) -> list[Node]:
-    """The nodes with two turns of each of these loops in its body; one that has them already, or is short, is written out."""
+    """Rewrite some loops with two iterations in their bodies; unroll short loops and loops that are doubled already."""
     rewritten: list[Node] = []
     for node in nodes:
         if isinstance(node, Leaf):
@@ -48,16 +51,16 @@ def loosened(nodes: Sequence[Node], blamed: Collection[Loop]) -> list[Node]:
         if node not in blamed:
             rewritten.append(within)
         else:
-            rewritten += turn_by_turn(within) if node.doubled or node.times < LEAST else _doubled(within)
+            rewritten += turn_by_turn(within) if node.doubled or node.times < MIN_TIMES else _doubled(within)
     return rewritten
 
 
 def unrolled(nodes: Sequence[Node], blamed: Collection[Loop]) -> list[Node]:
-    """The nodes with each of these loops written out, and the loops in it."""
+    """Unroll some loops, including the loops inside them."""
     rewritten: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop) and node in blamed:
-            inside = [each for each in node.body if isinstance(each, Loop)]
+            inside = [child for child in node.body if isinstance(child, Loop)]
             rewritten += turn_by_turn(Loop(node.times, unrolled(node.body, inside)))
         else:
             rewritten.append(node)
@@ -66,23 +69,29 @@ def unrolled(nodes: Sequence[Node], blamed: Collection[Loop]) -> list[Node]:
 
 def _doubled(loop: Loop) -> list[Node]:
     even = loop.times - loop.times % 2
-    body = [_turns(each, loop.times, range(parity, even, 2)) for parity in (0, 1) for each in loop.body]
-    rest = [_turns(each, loop.times, range(even, loop.times)) for each in loop.body] if loop.times % 2 else []
+    body = [_turns(node, loop.times, range(parity, even, 2)) for parity in (0, 1) for node in loop.body]
+    rest = [_turns(node, loop.times, range(even, loop.times)) for node in loop.body] if loop.times % 2 else []
     return [Loop(even // 2, body, doubled=True), *rest]
 
 
 def turn_by_turn(loop: Loop) -> list[Node]:
-    """The statements of all turns, one turn after the other."""
-    return [_turns(each, loop.times, (turn,)) for turn in range(loop.times) for each in loop.body]
+    """Return the statements of all iterations."""
+    return [_turns(node, loop.times, (turn,)) for turn in range(loop.times) for node in loop.body]
 
 
 def _turns(node: Node, times: int, turns: Sequence[int] | range, inner: int = 1) -> Node:
-    """The node as it is in some of the turns of a loop of `times`; inner: turns of the loops between the two.
+    """Return a node with the calls of some iterations of a loop.
 
-    A statement's calls are in the order they were made: by the turns of the loops around the loop, then by its own.
+    The calls of a statement are ordered by the iterations of the outer loops, then by its own iterations.
+
+    Args:
+        node: statement or loop in the body.
+        times: iterations of the loop.
+        turns: iterations to select.
+        inner: iterations of the loops between the loop and the node.
     """
     if isinstance(node, Loop):
-        return Loop(node.times, [_turns(each, times, turns, inner * node.times) for each in node.body], node.doubled)
+        return Loop(node.times, [_turns(child, times, turns, inner * node.times) for child in node.body], node.doubled)
     outer = len(node.calls) // (times * inner)
     begins = [(around * times + turn) * inner for around in range(outer) for turn in turns]
     return Leaf([call for begin in begins for call in node.calls[begin : begin + inner]])

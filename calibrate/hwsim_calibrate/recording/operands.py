@@ -1,4 +1,4 @@
-"""Operands of a call of numpy: number format, memory, the order of walking through it, and when it was last used."""
+"""Properties of numpy operands: number format, memory range, access order, and last use."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ FORMATS: Final = {
     "bool": "bool", "uint8": "int8", "uint16": "int16", "uint32": "int32", "uint64": "int64",
     "complex64": "complex64", "complex128": "complex128", "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8",
 }  # fmt: skip
-LEAST: Final = 8  # elements of a row that may have an order
-SAMPLE: Final = 2048  # elements looked at
-FEW: Final = 8  # times that each value of `few` comes again, at least
-RUNS: Final = 0.08  # part of the elements of a mask after which it changes, at most
-RARE: Final = 0.15  # part of the elements of a mask that are otherwise, at most
-STEP: Final = 0.05  # by which steps between values change, at most, where they are smooth
-PIECES: Final = 4000  # pieces of memory whose last use is remembered
+MIN_ORDERED: Final = 8  # elements of a row from which its order is determined
+SAMPLE: Final = 2048  # elements to inspect
+FEW: Final = 8  # minimum average repetitions of each value of `few`
+MAX_CHANGES: Final = 0.08  # changes per element of a mask with `runs`
+MAX_RARE: Final = 0.15  # share of the minority value in a `rare` mask
+MAX_BEND: Final = 0.05  # second difference of smooth values
+MAX_RANGES: Final = 4000  # memory ranges whose last use is remembered
 
 
 def dtype_of(array: Any) -> str:
-    """hwsim's name of an array's number format, "" if it has none like it."""
+    """Return hwsim's name of an array's number format; "" if hwsim does not support it."""
     return FORMATS.get(str(array.dtype).removeprefix("torch."), "")
 
 
 def root(array: Array) -> Array:
-    """The array that owns the memory of a view.
+    """Return the array that owns the memory of a view.
 
     >>> a = np.zeros((2, 3))
     >>> root(a.T[1:]) is a
@@ -43,19 +43,19 @@ def root(array: Array) -> Array:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of PyTorch."""
+    """Return whether a value is a PyTorch tensor."""
     return hasattr(value, "untyped_storage")
 
 
 def identity(array: Any) -> int:
-    """The memory that an array lies in: of two arrays with one, one is a view of the other, or of a third."""
+    """Return an identifier of the memory that owns an array; all views of one array share it."""
     if is_tensor(array):
-        return -1 - int(array.untyped_storage()._cdata)  # noqa: SLF001 (of tensors without memory, too)
+        return -1 - int(array.untyped_storage()._cdata)  # noqa: SLF001 (also for tensors without memory)
     return id(root(array))
 
 
 def span(array: Any) -> tuple[int, int]:
-    """The first address of an array and the bytes of its elements, without gaps between its rows, each byte once.
+    """Return the first address of an array and its bytes, without gaps between rows and without duplicates.
 
     >>> a = np.zeros(100)
     >>> span(a)[1], span(a[::2])[1], span(np.lib.stride_tricks.sliding_window_view(a, 10))[1]
@@ -69,17 +69,17 @@ def span(array: Any) -> tuple[int, int]:
 
 
 def stored_transposed(array: Array) -> bool:
-    """Whether a matrix is stored with its last two axes swapped."""
+    """Return whether a matrix is stored with its last two axes swapped."""
     return array.ndim > 1 and abs(array.strides[-1]) > abs(array.strides[-2]) and array.shape[-1] > 1
 
 
 def order_of(array: Array) -> str:
-    """Order of the values along the last axis: `sorted`, `few` (different ones), or "" for any order; of a sample.
+    """Return the order of a sample along the last axis: `sorted`, `few` (distinct values), or "".
 
     >>> order_of(np.arange(100)), order_of(np.arange(100) % 3), order_of(np.random.default_rng(0).random(100))
     ('sorted', 'few', '')
     """
-    if array.ndim < 1 or array.shape[-1] < LEAST or array.dtype.kind not in "biuf":
+    if array.ndim < 1 or array.shape[-1] < MIN_ORDERED or array.dtype.kind not in "biuf":
         return ""
     row = array[(0,) * (array.ndim - 1)]
     middle = len(row) // 2
@@ -91,17 +91,17 @@ def order_of(array: Array) -> str:
 
 
 def smooth(array: Array) -> bool:
-    """Whether values go on as they went, so that branches by their size are guessed; of a sample.
+    """Return whether a sample of the values is smooth, so that branches on the values are predictable.
 
     >>> smooth(np.linspace(0.0, 9.0, 1000)), smooth(np.random.default_rng(0).random(1000))
     (True, False)
     """
     near = array.reshape(-1)[array.size // 2 :][:SAMPLE]
-    return len(near) > LEAST and bool(np.median(np.abs(np.diff(near, 2))) < STEP)
+    return len(near) > MIN_ORDERED and bool(np.median(np.abs(np.diff(near, 2))) < MAX_BEND)
 
 
 def runs_of(mask: Array) -> str:
-    """`runs` where a mask seldom changes from one element to the next, `rare` where nearly all are alike, else ""; of a sample.
+    """Return `runs` if a sample of a mask rarely changes between elements, `rare` if one value dominates, else "".
 
     >>> runs_of(np.arange(100) < 50), runs_of(np.arange(100) % 9 == 0), runs_of(np.arange(100) % 2 == 0)
     ('runs', 'rare', '')
@@ -109,21 +109,21 @@ def runs_of(mask: Array) -> str:
     flat = mask.reshape(-1) if mask.flags.c_contiguous else mask.ravel()
     near = flat[max(len(flat) // 2 - SAMPLE // 2, 0) :][:SAMPLE]
     far = flat[: SAMPLE // 2]
-    changes = [np.count_nonzero(each[1:] != each[:-1]) / max(len(each), 1) for each in (near, far)]
-    if sum(changes) / 2 < RUNS:
+    changes = [np.count_nonzero(sample[1:] != sample[:-1]) / max(len(sample), 1) for sample in (near, far)]
+    if sum(changes) / 2 < MAX_CHANGES:
         return "runs"
-    part = np.count_nonzero(near) / max(len(near), 1)
-    return "rare" if min(part, 1 - part) < RARE else ""
+    share = np.count_nonzero(near) / max(len(near), 1)
+    return "rare" if min(share, 1 - share) < MAX_RARE else ""
 
 
 @dataclass(slots=True)
 class Recency:
-    """Pieces of memory as (first address, bytes), the last used last."""
+    """Memory ranges as (first address, bytes), in the order of their last use."""
 
-    pieces: list[tuple[int, int]] = field(default_factory=list)
+    ranges: list[tuple[int, int]] = field(default_factory=list)
 
     def touch(self, begin: int, size: int) -> float:
-        """Use a piece of memory. Returns the bytes used since its last use, its own included; all bytes if it is new.
+        """Use a memory range and return the bytes used since its last use, including itself; all bytes if it is new.
 
         >>> recent = Recency()
         >>> recent.touch(0, 100), recent.touch(1000, 50), recent.touch(0, 100), recent.touch(0, 100)
@@ -132,7 +132,7 @@ class Recency:
         end, since = begin + size, 0
         kept: list[tuple[int, int]] = []
         is_old = False
-        for start, length in reversed(self.pieces):
+        for start, length in reversed(self.ranges):
             shared = min(end, start + length) - max(begin, start)
             if shared <= 0:
                 since += 0 if is_old else length
@@ -143,19 +143,19 @@ class Recency:
                 kept.append((start, begin - start))
             if start + length > end:
                 kept.append((end, start + length - end))
-        self.pieces = [*kept[::-1][-PIECES:], (begin, size)]
+        self.ranges = [*kept[::-1][-MAX_RANGES:], (begin, size)]
         return float(since + size)
 
 
 def layout(arrays: Sequence[Array], result: Array) -> tuple[str, float]:
-    """(form, inner loops) of an elementwise call, its axes in the order of the result's memory."""
+    """Return (form, number of inner loops) of an elementwise call, with axes in the memory order of the result."""
     shape = result.shape
     axes = sorted((axis for axis, length in enumerate(shape) if length > 1), key=lambda axis: -abs(result.strides[axis]))
     if not result.size or not axes:
         return "", 1.0
     strides = [np.broadcast_to(array, shape).strides for array in arrays] + [result.strides]
     inner = [axes[-1]]
-    for axis in reversed(axes[:-1]):  # axes that every operand walks through as if they were one
+    for axis in reversed(axes[:-1]):  # merge axes that are contiguous in every operand
         if not all(steps[axis] == steps[inner[-1]] * shape[inner[-1]] for steps in strides):
             break
         inner.append(axis)
@@ -171,11 +171,11 @@ def layout(arrays: Sequence[Array], result: Array) -> tuple[str, float]:
 
 
 def layout_reduced(array: Array, axis: Any) -> tuple[str, float]:
-    """(form, inner loops) of a reduction: of all elements (""), of `rows` along the innermost axis, or of `columns` across it."""
+    """Return (form, number of inner loops) of a reduction of all elements (""), of `rows` or of `columns`."""
     axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (int(axis),)
-    reduced = {each % max(array.ndim, 1) for each in axes}
+    reduced = {axis_ % max(array.ndim, 1) for axis_ in axes}
     if len(reduced) >= array.ndim:
         return "", 1.0
-    strides = [(abs(step) if array.shape[at] > 1 else math.inf, at not in reduced) for at, step in enumerate(array.strides)]
-    innermost = strides.index(min(strides))  # of windows, two axes have one stride: the one that is reduced is innermost
+    strides = [(abs(step) if array.shape[i] > 1 else math.inf, i not in reduced) for i, step in enumerate(array.strides)]
+    innermost = strides.index(min(strides))  # if two axes of a window view have equal strides, the reduced axis is innermost
     return "rows" if innermost in reduced else "columns", array.size / max(array.shape[innermost], 1)

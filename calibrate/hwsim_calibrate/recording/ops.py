@@ -1,4 +1,4 @@
-"""A call as an op of a workload, and a list of calls as a workload for `hwsim simulate`."""
+"""Library calls as ops, and lists of calls as workloads for `hwsim simulate`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from hwsim.devices.work import LibraryCall
 from hwsim.units import BYTES
 from hwsim_calibrate.calls import DRAWN, REDUCTIONS
 
-RUNTIME: Final[dict[str, Any]] = {"blocks": "all", "free": "scope"}  # the time of a call includes its start
+RUNTIME: Final[dict[str, Any]] = {"blocks": "all", "free": "scope"}  # call times include their overhead
 PRODUCTS: Final = ("matmul", "matvec", "vecmat")
 LOOKUPS: Final = ("take", "takerows", "takecolumns", "index", "index_cast", "indices", "put", "putindices", "add_at")
 
 
 def workload_of(name: str, calls: Sequence[LibraryCall | float], *, device: str = "cpu") -> dict[str, Any]:
-    """A workload whose program is these calls, one after another; a number is seconds of a call without an op."""
+    """Return a workload of consecutive calls; a number is the time (s) of a call without an op."""
     return {"hwsim": "workload/1", "name": name, "runtime": dict(RUNTIME), "program": [*ops_of(calls, device)]}
 
 
 def ops_of(calls: Iterable[LibraryCall | float], device: str = "cpu") -> Iterable[dict[str, Any]]:
-    """The op of each call."""
+    """Yield the op of each call."""
     before = ""
     for call in calls:
         if not isinstance(call, LibraryCall):
@@ -35,16 +35,16 @@ def ops_of(calls: Iterable[LibraryCall | float], device: str = "cpu") -> Iterabl
 
 
 def ages_of(call: LibraryCall) -> dict[str, Any]:
-    """The key `since` of a call's op: bytes used since the last use of each operand; none unless every operand has it."""
+    """Return the key `since` of a call's op, the bytes used since the last use of each operand, if all are known."""
     ages = [operand.since for operand in call.operands]
-    if call.function in LOOKUPS:  # an op names the table, the index, the result
+    if call.function in LOOKUPS:  # the op lists table, index and result
         index, *table, result = ages
         ages = [*(table or [call.span]), index, result]
     return {"since": [f"{age:.0f} B" for age in ages if age is not None]} if ages and None not in ages else {}
 
 
 def op_of(call: LibraryCall) -> tuple[str, dict[str, Any]]:
-    """(kind of op, its keys) that lower to this call again."""
+    """Return (kind, keys) of the op that lowers to a call."""
     form = {"form": call.form} if call.form else {}
     if call.function in PRODUCTS:
         return "matmul", _product(call) | form
@@ -75,7 +75,7 @@ def op_of(call: LibraryCall) -> tuple[str, dict[str, Any]]:
 
 
 def is_general(call: LibraryCall) -> bool:
-    """Whether the bytes of a call are no multiple of its elements."""
+    """Return whether the bytes of a call are not a multiple of its elements."""
     from hwsim_calibrate.calls import GENERAL
 
     return call.function in GENERAL
@@ -93,7 +93,7 @@ def _product(call: LibraryCall) -> dict[str, Any]:
 
 
 def _result(call: LibraryCall) -> str:
-    """The number format of the result, by the bytes of one element."""
+    """Return the number format of the result, derived from its bytes per element."""
     written = [operand.bytes for operand in call.operands if operand.role != "read"]
     width = round(written[-1] / call.count) if written and call.count > 0 else BYTES[call.dtype]
     formats = {1: "bool", 2: "fp16", 4: "fp32", 8: "fp64" if call.dtype == "fp32" else "int64", 16: "complex128"}

@@ -1,4 +1,4 @@
-"""A script run while it is recorded, once or several times."""
+"""One or several runs of a script that is recorded."""
 
 from __future__ import annotations
 
@@ -18,30 +18,36 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim_calibrate import blas
-from hwsim_calibrate.recording.patching import recording
+from hwsim_calibrate.recording.numpy_patches import recording
 from hwsim_calibrate.recording.tape import Step, Tape
 
-_COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps times nothing
+_COARSE: Final = 1e-5  # seconds: CPU clocks with longer steps cannot time calls
 
 
 class ScriptFailed(Exception):
-    """The script ended in an error; the text is its traceback."""
+    """The script ended with an error; the text is its traceback."""
 
 
 class NothingRecorded(Exception):
-    """The script called nothing of numpy's or PyTorch's."""
+    """The script made no numpy or PyTorch calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Calls of a script, with times in seconds, the median of the runs.
+    """The recorded calls of a script, with median times over the runs.
 
     Args:
-        wall, cpu: time of the whole script, its calls included.
-        clock: the clock that counts for a call, `wall` or `cpu`.
-        dispatch: seconds of the host between two calls of PyTorch's; 0 where the calls themselves have it, as numpy's.
-        libraries: whose calls were recorded.
-        fake: arrays had shapes and no memory; nothing was computed or timed.
+        name: name of the script.
+        steps: the calls.
+        wall: wall time of the script (s).
+        cpu: CPU time of the script (s).
+        runs: number of runs.
+        threads: threads of matmuls.
+        clock: the clock that counts for calls, `wall` or `cpu`.
+        notes: remarks for the user.
+        dispatch: host time between two PyTorch calls (s); 0 for numpy, whose call times include it.
+        libraries: names of the recorded libraries.
+        fake: whether tensors had no memory and nothing was computed or timed.
     """
 
     name: str
@@ -57,55 +63,58 @@ class Recording:
     fake: bool = False
 
     def seconds(self, step: Step) -> float:
-        """Seconds of a call, by the clock that counts; none where nothing was computed."""
+        """Return the time of a call (s) on the clock that counts."""
         return 0.0 if self.fake else step.cpu if self.clock == "cpu" else step.wall
 
     @property
     def inside(self) -> float:
-        """Seconds of all recorded calls."""
+        """Time of all recorded calls (s)."""
         return sum(self.seconds(step) for step in self.steps)
 
     @property
     def unknown(self) -> float:
-        """Seconds of the calls that hwsim has no op for."""
+        """Time of all calls without a corresponding op (s)."""
         return sum(self.seconds(step) for step in self.steps if step.op.reason)
 
 
 def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int = 1, fake: bool = False) -> Recording:
-    """Run a script as `python path arguments` would, `runs` times, each in a namespace of its own; only the first one prints.
+    """Run a script several times like `python path arguments`, each in its own namespace; only the first run prints.
 
-    The first run records the calls, the others time them with warm caches. A script of PyTorch runs once more without recording:
-    what it takes beyond its calls is the host's.
+    The first run records the calls, later runs time them with warm caches. PyTorch scripts run once more without recording, to
+    determine the host time outside the calls.
 
     Args:
-        fake: arrays of PyTorch get shapes and no memory: nothing is computed or timed.
+        path: path of the script.
+        arguments: arguments of the script.
+        runs: number of runs.
+        fake: whether PyTorch uses tensors without memory, and nothing is computed or timed.
 
     Raises:
-        ScriptFailed: it ended in an error.
-        NothingRecorded: it called nothing of these libraries.
+        ScriptFailed: The script ended with an error.
+        NothingRecorded: The script made no numpy or PyTorch calls.
     """
     path = Path(path)
     tapes: list[Tape] = []
     spent: list[tuple[float, float]] = []
     of_torch = _names(path, b"torch") and find_spec("torch") is not None
-    for number in range(1 if fake else runs):
-        tape = Tape(str(path), only_times=number > 0)
+    for index in range(1 if fake else runs):
+        tape = Tape(str(path), only_times=index > 0)
         wall, cpu = time.perf_counter(), time.process_time()
-        with _silent(number > 0), recording(tape), _of_torch(tape, fake=fake, used=of_torch):
+        with _silent(index > 0), recording(tape), _of_torch(tape, fake=fake, used=of_torch):
             _run(path, arguments)
         spent.append((time.perf_counter() - wall, time.process_time() - cpu))
         tapes.append(tape)
     if not tapes[0].steps:
-        raise NothingRecorded(f"{path.name} calls nothing of numpy's or PyTorch's that could be recorded")
-    steps, deviating = _together(tapes)
-    notes = [f"{deviating} of {runs} runs made other calls than the first, and do not count"] if deviating else []
+        raise NothingRecorded(f"{path.name} makes no numpy or PyTorch calls that can be recorded")
+    steps, deviating = _merge_runs(tapes)
+    notes = [f"{deviating} of {runs} runs made different calls than the first run and were ignored"] if deviating else []
     if "cupy" in sys.modules:
-        notes.append("cupy was loaded, whose calls are not recorded")
+        notes.append("the script uses cupy, whose calls are not recorded")
     if tapes[0].elsewhere:
-        notes.append(f"{tapes[0].elsewhere} calls of other threads are left out")
+        notes.append(f"{tapes[0].elsewhere} calls of other threads were not recorded")
     threads = _threads(of_torch)
     clock = "cpu" if threads == 1 and time.get_clock_info("thread_time").resolution < _COARSE else "wall"
-    wall, cpu = (float(np.median([each[place] for each in spent[1:] or spent])) for place in (0, 1))
+    wall, cpu = (float(np.median(times)) for times in zip(*(spent[1:] or spent), strict=True))
     dispatch = 0.0
     if of_torch and len(tapes) > 1:
         dispatch = _between(path, arguments, sum(step.cpu if clock == "cpu" else step.wall for step in steps), clock) / len(steps)
@@ -114,7 +123,7 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
 
 
 def _between(path: Path, arguments: Sequence[str], inside: float, clock: str) -> float:
-    """Seconds of a run without recording that are not in its calls."""
+    """Return the time (s) of a run without recording that is not spent in its calls."""
     from hwsim_calibrate.recording.torch import one_thread
 
     read = time.process_time if clock == "cpu" else time.perf_counter
@@ -125,7 +134,7 @@ def _between(path: Path, arguments: Sequence[str], inside: float, clock: str) ->
 
 
 def _threads(of_torch: bool) -> int:
-    """Threads that products are computed with."""
+    """Return the number of threads of matmuls."""
     if of_torch:
         from hwsim_calibrate.recording.torch import threads
 
@@ -139,7 +148,7 @@ def _silent(silent: bool) -> contextlib.AbstractContextManager[Any]:
 
 
 def _names(path: Path, library: bytes) -> bool:
-    """Whether a script names a library: importing one takes a while."""
+    """Return whether a script names a library, because importing PyTorch takes long."""
     return library in path.read_bytes()
 
 
@@ -151,8 +160,8 @@ def _of_torch(tape: Tape, *, fake: bool, used: bool) -> contextlib.AbstractConte
     return recording_torch(tape, fake=fake)
 
 
-def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
-    """The calls of the first run, each with its median time over the later ones; the number of runs with other calls."""
+def _merge_runs(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
+    """Return the calls of the first run with their median times over later runs, and the number of runs with other calls."""
     first, later = tapes[0], tapes[1:]
     same = [tape.times for tape in later if [time[:2] for time in tape.times] == [time[:2] for time in first.times]]
     if not same:
@@ -173,15 +182,15 @@ def _run(path: Path, arguments: Sequence[str]) -> None:
                 raise ScriptFailed(f"{path.name} ended with exit code {end.code}") from None
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 (whatever a script may raise)
+        except BaseException as error:  # noqa: BLE001 (scripts may raise anything)
             raise ScriptFailed(_traceback(error, path)) from None
 
 
 @contextlib.contextmanager
 def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Set sys.argv and the first folder of sys.path as Python does for a script, and let os._exit end the script alone."""
+    """Set sys.argv and sys.path as Python does for a script, and let os._exit end only the script."""
     argv, folders, at_once, process = sys.argv, list(sys.path), os._exit, os.getpid()
-    os._exit = lambda status: sys.exit(status) if os.getpid() == process else at_once(status)  # children end as they like
+    os._exit = lambda status: sys.exit(status) if os.getpid() == process else at_once(status)  # child processes really exit
     sys.argv, sys.path[:0] = [str(path), *arguments], [str(path.absolute().parent)]
     try:
         yield
@@ -190,7 +199,7 @@ def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _traceback(error: BaseException, path: Path) -> str:
-    """As Python shows it, from the script on."""
+    """Return the traceback like Python, starting at the script."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename != str(path):
         frames = frames.tb_next

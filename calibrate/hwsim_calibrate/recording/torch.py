@@ -1,7 +1,7 @@
-"""Calls of PyTorch while a script is recorded: every operator that it dispatches, forward, backward and of the optimizer.
+"""Recording of all PyTorch operators that a script dispatches in forward, backward and optimizer.
 
-A dispatch mode sees them below autograd, on whatever thread they are made. Each is timed by the thread's own time. Views and
-empty arrays are no calls: what they take is the host's. It is imported only for scripts that import PyTorch.
+A dispatch mode receives the operators below autograd. Each operator is timed on its thread. Views and empty tensors are not
+recorded, because their time is host time. This module is imported only for scripts that use PyTorch.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hwsim_calibrate.recording.tape import Tape
-from hwsim_calibrate.recording.torch_calls import changed, described, free, tensors
+from hwsim_calibrate.recording.torch_calls import changed_tensors, describe_operator, is_free, tensors
 
 FOLDER: Final = str(Path(torch.__file__).parent)
 THREADS: Final = "OMP_NUM_THREADS"
-ELSEWHERE: Final = "hwsim records PyTorch on a CPU, or its shapes with --fake; on a GPU profile it, and `hwsim import kineto`"
+NO_GPU: Final = "`hwsim record` supports PyTorch on a CPU, or --fake. For a GPU, profile the script and use `hwsim import kineto`"
 
 
 class Recorder(TorchDispatchMode):
-    """Every operator on a tape.
+    """A dispatch mode that records every operator on a tape.
 
-    fake: arrays are shapes without memory: nothing is computed, and nothing timed.
+    Args:
+        tape: the tape.
+        fake: whether tensors have no memory, and nothing is computed or timed.
     """
 
     def __init__(self, tape: Tape, *, fake: bool = False) -> None:
@@ -39,20 +41,20 @@ class Recorder(TorchDispatchMode):
     ) -> Any:
         options, tape = dict(kwargs or {}), self.tape
         if not self.fake and any(tensor.device.type == "cuda" for tensor in tensors([*args, *options.values()])):
-            raise NotImplementedError(ELSEWHERE)
-        if tape.inside or free(func):
+            raise NotImplementedError(NO_GPU)
+        if tape.inside or is_free(func):
             result = func(*args, **options)
-            for each in () if tape.inside or func.is_view else tensors(result):
-                tape.forget(each)
+            for tensor in () if tape.inside or func.is_view else tensors(result):
+                tape.forget(tensor)
             return result
-        name = func._schema.name.removeprefix("aten::")  # noqa: SLF001 (the only place that names it)
-        changes = () if tape.only_times else changed(func, args, options)
-        return tape.perform(described(func), name, func, args, options, changes=changes)
+        name = func._schema.name.removeprefix("aten::")  # noqa: SLF001 (no public access)
+        changes = () if tape.only_times else changed_tensors(func, args, options)
+        return tape.perform(describe_operator(func), name, func, args, options, changes=changes)
 
 
 @contextmanager
 def recording_torch(tape: Tape, *, fake: bool = False) -> Iterator[Tape]:
-    """Record PyTorch's calls; on one thread, unless the environment says how many."""
+    """Record PyTorch operators; use one thread unless OMP_NUM_THREADS is set."""
     tape.silent = tape.silent if FOLDER in tape.silent else (*tape.silent, FOLDER)
     with ExitStack() as modes:
         modes.enter_context(one_thread())
@@ -64,7 +66,7 @@ def recording_torch(tape: Tape, *, fake: bool = False) -> Iterator[Tape]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread computes, unless the environment says how many."""
+    """Let PyTorch use one thread unless OMP_NUM_THREADS is set."""
     before = torch.get_num_threads()
     if THREADS not in os.environ:
         torch.set_num_threads(1)
@@ -75,5 +77,5 @@ def one_thread() -> Iterator[None]:
 
 
 def threads() -> int:
-    """Threads that PyTorch computes with while it is recorded."""
+    """Return the number of PyTorch threads while a script is recorded."""
     return int(torch.get_num_threads()) if THREADS in os.environ else 1

@@ -1,8 +1,8 @@
-"""Calls of numpy that are neither elementwise nor a product, each a line of Python as programs write it.
+"""Snippets: numpy calls that are neither elementwise nor matmuls, each written as one line of Python as in programs.
 
-A snippet is timed like any other call. What it does in the words of the model (steps, bytes, form) is found by recording it once,
-so that what is fitted is what a recorder finds in a program. A new snippet is a line of one of the tables; the suite `kernels`
-says at which sizes it is timed.
+Snippets are timed like all other cases. Their operation count, bytes and form are determined by recording them once, so that the
+fit uses the same description of a call as `hwsim record`. To add a snippet, add a line to one of the tables. The suite `kernels`
+defines the sizes at which a snippet is timed.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hwsim_calibrate.snippets import algebra, along, made, places
-from hwsim_calibrate.snippets.forms import Build
+from hwsim_calibrate.snippets import algebra, creation, lookups, reductions
+from hwsim_calibrate.snippets.builders import Build
 
-SNIPPETS: Final[Mapping[str, Build]] = {**along.SNIPPETS, **places.SNIPPETS, **algebra.SNIPPETS, **made.SNIPPETS}
+SNIPPETS: Final[Mapping[str, Build]] = {
+    **reductions.SNIPPETS, **lookups.SNIPPETS, **algebra.SNIPPETS, **creation.SNIPPETS,
+}  # fmt: skip
 
 __all__ = ["SNIPPETS", "Build"]

@@ -1,4 +1,4 @@
-"""Snippets of linear algebra, transforms and sums of products."""
+"""Snippets of linear algebra, Fourier transforms, convolution and einsum."""
 
 from __future__ import annotations
 
@@ -10,99 +10,102 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.sizes import Size
-from hwsim_calibrate.snippets.forms import Build, of_frames, of_grid, of_square, of_two
+from hwsim_calibrate.snippet_inputs import Inputs
+from hwsim_calibrate.snippets.builders import Build, of_frames, of_grid, of_square, of_two
 from hwsim_calibrate.suites.arrays import numbers
 
 
 def _tall(function: Callable[..., Any]) -> Build:
-    """A function of a matrix with twelve times as many rows as columns."""
+    """Build a function of a matrix with 12x as many rows as columns."""
 
-    def build(size: Size) -> Call:
-        matrix = numbers(size.dtype, 12 * size.n, size.n)
+    def build(inputs: Inputs) -> Call:
+        matrix = numbers(inputs.dtype, 12 * inputs.n, inputs.n)
         return lambda: function(matrix)
 
     return build
 
 
-def _solve(size: Size) -> Call:
-    matrix, right = size.square(), numbers(size.dtype, size.n)
+def _solve(inputs: Inputs) -> Call:
+    matrix, right = inputs.square(), numbers(inputs.dtype, inputs.n)
     return lambda: np.linalg.solve(matrix, right)
 
 
-def _lstsq(size: Size) -> Call:
-    matrix, right = numbers(size.dtype, 4 * size.n, size.n) + np.eye(4 * size.n, size.n), numbers(size.dtype, 4 * size.n)
+def _lstsq(inputs: Inputs) -> Call:
+    matrix, right = (
+        numbers(inputs.dtype, 4 * inputs.n, inputs.n) + np.eye(4 * inputs.n, inputs.n),
+        numbers(inputs.dtype, 4 * inputs.n),
+    )
     return lambda: np.linalg.lstsq(matrix, right, rcond=None)
 
 
 def _transform(function: Callable[..., Any]) -> Build:
-    def build(size: Size) -> Call:
-        is_complex = size.dtype.startswith("complex")
-        values = numbers("fp64" if is_complex and function is np.fft.rfft else size.dtype, size.n)
+    def build(inputs: Inputs) -> Call:
+        is_complex = inputs.dtype.startswith("complex")
+        values = numbers("fp64" if is_complex and function is np.fft.rfft else inputs.dtype, inputs.n)
         return lambda: function(values)
 
     return build
 
 
 def _inverse(function: Callable[..., Any]) -> Build:
-    def build(size: Size) -> Call:
-        values = np.fft.fft(numbers("fp64", size.n)) if function is np.fft.ifft else np.fft.rfft(numbers("fp64", size.n))
+    def build(inputs: Inputs) -> Call:
+        values = np.fft.fft(numbers("fp64", inputs.n)) if function is np.fft.ifft else np.fft.rfft(numbers("fp64", inputs.n))
         return lambda: function(values)
 
     return build
 
 
-def _convolve(size: Size) -> Call:
-    values, weights = numbers(size.dtype, size.n), numbers(size.dtype, size.table)
+def _convolve(inputs: Inputs) -> Call:
+    values, weights = numbers(inputs.dtype, inputs.n), numbers(inputs.dtype, inputs.table)
     return lambda: np.convolve(values, weights, "same")
 
 
-def _einsum(size: Size) -> Call:
-    side = max(math.isqrt(size.n), 2)
-    first, second = numbers(size.dtype, side, side), numbers(size.dtype, side, side)
-    if "outer" in size.words:
+def _einsum(inputs: Inputs) -> Call:
+    side = max(math.isqrt(inputs.n), 2)
+    first, second = numbers(inputs.dtype, side, side), numbers(inputs.dtype, side, side)
+    if "outer" in inputs.words:
         return lambda: np.einsum("ij,jk->ik", first, second)
-    if "inner" in size.words:
+    if "inner" in inputs.words:
         return lambda: np.einsum("ij,ij->i", first, second)
-    if "one" in size.words:
+    if "one" in inputs.words:
         return lambda: np.einsum("ij->j", first)
-    if "path" in size.words:
+    if "path" in inputs.words:
         square = first[: side // 4, : side // 4].copy()
         return lambda: np.einsum("ij,jk,ik->i", first[:, : side // 4], square, first[:, : side // 4], optimize=True)
-    if "short" in size.words:
-        heads = numbers(size.dtype, 4, max(side // 4, 2), 4, 32)
-        if "within" in size.words:
+    if "short" in inputs.words:
+        heads = numbers(inputs.dtype, 4, max(side // 4, 2), 4, 32)
+        if "within" in inputs.words:
             return lambda: np.einsum("bqhd,bkhd->bhqk", heads, heads)
-        weights = numbers(size.dtype, 4, 4, max(side // 4, 2), max(side // 4, 2))
+        weights = numbers(inputs.dtype, 4, 4, max(side // 4, 2), max(side // 4, 2))
         return lambda: np.einsum("bhqk,bkhd->bqhd", weights, heads)
     return lambda: np.einsum("ij,jk,kl->il", first[:16, :16], second[:16, :16], first[:16, :16])
 
 
-def _norm(size: Size) -> Call:
-    if "axis" in size.words:
-        grid = numbers(size.dtype, max(size.n // 16, 1), 16)
+def _norm(inputs: Inputs) -> Call:
+    if "axis" in inputs.words:
+        grid = numbers(inputs.dtype, max(inputs.n // 16, 1), 16)
         return lambda: np.linalg.norm(grid, axis=1)
-    values = numbers(size.dtype, size.n)
+    values = numbers(inputs.dtype, inputs.n)
     return lambda: np.linalg.norm(values)
 
 
-def _points(size: Size) -> Call:
-    first, second = numbers(size.dtype, max(size.n // 3, 1), 3), numbers(size.dtype, max(size.n // 3, 1), 3)
+def _points(inputs: Inputs) -> Call:
+    first, second = numbers(inputs.dtype, max(inputs.n // 3, 1), 3), numbers(inputs.dtype, max(inputs.n // 3, 1), 3)
     return lambda: np.cross(first, second)
 
 
-def _polyfit(size: Size) -> Call:
-    x, y = numbers(size.dtype, size.n), numbers(size.dtype, size.n)
+def _polyfit(inputs: Inputs) -> Call:
+    x, y = numbers(inputs.dtype, inputs.n), numbers(inputs.dtype, inputs.n)
     return lambda: np.polyfit(x, y, 3)
 
 
-def _kron(size: Size) -> Call:
-    left, right = numbers(size.dtype, 8, 8), numbers(size.dtype, max(math.isqrt(size.n) // 8, 1), 8)
+def _kron(inputs: Inputs) -> Call:
+    left, right = numbers(inputs.dtype, 8, 8), numbers(inputs.dtype, max(math.isqrt(inputs.n) // 8, 1), 8)
     return lambda: np.kron(left, right)
 
 
-def _tensordot(size: Size) -> Call:
-    left, right = size.grid(), size.grid()
+def _tensordot(inputs: Inputs) -> Call:
+    left, right = inputs.grid(), inputs.grid()
     return lambda: np.tensordot(left, right, 1)
 
 

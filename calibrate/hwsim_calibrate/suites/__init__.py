@@ -1,25 +1,25 @@
-"""The suites: one module each, with `cases(scope)` and, where a machine may lack it, `missing()`: the reason.
+"""The suites. Each is a module with `cases(scope)` and optionally `missing()`, the reason why the machine cannot run it.
 
-`work.reads` and `work.writes` are the bytes that the program names, each operand once; what caches make of it is for the fit.
+`work.reads` and `work.writes` count the bytes of each operand once. The fit models the effect of caches.
 """
 
-# The words of `op` and `params` of a row:
+# The values of `op` and `params` of a row:
 #
-#   op              the function of numpy: add, multiply, exp, sum, matmul, take, sort, normal, copyto, ...; else a word
+#   op              the numpy function (add, exp, sum, matmul, take, sort, copyto, ...) or the name of an operation
 #   dtype           fp32, fp64, fp16, bf16, int8, int32, int64, bool
-#   n               elements of a flat array: of each operand, of the input of a reduction, of the table of a `take`
-#   shape           [rows, columns] of the array; of `matmul` [m, k, n]; of `window` [channels, height, width, side]
-#   into            new (a fresh array), out (one that is there), self (in place, the first operand)
-#   other           second operand: array, scalar, row (n), column (m x 1), same (the first once more), mask (of bool)
-#   axis            of a reduction: none, 0, 1
-#   transposed      of `matmul`: none, a, b
-#   index           how many indices of `take`, or rows of `takerows`
-#   layout          strided: rows with a gap behind each; columns: across the rows; flat if it is not said
-#   side            of `mixed`, the array of its calls
-#   source          of a copy that changes the type: the type it is read in
-#   pages           of `mapped`: small
-#   pinned          of the suite gpu: memory of the host that cannot be swapped
-#   bytes           of a transfer, or of fresh memory; of the working set together for `memory`
+#   n               elements of a flat array: each operand, the input of a reduction, or the table of a `take`
+#   shape           [rows, columns] of the array; `matmul`: [m, k, n]; `window`: [channels, height, width, side]
+#   into            the result: new (a fresh array), out (an existing array), self (in place, the first operand)
+#   other           the second operand: array, scalar, row (n), column (m x 1), same (as the first), mask (bool)
+#   axis            reductions: none, 0, 1
+#   transposed      `matmul`: none, a, b
+#   index           number of indices of `take`, or of rows of `takerows`
+#   layout          flat (default), strided (a gap after each row), columns (transposed)
+#   side            `mixed`: rows and columns of its arrays
+#   source          copies between number formats: the format of the source
+#   pages           `mapped`: small
+#   pinned          suite gpu: whether host memory is pinned
+#   bytes           a transfer, fresh memory, or the working set (`memory`)
 #   pattern         sequential, random, dependent
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from typing import Final, Protocol, cast
 
 from hwsim_calibrate.case import Case
 
-# Suite: its subject. A new suite is a new module here and a line in this table.
+# Suite -> its subject. To add a suite, add a module here and a line in this table.
 SUITES: Final[dict[str, str]] = {
-    "kernels": "kernels of numpy, one thread: element by element, reductions, products, sorting, random numbers",
-    "allocation": "fresh memory: empty arrays, pages met for the first time",
-    "memory": "caches and memory: copies over growing arrays, random reads, a chain of pointers",
-    "gpu": "a GPU through cupy: launches, copies, memory, matrix products",
+    "kernels": "single-thread numpy calls: elementwise, reductions, matmuls, sorting, random numbers",
+    "allocation": "fresh memory: empty arrays and page faults",
+    "memory": "caches and memory: copies of growing arrays, random reads, pointer chases",
+    "gpu": "a GPU through cupy: kernel launches, copies, memory, matmuls",
 }
 MiB: Final = 1 << 20
 
@@ -47,8 +47,8 @@ class Scope:
     """The extent of a suite.
 
     Args:
-        memory: bytes of the largest working set.
-        gpu: number of the GPU.
+        memory: largest working set (bytes).
+        gpu: index of the GPU.
     """
 
     memory: int = 256 * MiB
@@ -56,23 +56,23 @@ class Scope:
 
 
 class Suite(Protocol):
-    """A module of this package."""
+    """The interface of a suite's module."""
 
     def cases(self, scope: Scope) -> Iterator[Case]: ...
 
 
 def suite(name: str) -> Suite:
-    """The module of a suite."""
+    """Return the module of a suite."""
     return cast("Suite", import_module(f"{__name__}.{name}"))
 
 
 def missing(name: str) -> str:
-    """Why this machine cannot run a suite; "" if it can."""
+    """Return why this machine cannot run a suite; "" if it can."""
     return str(getattr(suite(name), "missing", str)())
 
 
 def usable_cpus() -> int:
-    """CPUs that this process may run on.
+    """Return the number of CPUs that this process may use.
 
     >>> usable_cpus() >= 1
     True

@@ -1,8 +1,8 @@
-"""Fresh memory: the cost of an array before anything is in it.
+"""Fresh memory: the cost of allocating an array and touching its pages for the first time.
 
-A page of memory is made when it is first touched. An allocator keeps memory that a program frees, so most fresh arrays are old
-pages; large ones come from the system each time, page by page. The border depends on what the process freed before (glibc moves
-it up to 32 MiB). Therefore `session` frees a large array before anything is measured, and `mapped` goes to the system itself.
+The kernel provides a page when it is first touched. The allocator reuses memory that the program has freed, so most fresh arrays
+cause no page faults. Large arrays are mapped and unmapped each time. The threshold depends on earlier frees: glibc raises it up
+to 32 MiB. Therefore `session` frees a large array before measuring, and `mapped` calls mmap directly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAPPED: Final = (65536, MiB, 16 * MiB, 64 * MiB)
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All cases."""
+    """Yield the cases of this suite."""
     for size in TOUCHED:
         if size <= scope.memory:
             yield Case("allocation", "fill", {"bytes": size, "into": "new"}, Amounts(0, 0, size, 2), _touched(size))
@@ -38,11 +38,11 @@ def _touched(size: int) -> Make:
 
 
 def _mapped(size: int) -> Make:
-    """A new mapping of small pages, filled once and given back."""
+    """Map small pages, fill them once and unmap them."""
 
     def make(_: ExitStack) -> Call:
         if not hasattr(mmap, "MADV_NOHUGEPAGE"):
-            raise CannotMeasure("the system knows no MADV_NOHUGEPAGE")
+            raise CannotMeasure("the system does not support MADV_NOHUGEPAGE")
 
         def call() -> None:
             area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

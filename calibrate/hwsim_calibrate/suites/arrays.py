@@ -1,4 +1,4 @@
-"""Arrays to work on: the same numbers in every run, made quickly."""
+"""Operands of the cases: arrays with the same numbers in every run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DTYPES: Final[dict[str, Any]] = {
 _PIECE: Final = 1 << 18
 _PAGE: Final = 4096
 _LINE: Final = 64
-_PLACES: Final = random.Random(0)  # goes on from round to round
+_OFFSETS: Final = random.Random(0)  # continues across rounds
 
 
 def width(dtype: str) -> int:
-    """Bytes of an element.
+    """Return the bytes per element.
 
     >>> width("fp32"), width("bool")
     (4, 1)
@@ -32,9 +32,9 @@ def width(dtype: str) -> int:
 
 
 def numbers(dtype: str, *shape: int) -> Array:
-    """An array of its own memory, all of it touched, with numbers between 0.5 and 1.5 that no branch can learn.
+    """Return a new array of random numbers between 0.5 and 1.5, with all its pages touched.
 
-    Whole numbers are 1 to 9; bytes are without sign, as images have them.
+    Integers are between 1 and 9. int8 is unsigned, as in images.
 
     >>> numbers("fp32", 3, 2).shape
     (3, 2)
@@ -47,27 +47,27 @@ def numbers(dtype: str, *shape: int) -> Array:
 
 
 def blank(dtype: str, *shape: int) -> Array:
-    """An array to write to, all of it touched."""
+    """Return a new array of zeros as a destination, with all its pages touched."""
     array = _placed(dtype, shape)
     array.fill(0)
     return array
 
 
 def _placed(dtype: str, shape: tuple[int, ...]) -> Array:
-    """Memory that begins anywhere in a page, by whole cache lines, at another place each time.
+    """Return memory at a random offset within a page, aligned to cache lines.
 
-    An allocator gives all large arrays the same place in their pages, in every round. Where both operands of a copy have it, AMD
-    Zen takes up to ten times as long (`rep movsb` confuses the two), which other programs need not meet.
+    The allocator places all large arrays at the same page offset. If source and destination of a copy have the same offset, AMD
+    Zen takes up to ten times as long (`rep movsb` detects false overlaps), which is not typical of programs.
     """
     size = math.prod(shape) * width(dtype)
     raw = np.empty(size + _PAGE, np.uint8)
-    begin = _PLACES.randrange(_PAGE // _LINE) * _LINE
+    begin = _OFFSETS.randrange(_PAGE // _LINE) * _LINE
     array: Array = raw[begin : begin + size].view(DTYPES[dtype]).reshape(shape)
     return array
 
 
 def indices(count: int, below: int, seed: int = 0) -> NDArray[np.int64]:
-    """Random places in an array."""
+    """Return random indices into an array of `below` elements."""
     return np.random.default_rng(seed).integers(0, below, count, dtype=np.int64)
 
 

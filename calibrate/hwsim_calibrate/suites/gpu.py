@@ -1,8 +1,8 @@
-"""A GPU: launches, copies, its memory, matrix products.
+"""A GPU: kernel launches, copies, memory and matmuls.
 
-A call on a GPU only enqueues. The device's own time of a few calls is taken between two events, behind a kernel that spins until
-all of them are in the queue (the idea is nvbench's). Otherwise the time of small kernels is the time in which the host launches
-them. Where the host has to wait, the wall clock counts (`launch` with wait, `duplex`). `memory` grows past the L2 cache.
+GPU calls are asynchronous. Two events time a few calls, after a kernel that spins until all calls are enqueued (as in nvbench).
+Otherwise, the time of small kernels would be their launch time on the host. If the host must wait, wall time counts (`launch`
+with wait, `duplex`, pageable copies). The working sets of the memory cases grow beyond the L2 cache.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 COPIED: Final = (4, 1024, 16384, 65536, 262144, MiB, 4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB)
 BOTH_WAYS: Final = (64 * MiB, 128 * MiB, 256 * MiB)
-# Bytes of each array: powers of two, and halfway between them where the L2 of one GPU or another ends.
+# Bytes of each array: powers of two, and intermediate sizes around the L2 capacities of current GPUs.
 MEMORY: Final = tuple(sorted([*(1 << power for power in range(12, 32)), *(3 << power for power in range(18, 27))]))
-# Arrays read, arrays written, FLOP an element.
+# Arrays read, arrays written, FLOP per element.
 MOVED: Final = {"copy": (1, 1, 0), "triad": (2, 1, 2), "read": (1, 0, 0), "write": (0, 1, 0)}
 SQUARES: Final = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 2304, 2560, 3072, 4096, 5120, 6144, 8192)
-# m, k, n: few rows; few columns; a short k, which shows how tiles begin and end; a long one, which is cut into pieces; odd rows.
+# m, k, n: few rows; few columns; a short k, for prologue and epilogue of tiles; a long k, for split-k; unaligned rows.
 OBLONGS: Final = (
     (1, 4096, 4096), (8, 4096, 4096), (16, 4096, 4096), (32, 4096, 4096), (64, 4096, 4096), (128, 4096, 4096),
     (128, 4096, 11008), (256, 4096, 4096), (4096, 4096, 16), (4096, 4096, 64),
@@ -44,34 +44,34 @@ OBLONGS: Final = (
     (2048, 8192, 2048), (1000, 1000, 1000), (2000, 2000, 2000), (1023, 1023, 1023), (2047, 2047, 2047), (3071, 3071, 3071),
     (4097, 4097, 4097), (4104, 4104, 4104),
 )  # fmt: skip
-# The second factor stored as n x k.
+# Matmuls whose second factor is stored as n x k.
 STORED: Final = ((16, 4096, 4096), (64, 4096, 4096), (128, 4096, 11008), (1024, 1024, 1024), (4096, 4096, 4096))
-ONLY_STORED: Final = ("int8",)  # formats whose matrix units take the second factor in no other way, and sides of whole words
-HOT: Final = 1e11  # FLOP from which on a product is measured at the clock that a busy GPU keeps
-HEATING: Final = 0.1  # seconds of products before that
+ONLY_STORED: Final = ("int8",)  # formats whose second factor must be stored as n x k, with dimensions that are multiples of 4
+HOT: Final = 1e11  # FLOP from which a matmul is measured at the sustained clock of a busy GPU
+WARM_UP: Final = 0.1  # seconds of matmuls before that
 GRAPH: Final = 100  # kernels
-_MOST_FLOP: Final = 1.2e12
+_MAX_FLOP: Final = 1.2e12
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A device and the stream that everything is timed on."""
+    """A device, and the stream for all cases."""
 
     device: Cuda
     stream: Any
 
     def case(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call]) -> Case:
-        """A case by the device's events."""
+        """Return a case that is timed by GPU events."""
 
         def made(stack: ExitStack) -> Call:
             stack.callback(self.device.tidy)
             with self.stream:
                 return make()
 
-        return Case("gpu", op, params, work, made, "device", 5, 2e-3, self.device.timer(self.stream), most=400)
+        return Case("gpu", op, params, work, made, "device", 5, 2e-3, self.device.timer(self.stream), max_calls=400)
 
-    def waited(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call]) -> Case:
-        """A case by the wall clock, whose call waits for the device itself."""
+    def wall_case(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call]) -> Case:
+        """Return a case that is timed by the wall clock; its call waits for the device."""
 
         def made(stack: ExitStack) -> Call:
             stack.callback(self.device.tidy)
@@ -81,7 +81,7 @@ class Bench:
 
 
 def missing() -> str:
-    """Why there is no GPU to measure; "" if there is one."""
+    """Return why no GPU can be measured; "" if one can."""
     if not find_spec("cupy"):
         return "cupy is not installed: pip install hwsim[gpu]"
     import cupy
@@ -89,17 +89,17 @@ def missing() -> str:
     try:
         if not cupy.cuda.runtime.getDeviceCount():
             return "there is no CUDA device"
-        cupy.ones(8).sum().item()  # compiles and runs a kernel: the libraries for it may be missing
+        cupy.ones(8).sum().item()  # compiles and runs a kernel, for which libraries may be missing
     except (ImportError, OSError, RuntimeError, cupy.cuda.compiler.CompileException) as error:
-        return f"no CUDA device can be used ({str(error).splitlines()[0]})"
+        return f"the CUDA device cannot be used ({str(error).splitlines()[0]})"
     return ""
 
 
 def describe(number: int = 0) -> Mapping[str, Any]:
-    """Name, memory, clocks and versions of a GPU; empty on a machine without any.
+    """Return name, memory and versions of a GPU; empty on a machine without a GPU.
 
     Raises:
-        SpecError: the machine has fewer GPUs.
+        SpecError: The machine has no GPU with this index.
     """
     if missing():
         return {}
@@ -107,12 +107,14 @@ def describe(number: int = 0) -> Mapping[str, Any]:
 
     count = cuda.devices()
     if number >= count:
-        raise SpecError.of(None, f"there is no GPU {number}", f"this machine has {count}, counted from 0")
+        raise SpecError.of(
+            None, f"there is no GPU {number}", f"this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0"
+        )
     return cuda.describe(number)
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All cases on one GPU; only where nothing is `missing`."""
+    """Yield the cases of this suite on one GPU; requires that `missing()` is empty."""
     from hwsim_calibrate.cuda import Cuda
 
     device = Cuda(scope.gpu)
@@ -120,11 +122,11 @@ def cases(scope: Scope) -> Iterator[Case]:
 
 
 def cases_of(bench: Bench) -> Iterator[Case]:
-    """The cases of any device."""
+    """Yield the cases of a device."""
     room = bench.device.free() // 4
     yield from _launches(bench)
-    for part in (_copies, _memory, _products):
-        yield from part(bench, room)
+    for cases_of_kind in (_copies, _memory, _products):
+        yield from cases_of_kind(bench, room)
     yield from _arithmetic(bench)
 
 
@@ -136,26 +138,25 @@ def _launches(bench: Bench) -> Iterator[Case]:
         device.synchronize()
 
     yield bench.case("launch", {"measured": "device"}, Amounts(), lambda: null)
-    yield bench.waited("launch", {"measured": "wait"}, Amounts(), lambda: and_wait)
+    yield bench.wall_case("launch", {"measured": "wait"}, Amounts(), lambda: and_wait)
     yield bench.case("graph", {"n": GRAPH}, Amounts(calls=GRAPH), lambda: device.graph(null, GRAPH))
 
 
 def _arithmetic(bench: Bench) -> Iterator[Case]:
-    """Multiply-adds outside the matrix units, with no memory."""
     for dtype in bench.device.vectors:
         call, flop = bench.device.arithmetic(dtype)
         yield bench.case("arithmetic", {"dtype": dtype}, Amounts(flop), lambda call=call: call)  # type: ignore[misc]
 
 
 def _copies(bench: Bench, room: int) -> Iterator[Case]:
-    for size in (each for each in COPIED if each <= room):
+    for size in (size for size in COPIED if size <= room):
         work = Amounts(0, size, size)
         for op in ("h2d", "d2h"):
             yield bench.case(op, {"bytes": size, "pinned": True}, work, partial(_copy, bench, op, size))
-            yield bench.waited(op, {"bytes": size, "pinned": False}, work, partial(_copy, bench, op, size, pinned=False))
+            yield bench.wall_case(op, {"bytes": size, "pinned": False}, work, partial(_copy, bench, op, size, pinned=False))
         yield bench.case("d2d", {"bytes": size}, work, partial(_copy, bench, "d2d", size))
     for size in {min(size, room // 4) for size in BOTH_WAYS}:
-        yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(_both_ways, bench.device, size))
+        yield bench.wall_case("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(_both_ways, bench.device, size))
 
 
 def _bytes(device: Cuda, size: int) -> Any:
@@ -163,7 +164,7 @@ def _bytes(device: Cuda, size: int) -> Any:
 
 
 def _copy(bench: Bench, op: str, size: int, *, pinned: bool = True) -> Call:
-    """Host to device, device to host, or within the device; from pageable memory the host waits."""
+    """Return a copy between host and device or within the device; copies of pageable memory wait."""
     device, stream = bench.device, bench.stream
     target, end = _bytes(device, size), _bytes(device, size) if op == "d2d" else device.host(size, pinned=pinned)
     to, source = (end, target) if op == "d2h" else (target, end)
@@ -177,7 +178,7 @@ def _copy(bench: Bench, op: str, size: int, *, pinned: bool = True) -> Call:
 
 
 def _both_ways(device: Cuda, size: int) -> Call:
-    """A copy in each direction at the same time."""
+    """Return simultaneous copies in both directions."""
     on_host = [device.host(size, pinned=True) for _ in range(2)]
     on_device = [_bytes(device, size) for _ in range(2)]
     up, down = device.stream(), device.stream()
@@ -218,7 +219,7 @@ def _products(bench: Bench, room: int) -> Iterator[Case]:
         for (m, k, n), stored in dict.fromkeys(shapes):
             flop = 2.0 * m * k * n
             unaligned = only and bool((m | k | n) % 4)
-            if (m * k + k * n + m * n) * 8 > room or unaligned or flop > _MOST_FLOP:
+            if (m * k + k * n + m * n) * 8 > room or unaligned or flop > _MAX_FLOP:
                 continue
             work = Amounts(flop, (m * k + k * n) * size, m * n * made)
             params: dict[str, Param] = {"shape": (m, k, n), "dtype": kind}
@@ -227,12 +228,12 @@ def _products(bench: Bench, room: int) -> Iterator[Case]:
 
 
 def _product(device: Cuda, kind: str, shape: tuple[int, int, int], *, stored: bool) -> Call:
-    """A product; a large one after products that leave the GPU as warm as long work does."""
+    """Return a matmul; large matmuls are preceded by a warm-up to the sustained clock."""
     m, k, n = shape
     call = device.product(kind, m, k, n, stored=stored)
     if 2.0 * m * k * n >= HOT:
         began = time.perf_counter()
-        while time.perf_counter() - began < HEATING:
+        while time.perf_counter() - began < WARM_UP:
             call()
             device.synchronize()
     return call

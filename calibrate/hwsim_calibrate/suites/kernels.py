@@ -1,7 +1,7 @@
-"""Kernels of numpy on one thread: the start of an op, the time per element, and the effect of where its operands lie.
+"""Single-thread numpy calls: call overhead, time per element, and the effect of the operands' location.
 
-Sizes go from one element, where only the start of an op counts, past every cache. The range of ops matters more than the number
-of sizes of each, because an op that was never timed cannot be predicted.
+Sizes range from one element, where only the call overhead counts, to beyond every cache. The number of different functions
+matters more than the number of sizes, because functions that were not timed are predicted badly.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import Params, kernel_case
-from hwsim_calibrate.sizes import Size as Sized
 from hwsim_calibrate.snippet_calls import snippet_case
+from hwsim_calibrate.snippet_inputs import Inputs
 from hwsim_calibrate.store import Param
 from hwsim_calibrate.suites import Scope
 
@@ -21,7 +21,7 @@ Size = int | tuple[int, ...]
 FLAT: Final = (1, 256, 1024, 4096, 8192, 16384, 32768, 65536, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 23)
 SOME: Final = (1, 1024, 8192, 65536, 1 << 18, 1 << 20, 1 << 22)
 FEW: Final = (1024, 65536, 1 << 20)
-FAR: Final = (3 << 20, 1 << 23, 3 << 22)  # beyond the last cache
+FAR: Final = (3 << 20, 1 << 23, 3 << 22)  # beyond the last-level cache
 GRIDS: Final = ((4096, 8), (64, 64), (1024, 10), (256, 256), (64, 4096), (1000, 1000), (4096, 1024))
 SQUARES: Final = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1000)
 OBLONGS: Final = (
@@ -48,7 +48,7 @@ FRESH: Final = ((256, 784, 256), (1024, 64, 1024), (300, 64, 300), (1500, 1500, 
 IMAGES: Final = ((1, 28, 28, 3), (8, 32, 32, 3), (16, 64, 64, 5), (32, 128, 128, 3))
 FLOATS: Final = ("fp32", "fp64")
 
-# Ops, sizes (elements, or shapes), and further params, for each of FLOATS.
+# (functions, sizes as elements or shapes, further params), for each format in FLOATS.
 GRID: Final[Sequence[tuple[str, Sequence[Size], Mapping[str, Param]]]] = (
     ("add", FLAT, {"into": "out", "other": "array"}),
     ("add", FLAT, {"into": "new", "other": "array"}),
@@ -101,7 +101,7 @@ GRID: Final[Sequence[tuple[str, Sequence[Size], Mapping[str, Param]]]] = (
 )
 
 
-# Each function in each format at one size that the caches hold, and a small one for its start: (functions, formats, params).
+# (functions, formats, params), at a size that fits in the caches and at a small size for the overhead.
 NEAR: Final = 16384
 INTEGERS: Final = ("int64", "int32", "int8")
 BOTH: Final = ("complex128", "complex64")
@@ -134,7 +134,7 @@ CONVERTED: Final = (
 KEYS: Final = ("fp64", "fp32", "int64", "int32", "int8")
 ORDERS: Final = ("", "sorted", "few")
 
-# Snippets: (names, sizes, formats, words, elements that are looked up in).
+# Snippets: (names, sizes, formats, words, table sizes); see `snippet_inputs`.
 SNIPPED: Final[Sequence[tuple[str, Sequence[int], Sequence[str], Sequence[str], Sequence[int]]]] = (
     ("sort argsort", (64, 2000, 30000), KEYS, ORDERS, (1000,)),
     ("sort argsort", (300_000,), ("fp64", "int64"), ("",), (1000,)),
@@ -202,7 +202,7 @@ SNIPPED: Final[Sequence[tuple[str, Sequence[int], Sequence[str], Sequence[str], 
       "histogram2d"), (64, 20_000), ("fp64",), ("",), (1000,)),
     ("integers", (64, 20_000, 2_000_000), ("int64", "int32", "int8"), ("",), (1000,)),
     ("integers", (20_000, 2_000_000), ("int8",), ("full",), (1000,)),
-    # as large as programs of a second have them, beyond the caches
+    # sizes beyond the caches
     ("sort argsort", (1_000_000,), ("fp64",), ("",), (1000,)),
     ("argsort", (1_000_000,), ("int64",), ("", "stable few"), (1000,)),
     ("unique median percentile partition argpartition histogram diff cumprod", (1_000_000,), ("fp64",), ("",), (1000,)),
@@ -240,24 +240,24 @@ SNIPPED: Final[Sequence[tuple[str, Sequence[int], Sequence[str], Sequence[str], 
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All cases."""
+    """Yield the cases of this suite."""
     seen: set[str] = set()
-    many, matrix = [*_without_format(), *_grid()], [*_matrix()]
-    for number, (op, params) in enumerate([*many, *matrix]):
-        case = kernel_case(op, params, brief=number >= len(many))
+    detailed, matrix = [*_without_format(), *_grid()], [*_matrix()]
+    for index, (op, params) in enumerate([*detailed, *matrix]):
+        case = kernel_case(op, params, brief=index >= len(detailed))
         if case.work.reads + case.work.writes <= scope.memory and case.name not in seen:
             seen.add(case.name)
             yield case
-    for name, size in _snipped():
-        with suppress(CannotMeasure):  # of an older numpy
-            case = snippet_case(name, size)
+    for name, inputs in _snipped():
+        with suppress(CannotMeasure):  # older numpy versions
+            case = snippet_case(name, inputs)
             if case.work.reads + case.work.writes <= scope.memory and case.name not in seen:
                 seen.add(case.name)
                 yield case
 
 
 def _matrix() -> Iterator[tuple[str, Params]]:
-    """Every function by number format."""
+    """Yield all functions in several number formats."""
     for ops, formats, more in MATRIX:
         for op in ops.split():
             for dtype in formats:
@@ -310,14 +310,14 @@ def _matrix() -> Iterator[tuple[str, Params]]:
     )
 
 
-def _snipped() -> Iterator[tuple[str, Sized]]:
+def _snipped() -> Iterator[tuple[str, Inputs]]:
     for names, sizes, formats, orders, tables in SNIPPED:
         for name in names.split("|") if "|" in names else names.split():
             for n in sizes:
                 for dtype in formats:
                     for words in orders:
                         for table in tables:
-                            yield name, Sized(n, dtype, tuple(words.split()), table)
+                            yield name, Inputs(n, dtype, tuple(words.split()), table)
 
 
 def _grid() -> Iterator[tuple[str, Params]]:
@@ -329,7 +329,7 @@ def _grid() -> Iterator[tuple[str, Params]]:
 
 
 def _without_format() -> Iterator[tuple[str, Params]]:
-    """Ops in one number format alone, or in none."""
+    """Yield functions with one number format or none."""
     for op in ("pass", "slice", "transpose", "reshape"):
         yield op, {}
     for side in (4, 16, 48):

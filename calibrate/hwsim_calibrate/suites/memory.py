@@ -1,6 +1,6 @@
-"""Caches and memory: the same few calls over arrays that grow past every cache.
+"""Caches and memory: a few calls over working sets that grow beyond every cache.
 
-`bytes` is the working set, all arrays together. A read is `max`, whose arithmetic overlaps with the loads.
+`bytes` is the working set, the sum of all arrays. A read is `max`, whose arithmetic overlaps with the loads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.native import chain, chaser
+from hwsim_calibrate.pointer_chase import compile_chase, random_chain
 from hwsim_calibrate.store import Amounts, Param
 from hwsim_calibrate.suites import MiB, Scope
 from hwsim_calibrate.suites.arrays import blank, indices, numbers
@@ -24,11 +24,11 @@ SETS: Final = tuple(
                  32768, 49152, 65536, 98304, 131072, 262144)
 )  # fmt: skip
 GATHERED: Final = 65536  # indices
-STEPS: Final = 20_000  # of a chain, in one call
+STEPS: Final = 20_000  # loads per pointer chase
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All cases."""
+    """Yield the cases of this suite."""
     for size in SETS:
         if size > scope.memory:
             continue
@@ -63,16 +63,16 @@ def _write(size: int) -> Call:
 
 
 def _gather(size: int) -> Call:
-    table, at, to = numbers("fp64", size // 8), indices(GATHERED, size // 8), blank("fp64", GATHERED)
-    return lambda: np.take(table, at, out=to, mode="clip")
+    table, index, to = numbers("fp64", size // 8), indices(GATHERED, size // 8), blank("fp64", GATHERED)
+    return lambda: np.take(table, index, out=to, mode="clip")
 
 
 def _chase(size: int) -> Call:
-    _, follow = chaser()
-    table, at = chain(size), 0
+    chase = compile_chase()
+    table, index = random_chain(size), 0
 
     def call() -> None:
-        nonlocal at  # goes on where it stopped: from the start again, its first lines would be in the caches
-        at = follow(table, STEPS, at)
+        nonlocal index  # continues where the last call ended, because the first lines of the chain are in the caches
+        index = chase(table, STEPS, index)
 
     return call

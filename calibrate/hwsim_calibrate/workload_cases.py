@@ -1,4 +1,4 @@
-"""The calls that one workload makes, each to be timed alone at exactly its shape: nothing predicts better."""
+"""Cases for one workload (`--for`): every library call of its ops is timed at exactly its shape."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from hwsim_calibrate.kernels import kernel_case
 from hwsim_calibrate.snippet_calls import call_of_params, snippet_case, snippet_of
 
 SUITE: Final = "workload"
-AROUND: Final = 2.0  # times as many steps, or as few, as a call of the workload has
-_ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
-_INSIDE: Final = ("repeat", "call")
-_CALLED: Final = ("access", "compute", "elementwise", "matmul", "random", "reduce")
+MAX_RATIO: Final = 2.0  # between the operations of a case and of the workload's call
+_ANY_PROGRAM: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # one program represents all of an `each`
+_NESTED: Final = ("repeat", "call", "do")
+_LIBRARY_OPS: Final = ("access", "compute", "elementwise", "matmul", "random", "reduce")
 
 
 def cases_for(source: str) -> tuple[tuple[Case, ...], dict[str, str]]:
-    """A case for each different call of a workload's ops on a CPU; the ops that have none, and why.
+    """Return a case for each distinct call of a workload's CPU ops, and op -> why it has none.
 
     Raises:
-        SpecError: the mistakes of the workload.
+        SpecError: The workload has mistakes.
     """
     mistakes = Mistakes()
     workload = read_workload(read(source if source == "-" else find("workload", source)), mistakes)
@@ -51,56 +51,52 @@ def cases_for(source: str) -> tuple[tuple[Case, ...], dict[str, str]]:
         else:
             cases.setdefault(case.key, case)
     if workload.train is not None:
-        left["train"] = "its ops come from a model, not from a library: there is no call to time"
+        left["train"] = "its ops are generated from a model, so there are no library calls to time"
     return tuple(cases.values()), left
 
 
 def _case(kind: str, inner: Tree) -> Case:
     device = inner.text("device") or ""
     if device.startswith("gpu"):
-        raise CannotMeasure(f"it runs on '{device}': the suite gpu measures those")
+        raise CannotMeasure(f"it runs on '{device}', which the suite gpu measures")
     call = call_of_op(kind, inner)
     if call is not None and (snippet := snippet_of(call)) is not None:
-        return _like(call, snippet_case(*snippet, suite=SUITE))
+        return _check_case(call, snippet_case(*snippet, suite=SUITE))
     if call is None or (kernel := measured_as(call)) is None:
-        raise CannotMeasure("it names no function of a library")
+        raise CannotMeasure("it names no library function")
     return kernel_case(*kernel, suite=SUITE)
 
 
 def call_of_op(kind: str, inner: Tree) -> LibraryCall | None:
-    """The call that an op on a CPU makes; None if it names no function of a library.
+    """Return the library call of an op on a CPU, or None if the op names no library function.
 
     Raises:
-        CannotMeasure: ops of its kind make none.
+        CannotMeasure: Ops of this kind are not library calls.
     """
     mistakes = Mistakes()
-    op: Any = decode(substitute(inner, _ANYONE, mistakes, keep=()), OPS[kind], mistakes)
+    op: Any = decode(substitute(inner, _ANY_PROGRAM, mistakes, keep=()), OPS[kind], mistakes)
     mistakes.raise_if_any()
-    if kind not in _CALLED:
-        raise CannotMeasure(f"{kind} is no single call of a library")
-    heard: list[LibraryCall] = []
-    op.lower(_Hearing(_machine(), host="cpu", heard=heard))
-    return heard[0] if heard else None
+    if kind not in _LIBRARY_OPS:
+        raise CannotMeasure(f"{kind} is not a single library call")
+    calls: list[LibraryCall] = []
+    op.lower(_RecordingScope(_machine(), host="cpu", calls=calls))
+    return calls[0] if calls else None
 
 
-def _like(call: LibraryCall, case: Case) -> Case:
-    """The case, if it makes such a call.
-
-    Raises:
-        CannotMeasure: it is another.
-    """
+def _check_case(call: LibraryCall, case: Case) -> Case:
+    """Return the case if it makes the call with a similar number of operations; else raise CannotMeasure."""
     made = call_of_params(case.params)
     same = (made.function, made.form, made.dtype) == (call.function, call.form, call.dtype)
-    if not same or not 1 / AROUND <= made.count / max(call.count, 1.0) <= AROUND:
-        raise CannotMeasure(f"no case makes {call.function} {call.form}".rstrip() + f" of {call.dtype} with its steps")
+    if not same or not 1 / MAX_RATIO <= made.count / max(call.count, 1.0) <= MAX_RATIO:
+        raise CannotMeasure(f"no case times {call.function} {call.form}".rstrip() + f" in {call.dtype} at a similar size")
     return case
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener(Cpu):
-    """A CPU that records the calls it is asked for."""
+class _RecordingCpu(Cpu):
+    """A CPU that records the calls whose cost is requested."""
 
-    heard: list[LibraryCall] = field(default_factory=list)
+    calls: list[LibraryCall] = field(default_factory=list)
 
     def compute(self, name: str, work: Work) -> Cost:
         return self._keep(name, work.call)
@@ -109,21 +105,21 @@ class _Listener(Cpu):
         return self._keep(name, accesses.call)
 
     def _keep(self, name: str, call: LibraryCall | None) -> Cost:
-        self.heard.extend([call] if call else [])
+        self.calls.extend([call] if call else [])
         return self.busy(name, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Hearing(Scope):
-    """A place where every device is that CPU."""
+class _RecordingScope(Scope):
+    """A scope in which every device is the recording CPU."""
 
-    heard: list[LibraryCall] = field(default_factory=list)
+    calls: list[LibraryCall] = field(default_factory=list)
 
-    def one(self, name: str) -> str:  # noqa: ARG002 (whatever it is called)
+    def one(self, name: str) -> str:  # noqa: ARG002 (any name)
         return "cpu"
 
     def computing(self, name: str) -> tuple[str, Cpu | Sockets | Gpu]:  # noqa: ARG002
-        return "cpu", _Listener(cores=1024, memory=LocalMemory(bandwidth=1e9), flop={"fp64": 1e9}, heard=self.heard)
+        return "cpu", _RecordingCpu(cores=1024, memory=LocalMemory(bandwidth=1e9), flop={"fp64": 1e9}, calls=self.calls)
 
 
 @cache
@@ -137,29 +133,29 @@ def _machine() -> Machine:
     built = build(tree_of(content), mistakes)
     mistakes.raise_if_any()
     if built is None:
-        raise CannotMeasure("no machine to ask")
+        raise CannotMeasure("the reference machine is invalid")
     return built
 
 
 def _ops(workload: Workload) -> Iterator[tuple[str, Tree]]:
-    """Every op of every program, nested ones too."""
+    """Yield every op of every program, including nested ops."""
     trees = [*(workload.programs or {}).values(), *([workload.program] if workload.program is not None else [])]
     for job in (workload.jobs or {}).values():
         trees += [*(job.programs or {}).values(), *([job.program] if job.program is not None else [])]
     for tree in trees:
-        yield from _inside(tree)
+        yield from _ops_of_tree(tree)
     pipeline = workload.pipeline.get("stages") if workload.pipeline is not None else None
     if pipeline is not None:
-        yield from _inside(pipeline)
+        yield from _ops_of_tree(pipeline)
 
 
-def _inside(tree: Tree) -> Iterator[tuple[str, Tree]]:
+def _ops_of_tree(tree: Tree) -> Iterator[tuple[str, Tree]]:
     if tree.is_list:
         for element in tree.elements():
-            yield from _inside(element)
+            yield from _ops_of_tree(element)
         return
     for kind, inner in tree.value.items() if isinstance(tree.value, dict) else ():
         if kind in OPS:
             yield kind, inner
-        elif kind in _INSIDE or kind == "do":
-            yield from _inside(inner)
+        elif kind in _NESTED:
+            yield from _ops_of_tree(inner)

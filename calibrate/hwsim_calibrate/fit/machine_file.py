@@ -1,4 +1,4 @@
-"""A fitted machine as the text of a machine file, each number with where it is from."""
+"""The text of a machine file for a fitted machine, with the interval and source of each number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIGITS: Final = 4
 
 
 def quantity(value: float, unit: str) -> str:
-    """A number as files have it; in plain figures where no prefix is small enough.
+    """Return a number with its unit as in machine files; numbers beyond the SI prefixes are written as powers of ten.
 
     >>> quantity(203.14e-9, "s"), quantity(2.34567e-15, "s"), quantity(1.1e11, "B/s")
     ('203.1 ns', '2.346e-15 s', '110 GB/s')
@@ -26,8 +26,8 @@ def quantity(value: float, unit: str) -> str:
     return shown if 1e-12 <= abs(value) < 1e15 or value <= 0 else f"{value:.{DIGITS}g} {unit}"
 
 
-def number(interval: Interval, unit: str, *, inverse: bool = False) -> dict[str, Any]:
-    """`{value: 203 ns, ci95: [200 ns, 205 ns], points: 34}`."""
+def with_interval(interval: Interval, unit: str, *, inverse: bool = False) -> dict[str, Any]:
+    """Return `{value: 203 ns, ci95: [200 ns, 205 ns], points: 34}`."""
     value, low, high = interval.value, interval.low, interval.high
     if inverse:
         value, low, high = 1.0 / value, 1.0 / high, 1.0 / low
@@ -36,24 +36,24 @@ def number(interval: Interval, unit: str, *, inverse: bool = False) -> dict[str,
 
 
 def kernels_block(fitted: FittedKernels) -> dict[str, Any]:
-    """The mapping `kernels:` of a cpu."""
-    kernels, at = fitted.kernels, fitted.intervals
+    """Return the mapping `kernels:` of a CPU."""
+    kernels, intervals = fitted.kernels, fitted.intervals
     return {
         **({"library": kernels.library} if kernels.library else {}),
         "cores": kernels.cores,
-        "into": {into: number(at["into", into], "s") for into in kernels.into},
-        **({"among_others": _plain(at["among_others",])} if ("among_others",) in at else {}),
-        **({"overlap": _plain(at["overlap",])} if ("overlap",) in at else {}),
-        "pages": number(at["pages",], "B/s", inverse=True),
-        **({"fault": number(at["fault",], "s")} if kernels.fault > 0 else {}),
-        "lookup": number(at["lookup",], "s"),
-        "levels": {level: _tier(tier, at, level) for level, tier in kernels.levels.items()},
-        "functions": {name: _function(function, at, name) for name, function in kernels.functions.items()},
+        "into": {into: with_interval(intervals["into", into], "s") for into in kernels.into},
+        **({"among_others": _plain(intervals["among_others",])} if ("among_others",) in intervals else {}),
+        **({"overlap": _plain(intervals["overlap",])} if ("overlap",) in intervals else {}),
+        "pages": with_interval(intervals["pages",], "B/s", inverse=True),
+        **({"fault": with_interval(intervals["fault",], "s")} if kernels.fault > 0 else {}),
+        "lookup": with_interval(intervals["lookup",], "s"),
+        "levels": {level: _tier(tier, intervals, level) for level, tier in kernels.levels.items()},
+        "functions": {name: _function(function, intervals, name) for name, function in kernels.functions.items()},
         "forms": {
             name: {"call": quantity(form.call, "s"), "row": quantity(form.row, "s"), "each": quantity(form.each, "s")}
             for name, form in kernels.forms.items()
         },
-        "products": {dtype: _product(time, at, dtype) for dtype, time in kernels.products.items()},
+        "products": {dtype: _product(time, intervals, dtype) for dtype, time in kernels.products.items()},
         "corrections": _corrections(kernels.corrections),
     }
 
@@ -62,20 +62,23 @@ def _plain(interval: Interval) -> dict[str, Any]:
     return {"value": _short(interval.value), "ci95": [_short(interval.low), _short(interval.high)], "points": interval.points}
 
 
-def _tier(tier: CacheTier, at: Mapping[Name, Interval], level: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"beyond": number(at["levels", level, "beyond"], "B")}
+def _tier(tier: CacheTier, intervals: Mapping[Name, Interval], level: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"beyond": with_interval(intervals["levels", level, "beyond"], "B")}
     for role in ("read", "write", "update"):
         if tier.rate(role):
-            found[role] = number(at["levels", level, role], "B/s", inverse=True)
-    return found | {"lookup": number(at["levels", level, "lookup"], "s"), "sharpness": _plain(at["levels", level, "sharpness"])}
+            found[role] = with_interval(intervals["levels", level, role], "B/s", inverse=True)
+    return found | {
+        "lookup": with_interval(intervals["levels", level, "lookup"], "s"),
+        "sharpness": _plain(intervals["levels", level, "sharpness"]),
+    }
 
 
-def _function(function: Function, at: Mapping[Name, Interval], entry: str) -> dict[str, Any]:
-    """An entry without numbers of its own is another form's; it has no intervals."""
+def _function(function: Function, intervals: Mapping[Name, Interval], entry: str) -> dict[str, Any]:
+    """Return an entry of `functions:`; entries that are copied from another form have no intervals."""
     name = ("functions", entry)
 
     def shown(path: Name, value: float) -> Any:
-        return number(at[path], "s") if path in at else quantity(value, "s")
+        return with_interval(intervals[path], "s") if path in intervals else quantity(value, "s")
 
     keys: dict[str, Any] = {"call": shown((*name, "call"), function.call)}
     if function.each:
@@ -87,26 +90,26 @@ def _function(function: Function, at: Mapping[Name, Interval], entry: str) -> di
     return keys | {"counts": [_short(count) for count in function.counts]}
 
 
-def _product(time: MatmulTime, at: Mapping[Name, Interval], dtype: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"flop": number(at["products", dtype, "flop"], "FLOP/s", inverse=True)}
+def _product(time: MatmulTime, intervals: Mapping[Name, Interval], dtype: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"flop": with_interval(intervals["products", dtype, "flop"], "FLOP/s", inverse=True)}
     for key in ("call", "left", "right", "result", "edge", "depth"):
-        found[key] = number(at["products", dtype, key], "s")
+        found[key] = with_interval(intervals["products", dtype, key], "s")
     return found | {"counts": [_short(count) for count in time.counts]}
 
 
 def _corrections(corrections: Corrections) -> dict[str, Any]:
-    points = {key: [[_short(each) for each in row] for row in rows] for key, rows in corrections.points.items()}
+    points = {key: [[_short(number) for number in row] for row in rows] for key, rows in corrections.points.items()}
     return {"width": corrections.width, "shrink": corrections.shrink, "few": corrections.few, "points": points}
 
 
 def _short(value: float) -> float | int:
-    """A number without meaningless digits."""
+    """Round to the meaningful digits."""
     rounded = float(f"{value:.9g}") if value >= 1 and float(value).is_integer() else float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded
 
 
 class _Dumper(yaml.SafeDumper):
-    """Short mappings and lists on one line."""
+    """A YAML dumper that writes short mappings and lists on one line."""
 
 
 def _represent(dumper: yaml.SafeDumper, data: Mapping[str, Any]) -> yaml.Node:
@@ -120,9 +123,9 @@ def _sequence(dumper: yaml.SafeDumper, data: Iterable[Any]) -> yaml.Node:
 
 
 def _flat(data: Mapping[str, Any]) -> bool:
-    """A number with its source, or a mapping of nothing but plain values: on one line."""
-    return all(not isinstance(each, dict) and not (isinstance(each, list) and each and isinstance(each[0], list | dict))
-               for each in data.values()) and len(data) <= 6  # fmt: skip
+    """Return whether a mapping fits on one line: up to six plain values."""
+    return all(not isinstance(value, dict) and not (isinstance(value, list) and value and isinstance(value[0], list | dict))
+               for value in data.values()) and len(data) <= 6  # fmt: skip
 
 
 _Dumper.add_representer(dict, _represent)
@@ -130,5 +133,5 @@ _Dumper.add_representer(list, _sequence)
 
 
 def text(machine: Mapping[str, Any]) -> str:
-    """The file."""
+    """Return the machine as YAML."""
     return yaml.dump(dict(machine), Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)

@@ -1,9 +1,9 @@
-"""Least squares of logarithms for times that are sums of positive terms, with a loss that outliers cannot bend.
+"""Robust least squares of logarithms, for times that are sums of positive terms.
 
     t_i = sum_j A_ij exp(x_j)          residual_i = log t_i - log y_i
 
-minimised: sum of s^2 (sqrt(1 + (residual / s)^2) - 1) x weight, and a weak pull of every x towards where it started.
-Gauss-Newton steps with Levenberg's damping; a few columns of A may themselves depend on x (capacities of caches).
+The loss is the sum of weight x s^2 (sqrt(1 + (residual / s)^2) - 1), a pseudo-Huber loss, plus a weak prior for every x at its
+start value. The solver is Levenberg-Marquardt. Some columns of A may depend on x, such as cache capacities.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-SCALE: Final = 0.07  # residuals beyond it count in proportion, not squared
-PULL: Final = 0.05  # of the starting values: an x without a measurement stays there
+SCALE: Final = 0.07  # residual from which the loss is linear instead of quadratic
+PULL: Final = 0.05  # weight of the prior, which determines an x without measurements
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """times(x): times, and their derivatives by each x; start, spread: the expected x and its uncertainty."""
+    """A fit.
+
+    Args:
+        times: function of x that returns the times and their derivatives by each x.
+        measured: measured times (s).
+        start: expected x.
+        spread: uncertainty of the expected x.
+        weights: weight of each measurement.
+    """
 
     times: Callable[[Floats], tuple[Floats, Floats]]
     measured: Floats
@@ -32,15 +40,15 @@ class Problem:
 
 
 def solve(problem: Problem, guess: Floats | None = None, *, steps: int = 60, scale: float = SCALE) -> Floats:
-    """The x of least loss; from `guess`, if there is one."""
+    """Return the x with the smallest loss, starting from `guess` or from the expected x."""
     x = problem.start.copy() if guess is None else guess.copy()
     aim, damping = np.log(problem.measured), 1e-3
-    loss, gradient, curvature = _look(problem, x, aim, scale)
+    loss, gradient, curvature = _linearize(problem, x, aim, scale)
     for _ in range(steps):
         for _ in range(12):
             step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature) + 1e-9), -gradient)
             trial = x + np.clip(step, -1.5, 1.5)
-            new = _look(problem, trial, aim, scale)
+            new = _linearize(problem, trial, aim, scale)
             if new[0] <= loss:
                 break
             damping *= 4.0
@@ -54,8 +62,8 @@ def solve(problem: Problem, guess: Floats | None = None, *, steps: int = 60, sca
     return x
 
 
-def _look(problem: Problem, x: Floats, aim: Floats, scale: float) -> tuple[float, Floats, Floats]:
-    """Loss, gradient and curvature at x."""
+def _linearize(problem: Problem, x: Floats, aim: Floats, scale: float) -> tuple[float, Floats, Floats]:
+    """Return loss, gradient and curvature at x."""
     times, slopes = problem.times(x)
     residual = np.log(times) - aim
     root = np.sqrt(1.0 + (residual / scale) ** 2)

@@ -1,4 +1,4 @@
-"""The operands of a snippet: how many elements, their number format, and how they lie."""
+"""Inputs of snippets: number of elements, number format, and order of the values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ import numpy as np
 
 from hwsim_calibrate.suites.arrays import DTYPES, Array, indices, numbers
 
-FEW: Final = 10  # different values of `few`, at least
+MIN_DISTINCT: Final = 10  # distinct values of `few`
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """The operands of a snippet: `n` elements of a number format; words: how they lie; table: elements that are looked up in."""
+class Inputs:
+    """The inputs of a snippet.
+
+    Args:
+        n: number of elements.
+        dtype: number format.
+        words: order or layout of the values: sorted, few (distinct), runs, rare, rows, across, ...
+        table: number of elements of a lookup table, or length of a row or window.
+    """
 
     n: int
     dtype: str = "fp64"
@@ -23,11 +30,11 @@ class Size:
     table: int = 1000
 
     def values(self) -> Array:
-        """Numbers in the order that the words say."""
+        """Return values in the order of `words`."""
         kind = np.dtype(DTYPES[self.dtype]).kind
         draw = np.random.default_rng(1)
         if "few" in self.words:
-            return draw.integers(0, max(FEW, min(self.n // 16, 200)), self.n).astype(DTYPES[self.dtype])
+            return draw.integers(0, max(MIN_DISTINCT, min(self.n // 16, 200)), self.n).astype(DTYPES[self.dtype])
         if kind in "iu":
             below = {"int8": 100, "int16": 30_000}.get(self.dtype, 2**31 - 1)
             drawn: Array = draw.integers(0, min(self.n, below), self.n).astype(DTYPES[self.dtype])
@@ -36,25 +43,25 @@ class Size:
         return np.sort(drawn) if "sorted" in self.words else drawn
 
     def square(self) -> Array:
-        """A well-conditioned matrix of n x n."""
+        """Return a well-conditioned n x n matrix."""
         drawn = np.random.default_rng(1).random((self.n, self.n))
         symmetric = drawn + drawn.T + 2.0 * self.n * np.eye(self.n)
         return np.asarray((symmetric / (2.0 * self.n)).astype(DTYPES[self.dtype]))
 
     def grid(self) -> Array:
-        """The values as about as many rows as columns."""
+        """Return about `n` values with as many rows as columns."""
         side = max(math.isqrt(self.n), 1)
         return numbers(self.dtype, side, side)
 
     def mask(self) -> Array:
-        """Any half of the places; `runs`: one half; `rare`: any few."""
+        """Return a mask with a random half set; `runs`: the first half; `rare`: a random 7 %."""
         return (
             np.arange(self.n) < self.n // 2
             if "runs" in self.words
             else np.random.default_rng(2).random(self.n) < (0.07 if "rare" in self.words else 0.5)
         )
 
-    def places(self, below: int | None = None) -> Array:
-        """`n` places below a number, in any order or `sorted`."""
+    def indices(self, below: int | None = None) -> Array:
+        """Return `n` indices below a limit (default: `table`), in random order or `sorted`."""
         drawn = indices(self.n, below or self.table)
         return np.sort(drawn) if "sorted" in self.words else drawn

@@ -1,4 +1,4 @@
-"""Snippets that go along values: reductions, running sums, windows, functions of smooth numbers."""
+"""Snippets of reductions, cumulative functions, sliding windows and functions of smooth values."""
 
 from __future__ import annotations
 
@@ -8,71 +8,73 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.sizes import Size
-from hwsim_calibrate.snippets.forms import Build, of_grid, of_two, of_values, of_words
+from hwsim_calibrate.snippet_inputs import Inputs
+from hwsim_calibrate.snippets.builders import Build, of_grid, of_two, of_values, of_words
 from hwsim_calibrate.suites.arrays import DTYPES, Array, numbers
 
 
-def along_an_axis(size: Size) -> tuple[Array, int | None]:
-    """Values and the axis to go along: of `rows` of `table` elements, in `across` columns, or all in one."""
-    values = size.values()
-    if "rows" not in size.words and "across" not in size.words:
+def values_and_axis(inputs: Inputs) -> tuple[Array, int | None]:
+    """Return values and an axis: `rows` of `table` elements along axis 1, the same `across` axis 0, or flat values."""
+    values = inputs.values()
+    if "rows" not in inputs.words and "across" not in inputs.words:
         return values, None
-    grid = values[: max(size.n // size.table, 1) * size.table].reshape(-1, size.table)
-    return grid, 1 if "rows" in size.words else 0
+    grid = values[: max(inputs.n // inputs.table, 1) * inputs.table].reshape(-1, inputs.table)
+    return grid, 1 if "rows" in inputs.words else 0
 
 
-def _percentile(size: Size) -> Call:
-    values, axis = along_an_axis(size)
+def _percentile(inputs: Inputs) -> Call:
+    values, axis = values_and_axis(inputs)
     return lambda: np.percentile(values, [25, 75], axis=axis)
 
 
-def _median(size: Size) -> Call:
-    values, axis = along_an_axis(size)
+def _median(inputs: Inputs) -> Call:
+    values, axis = values_and_axis(inputs)
     return lambda: np.median(values, axis=axis)
 
 
 def _missing(function: Callable[..., Any]) -> Build:
-    """A function that passes over what is missing: nothing, or every other number."""
+    """Build a function that ignores NaN; with `missing`, half of the values are NaN."""
 
-    def build(size: Size) -> Call:
-        values = numbers(size.dtype, size.n)
-        if "missing" in size.words:
-            values[size.mask()] = np.nan
+    def build(inputs: Inputs) -> Call:
+        values = numbers(inputs.dtype, inputs.n)
+        if "missing" in inputs.words:
+            values[inputs.mask()] = np.nan
         return lambda: function(values)
 
     return build
 
 
 def _windows(name: str) -> Build:
-    """A reduction of each of many windows that overlap, of `table` elements."""
+    """Build a reduction of overlapping windows of `table` elements."""
 
-    def build(size: Size) -> Call:
-        windows = np.lib.stride_tricks.sliding_window_view(numbers(size.dtype, size.n // size.table + size.table), size.table)
+    def build(inputs: Inputs) -> Call:
+        windows = np.lib.stride_tricks.sliding_window_view(
+            numbers(inputs.dtype, inputs.n // inputs.table + inputs.table), inputs.table
+        )
         return lambda: getattr(windows, name)(axis=1)
 
     return build
 
 
 def _smooth(function: np.ufunc) -> Build:
-    """A function of numbers that grow evenly, so that its branches are guessed."""
+    """Build a function of increasing values, whose branches are predicted well."""
 
-    def build(size: Size) -> Call:
-        values = np.linspace(0.0, 0.3 * size.n, size.n).astype(DTYPES[size.dtype])
+    def build(inputs: Inputs) -> Call:
+        values = np.linspace(0.0, 0.3 * inputs.n, inputs.n).astype(DTYPES[inputs.dtype])
         return lambda: function(values)
 
     return build
 
 
-def _signed(size: Size) -> Call:
-    """Powers of numbers of both signs, which are slower than powers of positive numbers."""
-    values = np.linspace(-1.0, 1.0, size.n).astype(DTYPES[size.dtype])
+def _signed(inputs: Inputs) -> Call:
+    """Build a power of values with both signs, which is slower than a power of positive values."""
+    values = np.linspace(-1.0, 1.0, inputs.n).astype(DTYPES[inputs.dtype])
     return lambda: values**3
 
 
 def _accumulated(function: np.ufunc) -> Build:
-    def build(size: Size) -> Call:
-        values = size.values()
+    def build(inputs: Inputs) -> Call:
+        values = inputs.values()
         return lambda: function.accumulate(values)
 
     return build

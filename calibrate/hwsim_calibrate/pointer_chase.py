@@ -1,7 +1,7 @@
-"""A chain of dependent reads, which numpy cannot time.
+"""Pointer chases, which measure the latency of caches and memory by dependent loads.
 
-A call of numpy takes half a microsecond, a read from a cache a nanosecond. So the chain is followed by five lines of C
-where there is a compiler, else not at all.
+A numpy call takes about 500 ns and a cache access about 1 ns, so the chase is a C function. Without a C compiler, latencies are
+not measured.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from numpy.typing import NDArray
 
 from hwsim_calibrate.case import CannotMeasure
 
-Chase = Callable[[NDArray[np.int64], int, int], int]  # (next entry of each, steps, start) -> end
+Chase = Callable[[NDArray[np.int64], int, int], int]  # (table, steps, start) -> end; table[i] is the index after i
 
 _SOURCE: Final = """
-long long chase(const long long *next, long long steps, long long at) {
-    for (long long step = 0; step < steps; step++) at = next[at];
-    return at;
+long long chase(const long long *next, long long steps, long long index) {
+    for (long long step = 0; step < steps; step++) index = next[index];
+    return index;
 }
 """
 _COMPILERS: Final = ("cc", "gcc", "clang")
-_SECONDS: Final = 20
+_TIMEOUT: Final = 20  # seconds
 
 
 @lru_cache
-def chaser() -> tuple[str, Chase]:
-    """The function that follows a chain, and the compiler it was made by.
+def compile_chase() -> Chase:
+    """Compile and return the function that follows a chain.
 
     Raises:
-        CannotMeasure: there is no compiler.
+        CannotMeasure: There is no C compiler.
     """
     compiler = next((path for name in _COMPILERS if (path := which(name))), None)
     function = _compiled(compiler) if compiler else None
     if function:
-        return "cc", function
-    raise CannotMeasure("a chain of reads needs a C compiler: cc, gcc or clang")
+        return function
+    raise CannotMeasure("pointer chases require a C compiler: cc, gcc or clang")
 
 
 def _compiled(compiler: str) -> Chase | None:
@@ -52,27 +52,27 @@ def _compiled(compiler: str) -> Chase | None:
         source.write_text(_SOURCE)
         command = [compiler, "-O2", "-shared", "-fPIC", str(source), "-o", str(library)]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
+            subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT)
             function = ctypes.CDLL(str(library)).chase
         except (OSError, subprocess.SubprocessError):
             return None
     function.restype, function.argtypes = ctypes.c_longlong, (ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong)
-    return lambda table, steps, at: int(function(table.ctypes.data, steps, at))
+    return lambda table, steps, start: int(function(table.ctypes.data, steps, start))
 
 
-def chain(size: int, line: int = 64, seed: int = 0) -> NDArray[np.int64]:
-    """A table of `size` bytes whose entries, one per line, lead through all lines once in random order and back.
+def random_chain(size: int, line: int = 64, seed: int = 0) -> NDArray[np.int64]:
+    """Return a table of `size` bytes whose entries form one cycle through all cache lines in random order.
 
-    >>> table = chain(256)
-    >>> at, seen = 0, set()
-    >>> while at not in seen:
-    ...     seen.add(at); at = int(table[at])
-    >>> sorted(seen)
+    >>> table = random_chain(256)
+    >>> index, visited = 0, set()
+    >>> while index not in visited:
+    ...     visited.add(index); index = int(table[index])
+    >>> sorted(visited)
     [0, 8, 16, 24]
     """
     step, lines = line // 8, max(2, size // line)
     order = np.random.default_rng(seed).permutation(lines).astype(np.int64) * step
-    order = np.roll(order, -int(np.argmin(order)))  # the walk begins at 0
+    order = np.roll(order, -int(np.argmin(order)))  # the chase begins at 0
     table = np.zeros(lines * step, np.int64)
     table[order[:-1]] = order[1:]
     table[order[-1]] = order[0]

@@ -1,8 +1,8 @@
-"""Names of arrays in a program with loops, and the loops that keep arrays from having names.
+"""Array names in a program with loops, and the loops that prevent correct names.
 
-An array is named after the statement that makes it. Arrays made by one statement share a name, and so do arrays that one
-statement reads in the same place, because its turns are written once. From the first call to the last, a name must mean the array
-that the call really read; where it means another, a loop is to blame.
+An array is named after the statement that creates it. Arrays that one statement creates in several iterations share a name, and
+so do arrays that one statement reads at the same position. At every call, a name must refer to the array that the call read. If
+it refers to another array, a loop is responsible.
 """
 
 from __future__ import annotations
@@ -13,42 +13,51 @@ from dataclasses import dataclass, field
 from hwsim_calibrate.recording.nodes import Leaf, Loop, Node, leaves
 from hwsim_calibrate.recording.tape import Step
 
-Slot = tuple[int, int]  # a statement by its number, and which of the arrays that it makes
+Slot = tuple[int, int]  # (index of a statement, position among the arrays that it creates)
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A name that would mean another array than the one that was read.
+    """A name that refers to another array than the one that was read.
 
     Args:
         leaf: the statement to report.
-        blamed: the loops that must be written another way.
-        sure: no other mistake explains it.
+        blamed: the loops to rewrite.
+        is_certain: whether no other mistake can be the cause.
         around: all loops that use the name.
     """
 
     leaf: Leaf
     blamed: tuple[Loop, ...]
-    sure: bool
+    is_certain: bool
     around: tuple[Loop, ...]
 
 
 @dataclass(slots=True)
-class Names:
-    """Arrays that share a name."""
+class ArrayNames:
+    """The arrays of a program, grouped by shared names.
+
+    Args:
+        steps: the calls.
+        leaves: the statements with the loops around them.
+        of_call: call -> its statement.
+        maker: array -> (its slot, index of the call among all calls of the statement).
+        joiners: first slot of a name -> statements that read arrays of several slots of the name.
+        makers: first slot of a name -> statements that create its arrays.
+    """
 
     steps: Sequence[Step]
     leaves: list[tuple[Leaf, tuple[Loop, ...]]]
-    of_call: dict[int, int] = field(default_factory=dict)  # the number of its statement
-    maker: dict[int, tuple[Slot, int]] = field(default_factory=dict)  # of each array, and in which turn of all
-    joiners: dict[Slot, list[int]] = field(default_factory=dict)  # statements that read arrays of several slots, by top slot
-    makers: dict[Slot, list[int]] = field(default_factory=dict)  # statements that make them
+    of_call: dict[int, int] = field(default_factory=dict)
+    maker: dict[int, tuple[Slot, int]] = field(default_factory=dict)
+    joiners: dict[Slot, list[int]] = field(default_factory=dict)
+    makers: dict[Slot, list[int]] = field(default_factory=dict)
     _above: dict[Slot, Slot] = field(default_factory=dict)
 
     @staticmethod
-    def of(nodes: Sequence[Node], steps: Sequence[Step]) -> Names:
-        """The names of a program's arrays."""
-        names = Names(steps, list(leaves(nodes)))
+    def of(nodes: Sequence[Node], steps: Sequence[Step]) -> ArrayNames:
+        """Group the arrays of a program."""
+        names = ArrayNames(steps, list(leaves(nodes)))
         for number, (leaf, _) in enumerate(names.leaves):
             for turn, call in enumerate(leaf.calls):
                 names.of_call[call] = number
@@ -62,7 +71,7 @@ class Names:
         return names
 
     def top(self, slot: Slot) -> Slot:
-        """The first of the slots that share a name."""
+        """Return the first of the slots that share a name."""
         top = slot
         while top in self._above:
             top = self._above[top]
@@ -71,11 +80,11 @@ class Names:
         return top
 
     def slot(self, value: int) -> Slot:
-        """The slot that names an array."""
+        """Return the first slot of the name of an array."""
         return self.top(self.maker[value][0])
 
     def mistakes(self) -> Iterator[Mistake]:
-        """All mistakes, in the order of the calls."""
+        """Yield all mistakes in the order of the calls."""
         latest: dict[Slot, int] = {}
         for number, step in enumerate(self.steps):
             for value in (*step.reads, *step.updates):
@@ -112,7 +121,7 @@ class Names:
 
 
 def _parting(loops: Sequence[Loop], first: int, second: int) -> Loop:
-    """The outermost loop in which two calls of a statement are in different turns."""
+    """Return the outermost loop in which two calls of a statement belong to different iterations."""
     parting = loops[-1]
     for loop in reversed(loops):
         if first % loop.times != second % loop.times:

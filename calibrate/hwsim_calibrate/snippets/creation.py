@@ -1,4 +1,4 @@
-"""Snippets that make arrays: filled, drawn, copied and joined."""
+"""Snippets that create arrays: fill, random numbers, copy and concatenation."""
 
 from __future__ import annotations
 
@@ -9,65 +9,64 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.sizes import Size
-from hwsim_calibrate.snippets.forms import Build, of_grid, of_values
+from hwsim_calibrate.snippet_inputs import Inputs
+from hwsim_calibrate.snippets.builders import Build, of_grid, of_values
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
 
 def _made(function: str | Callable[[int], Any]) -> Build:
-    """An array of `n`; a function by its name is looked up when it is called, as in a program."""
+    """Build the creation of `n` elements. A function name is resolved at the time of the call, as in a program."""
     if isinstance(function, str):
-        return lambda size: lambda: getattr(np, function)(size.n)
-    return lambda size: lambda: function(size.n)
+        return lambda inputs: lambda: getattr(np, function)(inputs.n)
+    return lambda inputs: lambda: function(inputs.n)
 
 
 def _legacy(name: str) -> Build:
-    return lambda size: lambda: getattr(np.random, name)(size.n)
+    return lambda inputs: lambda: getattr(np.random, name)(inputs.n)
 
 
 def _drawn(function: Callable[[np.random.Generator, int], Any]) -> Build:
-    """Numbers of a generator."""
 
-    def build(size: Size) -> Call:
+    def build(inputs: Inputs) -> Call:
         draw = np.random.default_rng(0)
-        return lambda: function(draw, size.n)
+        return lambda: function(draw, inputs.n)
 
     return build
 
 
 def _any_drawn(name: str) -> Build:
-    """Numbers of a distribution as it is without parameters."""
+    """Build random numbers of a distribution with default parameters."""
     return _drawn(lambda draw, n: getattr(draw, name)(size=n))
 
 
-def _integers(size: Size) -> Call:
-    draw, below = np.random.default_rng(0), 256 if "full" in size.words else 10
-    kind = DTYPES[size.dtype] if size.dtype.startswith("int") else np.int64
-    return lambda: draw.integers(0, below, size.n, dtype=kind)
+def _integers(inputs: Inputs) -> Call:
+    draw, below = np.random.default_rng(0), 256 if "full" in inputs.words else 10
+    kind = DTYPES[inputs.dtype] if inputs.dtype.startswith("int") else np.int64
+    return lambda: draw.integers(0, below, inputs.n, dtype=kind)
 
 
-def _diag(size: Size) -> Call:
-    values = numbers(size.dtype, max(math.isqrt(size.n), 1))
+def _diag(inputs: Inputs) -> Call:
+    values = numbers(inputs.dtype, max(math.isqrt(inputs.n), 1))
     return lambda: np.diag(values)
 
 
-def _copied(size: Size) -> Call:
-    """A copy: as it lies, `across` a grid or a `long` one, `strided` in rows of twenty, across in `pieces` of ten."""
-    pieces = numbers(size.dtype, max(size.n // 200, 1), 10, 20) if size.words else numbers(size.dtype, size.n)
-    if "strided" in size.words:
+def _copied(inputs: Inputs) -> Call:
+    """Build a contiguous copy, or of a transposed (`long`) grid, of `strided` rows of 20, or of transposed `pieces` of 10."""
+    pieces = numbers(inputs.dtype, max(inputs.n // 200, 1), 10, 20) if inputs.words else numbers(inputs.dtype, inputs.n)
+    if "strided" in inputs.words:
         return lambda: pieces.transpose(1, 0, 2).copy()
-    if "pieces" in size.words:
-        parts = numbers(size.dtype, max(size.n // 200, 1), 11, 20)[:, :10]
+    if "pieces" in inputs.words:
+        parts = numbers(inputs.dtype, max(inputs.n // 200, 1), 11, 20)[:, :10]
         return lambda: parts.transpose(2, 0, 1).copy()
-    if "across" in size.words:
-        grid = size.grid() if "long" not in size.words else pieces.reshape(-1, 200)
+    if "across" in inputs.words:
+        grid = inputs.grid() if "long" not in inputs.words else pieces.reshape(-1, 200)
         return lambda: np.ascontiguousarray(grid.T)
     return lambda: np.copy(pieces)
 
 
 def _joined(function: Callable[..., Any]) -> Build:
-    def build(size: Size) -> Call:
-        parts = [numbers(size.dtype, size.n // 2) for _ in range(2)]
+    def build(inputs: Inputs) -> Call:
+        parts = [numbers(inputs.dtype, inputs.n // 2) for _ in range(2)]
         return lambda: function(parts)
 
     return build

@@ -1,4 +1,4 @@
-"""A recording as files: the workload, and the measured times next to it."""
+"""Output of a recording: the workload, the file of measured times next to it, and a summary."""
 
 from __future__ import annotations
 
@@ -13,35 +13,41 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity, format_share, percent
 from hwsim.units import BYTES
-from hwsim_calibrate.recording.folding import Folded, Tell, fold
+from hwsim_calibrate.recording.loops import Folded, Tell, fold
 from hwsim_calibrate.recording.nodes import Leaf, Loop, Node
 from hwsim_calibrate.recording.script import Recording
-from hwsim_calibrate.recording.tape import Made, Step
+from hwsim_calibrate.recording.tape import RecordedArray, Step
 
 FORMAT: Final = "recording/1"
-NEAR: Final = 32e3  # bytes: no array that is used again so soon has left the first cache
-NOTICED: Final = 128 * 1024  # bytes from which on an allocator may ask the system for an array by itself
-PAGE: Final = 4096
-HUGE: Final = 2.0**21
-ALWAYS: Final = 2.0**25  # bytes of an array that lies on new pages unless the op says otherwise
-PAGED: Final = (
+L1_BYTES: Final = 32e3  # arrays that are reused within this distance are still in the L1 cache
+MAPPED_FROM: Final = 128 * 1024  # bytes of an array from which the allocator may map it separately
+PAGE: Final = 4096  # bytes
+HUGE_PAGE: Final = 2.0**21  # bytes
+ALWAYS_NEW_FROM: Final = 2.0**25  # bytes of an array that is on new pages by default
+PAGED_OPS: Final = (
     "access", "attention", "compute", "convolution", "elementwise", "embedding", "matmul", "norm", "pool", "random", "reduce",
     "rnn",
     "softmax",
 )  # fmt: skip
-WORDS: Final = 4  # of reasons why something is written out
+MAX_NOTES: Final = 4  # about unrolled loops
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w@.$-]*( [\w@.-]+)*|\d[\w.+-]*( [kMGT]?i?B| [num]?s)")
-_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
+_YAML_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 
 def document(recording: Recording, *, loops: bool = True, tell: Tell | None = None) -> tuple[str, dict[str, Any]]:
-    """(text of the workload, measured times) of a recording; tell: progress in calls whose names are right."""
+    """Return (text of the workload, measured times) of a recording.
+
+    Args:
+        recording: the recording.
+        loops: whether repeated calls are written as `repeat`.
+        tell: function that receives the progress in calls.
+    """
     folded = fold(recording.steps, loops=loops, tell=tell)
     return _yaml(recording, folded), _measured(recording, folded)
 
 
 def measured_path(workload: str | Path) -> Path:
-    """The file of measured times, next to the workload.
+    """Return the path of the file of measured times next to a workload.
 
     >>> measured_path("a/step.yaml").as_posix()
     'a/step.measured.json.gz'
@@ -51,12 +57,12 @@ def measured_path(workload: str | Path) -> Path:
 
 
 def packed(measured: Mapping[str, Any]) -> bytes:
-    """JSON, compressed; the same bytes for the same measurements."""
+    """Return measured times as compressed JSON, reproducibly."""
     text = json.dumps(measured, indent=1, sort_keys=True, allow_nan=False) + "\n"
     return gzip.compress(text.encode(), mtime=0)
 
 
-# ---- what was measured ----
+# ---- measured times ----
 
 
 def _measured(recording: Recording, folded: Folded) -> dict[str, Any]:
@@ -78,7 +84,7 @@ def _measured(recording: Recording, folded: Folded) -> dict[str, Any]:
 
 
 def _row(recording: Recording, leaf: Leaf) -> dict[str, Any]:
-    """One statement: how often it was executed, the time of one (median) and, by the clock that counts, of all together."""
+    """Return the entry of a statement: number of calls, median times, and total time on the clock that counts."""
     calls = [recording.steps[call] for call in leaf.calls]
     return {
         "name": leaf.name,
@@ -86,9 +92,9 @@ def _row(recording: Recording, leaf: Leaf) -> dict[str, Any]:
         "line": calls[0].line,
         "kind": calls[0].op.kind,
         "times": len(calls),
-        "wall_s": median(each.wall for each in calls),
-        "cpu_s": median(each.cpu for each in calls),
-        "total_s": sum(recording.seconds(each) for each in calls),
+        "wall_s": median(step.wall for step in calls),
+        "cpu_s": median(step.cpu for step in calls),
+        "total_s": sum(recording.seconds(step) for step in calls),
         "uncalibrated": calls[0].op.reason,
     }
 
@@ -112,32 +118,31 @@ def _yaml(recording: Recording, folded: Folded) -> str:
 
 
 def _runtime(recording: Recording) -> str:
-    """The key that says how the program's thread goes on."""
     if not recording.dispatch:
-        return "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end"
+        return "runtime: {blocks: all, free: last-use}  # one thread executes each call and waits for it"
     dispatch = f"{recording.dispatch * 1e6:.3g} us"
-    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # dispatch: what the host takes between two calls"
+    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # dispatch: host time between two calls"
 
 
 def notes(recording: Recording, more: Sequence[str] = ()) -> str:
-    """The notes of the workload: source, calls without an op, loops that are written out."""
+    """Return the notes of the workload: source, calls without an op, unrolled loops."""
     library = " and ".join(recording.libraries)
-    parts = [f"recorded from a script of {library}; {len(recording.steps)} calls"]
+    parts = [f"recorded from a script with {library}; {len(recording.steps)} calls"]
     if "PyTorch" in recording.libraries:
         parts.append(
-            "shapes alone, nothing was timed" if recording.fake else f"{recording.threads} thread{'s' * (recording.threads > 1)}"
+            "shapes only, nothing was timed" if recording.fake else f"{recording.threads} thread{'s' * (recording.threads > 1)}"
         )
     unknown = [step for step in recording.steps if step.op.reason]
     if unknown:
         names = list(dict.fromkeys(step.name for step in unknown))
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        parts.append(f"uncalibrated, as long as they took here (busy): {len(unknown)} of them ({listed})")
-    return "; ".join([*parts, *recording.notes, *more[:WORDS]])
+        parts.append(f"{len(unknown)} calls are uncalibrated and have their measured time ({listed})")
+    return "; ".join([*parts, *recording.notes, *more[:MAX_NOTES]])
 
 
 def _statements(recording: Recording, folded: Folded, nodes: Sequence[Node], indent: str) -> Iterator[str]:
     before = ""
-    if len(nodes) > 1 and indent != "  ":  # the turn before ends with the last
+    if len(nodes) > 1 and indent != "  ":  # the previous iteration ends with the last statement
         last = nodes[-1]
         before = recording.steps[last.calls[-1]].name if isinstance(last, Leaf) else ""
     elif nodes and isinstance(nodes[0], Leaf) and indent != "  ":
@@ -161,56 +166,58 @@ def _statement(recording: Recording, folded: Folded, leaf: Leaf, indent: str, be
     if first.op.kind == "busy":
         keys["time"] = f"{median(recording.seconds(step) for step in steps) * 1e6:.4g} us"
     else:
-        _spread(keys, recording, steps, before)
+        _add_conditions(keys, recording, steps, before)
     reads = _distinct([folded.names[value] for value in first.reads if value is not None])
     updates = _distinct([folded.names[value] for value in first.updates if value is not None])
     if reads:
         keys["reads"] = reads
-    if written := {folded.names[each.value]: _size(each) for each in first.made if each.fresh}:
+    if written := {folded.names[array.value]: _size(array) for array in first.made if array.is_new}:
         keys["writes"] = written
-    existing = {folded.names[each.value]: _size(each) for each in first.made if not each.fresh}
+    existing = {folded.names[array.value]: _size(array) for array in first.made if not array.is_new}
     if updates or existing:
         keys["updates"] = existing or updates
     text = f"{indent}- {first.op.kind}: {_value(keys)}"
     return f"{text}  # uncalibrated: {first.op.reason}" if first.op.reason else text
 
 
-def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], before: str) -> None:
-    """Add the cores, the call before it, new pages, and the age of its operands (median of all turns)."""
+def _add_conditions(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], before: str) -> None:
+    """Add cores, new pages, median reuse distances of the operands, and whether another call precedes the statement."""
     op = steps[0].op
     keys["cores"] = recording.threads if op.kind == "matmul" else 1
     if steps[0].name != before and op.call is not None:
         keys["among_others"] = True
-    if op.kind in PAGED and (paged := new_pages(steps)) is not None:
-        pages, part = paged
+    if op.kind in PAGED_OPS and (paged := new_pages(steps)) is not None:
+        pages, share = paged
         keys["new_pages"] = round(pages, 1) if pages % 1 else round(pages)
-        if 0 < part < 1:
-            keys["new_bytes"] = f"{part * _written(steps[0]):.3g} B"
+        if 0 < share < 1:
+            keys["new_bytes"] = f"{share * _written(steps[0]):.3g} B"
     ages = [median(column) for column in zip(*(step.op.since for step in steps), strict=False)]
-    if ages and max(ages) > NEAR:
+    if ages and max(ages) > L1_BYTES:
         keys["since"] = [f"{age:.3g} B" for age in ages]
 
 
 def new_pages(steps: Sequence[Step]) -> tuple[float, float] | None:
-    """(pages that these calls touch for the first time, part of what they write on them), the mean; None for the default.
+    """Return the mean (page faults per call, share of the written bytes on new pages); None for the default.
 
-    A small array lies where another has been. A large one may come from the system page by page, which depends on what the
-    program has freed before; therefore pages are counted.
+    Small arrays reuse memory. Whether large arrays are on new pages depends on what the program has freed before, so the page
+    faults are counted.
     """
     size = _written(steps[0])
-    if size < NOTICED:
+    if size < MAPPED_FROM:
         return None
     fresh = [
-        step.faults for step in steps if step.faults * PAGE >= size / 2 or (size >= 2 * HUGE and step.faults >= size // HUGE)
+        step.faults
+        for step in steps
+        if step.faults * PAGE >= size / 2 or (size >= 2 * HUGE_PAGE and step.faults >= size // HUGE_PAGE)
     ]
     if fresh:
         return sum(fresh) / len(steps), len(fresh) / len(steps)
-    return (0.0, 0.0) if size >= ALWAYS else None
+    return (0.0, 0.0) if size >= ALWAYS_NEW_FROM else None
 
 
 def _written(step: Step) -> float:
-    """Bytes that a call writes: of the arrays it makes, else of one of its shape."""
-    if fresh := sum(each.bytes for each in step.made if each.fresh):
+    """Return the bytes that a call writes: of the arrays that it creates, else of its result's shape."""
+    if fresh := sum(array.bytes for array in step.made if array.is_new):
         return float(fresh)
     if step.op.kind == "access" and step.op.call is not None:
         return step.op.call.written
@@ -219,7 +226,7 @@ def _written(step: Step) -> float:
     return math.prod(shape) * BYTES.get(dtype, 8.0) if plain and shape else 0.0
 
 
-def _size(made: Made) -> Any:
+def _size(made: RecordedArray) -> Any:
     return {"shape": list(made.shape), "dtype": made.dtype} if made.dtype and made.shape else f"{made.bytes} B"
 
 
@@ -228,11 +235,11 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """YAML on one line."""
+    """Return a value as YAML on one line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_value(key)}: {_value(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_value(key)}: {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value(each) for each in value) + "]"
+        return "[" + ", ".join(_value(item) for item in value) + "]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -240,21 +247,21 @@ def _value(value: Any) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     text = str(value)
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS else json.dumps(text)
 
 
 def summary(recording: Recording, measured: Mapping[str, Any]) -> str:
-    """A summary of the recording for a terminal."""
+    """Return a summary of the recording for a terminal."""
     statements, inside = len(measured["ops"]), recording.inside
     lines = [f"{len(recording.steps)} calls as {statements} statements"]
     total = recording.cpu if recording.clock == "cpu" else recording.wall
-    part = f", {percent(inside / total, '.0f')} of the script's" if total > 0 else ""
-    lines.append(f"calls take {format_quantity(inside, 's', 3)}{part} (recording slows a script down between its calls)")
+    part = f", {percent(inside / total, '.0f')} of the script's time" if total > 0 else ""
+    lines.append(f"the calls take {format_quantity(inside, 's', 3)}{part} (recording slows the script down between calls)")
     if recording.unknown > 0:
         names: dict[str, None] = dict.fromkeys(step.op.reason for step in recording.steps if step.op.reason)
-        lines.append(f"uncalibrated: {format_share(recording.unknown / inside)} of the calls' time, recorded as busy")
+        lines.append(f"uncalibrated: {format_share(recording.unknown / inside)} of the calls' time, written as `busy`")
         lines += [f"  {name}" for name in names]
     lines += list(recording.notes)
-    written = [str(each) for each in measured.get("written_out", ())]
-    lines += written[:WORDS] + ([f"and {len(written) - WORDS} more lines"] if len(written) > WORDS else [])
+    written = [str(note) for note in measured.get("written_out", ())]
+    lines += written[:MAX_NOTES] + ([f"and {len(written) - MAX_NOTES} more lines"] if len(written) > MAX_NOTES else [])
     return "\n".join(lines) + "\n"

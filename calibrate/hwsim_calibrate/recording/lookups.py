@@ -1,4 +1,4 @@
-"""Calls that look up, search, order and count: their time depends on where elements lie and how values come."""
+"""Descriptions of lookups, searches, sorting and counting, whose time depends on locations and on the order of values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 import numpy as np
 
 from hwsim.devices.work import elementwise_call, lookup_call
-from hwsim_calibrate.recording.building import (
+from hwsim_calibrate.recording.descriptions import (
     SAME_AS,
     WITHOUT_OP,
     described,
     elementwise,
+    first_unsupported,
     general,
     new_or_out,
-    odd_among,
-    refuse_odd,
+    require_supported,
     unknown,
     with_axes,
 )
@@ -27,29 +27,31 @@ from hwsim_calibrate.recording.tape import Described, NoOp, Performed
 ALONG_FIRST: Final = (
     "median", "nanmedian", "unique", "histogram", "ptp", "nansum", "nanmean", "nanmax", "nanmin", "nanstd", "nanvar",
 )  # fmt: skip
-CACHED: Final = 4096.0  # elements of a table that is looked up in order: each line comes once
+CACHED: Final = 4096.0  # effective elements of a table for sorted indices, which use each cache line once
 
 
 def indexed(done: Performed) -> Described:
-    """`a[i]`, `np.take(a, i)`: elements or rows by an index."""
+    """Describe `a[i]` and `np.take(a, i)`."""
     table, result = done.args[0], np.asarray(done.result)
-    refuse_odd(result, table)
+    require_supported(result, table)
     if isinstance(done.args[1], tuple):
-        return _looked_up(done, table, [np.asarray(each) for each in done.args[1] if isinstance(each, np.ndarray | list)], result)
+        return _mixed_lookup(done, table, [np.asarray(key) for key in done.args[1] if isinstance(key, np.ndarray | list)], result)
     index = np.asarray(done.args[1])
     if index.dtype == np.bool_:
         form = runs_of(index)
         return general(done, "compress", float(index.size), [index], result, form=form, dtype=dtype_of(table), more=[table])
     is_flat = done.name == "take" and done.option("axis", 2) is None
     if not isinstance(done.args[1], np.ndarray | list) or not (is_flat or done.option("axis", 2) in (None, 0)):
-        return _looked_up(done, table, [index], result)
+        return _mixed_lookup(done, table, [index], result)
     by_row = table.ndim > 1 and not is_flat
     length = table.size / max(table.shape[0], 1) if by_row else 1.0
-    return _found(done, "takerows" if by_row else "take" if done.name == "take" else "index", table, index, result, length)
+    return _single_lookup(
+        done, "takerows" if by_row else "take" if done.name == "take" else "index", table, index, result, length
+    )
 
 
-def _found(done: Performed, function: str, table: Array, index: Array, result: Array, length: float = 1.0) -> Described:
-    """Elements or rows of a table by their index: one in order passes through the caches once."""
+def _single_lookup(done: Performed, function: str, table: Array, index: Array, result: Array, length: float = 1.0) -> Described:
+    """Describe a lookup by one index array; sorted indices use each cache line once."""
     since = done.since(table, index, *with_axes(result))
     function = "index_cast" if function == "index" and index.dtype != np.int64 else function
     reach = min(float(table.size), CACHED) if order_of(index.reshape(-1)) == "sorted" and length <= 1 else float(table.size)
@@ -60,11 +62,11 @@ def _found(done: Performed, function: str, table: Array, index: Array, result: A
     return described(call, (), since)
 
 
-def _looked_up(done: Performed, table: Array, indices: Sequence[Array], result: Array) -> Described:
-    """By several indices, by masks and slices, or along another axis: each element of the result is found by itself."""
+def _mixed_lookup(done: Performed, table: Array, indices: Sequence[Array], result: Array) -> Described:
+    """Describe a lookup by several indices or along another axis, which finds each element of the result separately."""
     if not indices or any(index.dtype == np.bool_ for index in indices):
         done.since(table, *with_axes(result))
-        raise NoOp("an index of bool among others")
+        raise NoOp("a boolean mask is combined with other indices")
     function = "indices" if len(indices) > 1 else "takecolumns"
     since = done.since(table, indices[0], *with_axes(result))
     call = lookup_call(
@@ -75,30 +77,30 @@ def _looked_up(done: Performed, table: Array, indices: Sequence[Array], result: 
 
 
 def assigned(done: Performed) -> Described:
-    """`a[i] = value`, by an index or a mask."""
+    """Describe `a[i] = value` by an index or a mask."""
     return scattered(done, "put")
 
 
 def scattered(done: Performed, function: str) -> Described:
-    """Values written, or added, where an index or a mask says."""
-    table, at = np.asarray(done.args[0]), done.args[1]
-    refuse_odd(table)
+    """Describe writes or additions to the elements that an index or a mask selects."""
+    table, key = np.asarray(done.args[0]), done.args[1]
+    require_supported(table)
     given = [np.asarray(argument) for argument in done.args[2:] if isinstance(argument, np.ndarray) and argument.ndim]
-    refuse_odd(*given)
-    if isinstance(at, tuple):
-        lists = [np.asarray(each) for each in at if isinstance(each, np.ndarray | list)]
-        if not lists or any(each.dtype == np.bool_ for each in lists):
-            raise NoOp("an index of bool among others")
-        others = [each for each in at if not isinstance(each, np.ndarray | list)]
+    require_supported(*given)
+    if isinstance(key, tuple):
+        lists = [np.asarray(item) for item in key if isinstance(item, np.ndarray | list)]
+        if not lists or any(index.dtype == np.bool_ for index in lists):
+            raise NoOp("a boolean mask is combined with other indices")
+        others = [item for item in key if not isinstance(item, np.ndarray | list)]
         function, index = function + "indices", lists[0]
-        lengths = [length for each, length in zip(at, table.shape, strict=False) if isinstance(each, slice)]
+        lengths = [length for item, length in zip(key, table.shape, strict=False) if isinstance(item, slice)]
         count = (
-            float(math.prod(lengths) * max(np.broadcast_shapes(*(each.shape for each in lists)), default=1))
+            float(math.prod(lengths) * max(np.broadcast_shapes(*(array.shape for array in lists)), default=1))
             if others
-            else float(max(each.size for each in lists))
+            else float(max(array.size for array in lists))
         )
     else:
-        index = np.asarray(at)
+        index = np.asarray(key)
         if index.dtype == np.bool_:
             form = " ".join(word for word in ("" if given else "scalar", runs_of(index)) if word)
             return general(
@@ -114,7 +116,7 @@ def scattered(done: Performed, function: str) -> Described:
 
 
 def searched(done: Performed) -> Described:
-    """`np.searchsorted(a, v)`, `np.digitize(v, a)`: a bisection for each value."""
+    """Describe `np.searchsorted(a, v)` and `np.digitize(v, a)`: one bisection per value."""
     table, values = np.asarray(done.args[0]), np.asarray(done.args[1])
     if done.name == "digitize":
         table, values = values, table
@@ -124,8 +126,7 @@ def searched(done: Performed) -> Described:
 
 
 def arranged(done: Performed) -> Described:
-    """`unique`, `partition`, `median`, `percentile`,
-    ...: functions of an array whose time depends on the order of its values."""
+    """Describe `unique`, `partition`, `median`, ...: functions whose time depends on the order of the values."""
     array = np.asarray(done.args[0])
     options = [word for word in ("return_inverse", "return_counts", "return_index") if done.options.get(word)]
     words = ["more"] if options else []
@@ -145,7 +146,7 @@ def arranged(done: Performed) -> Described:
 
 
 def counted_true(done: Performed) -> Described:
-    """`nonzero`, `flatnonzero`, `argwhere`, and `where` of one argument: places that are not 0."""
+    """Describe `nonzero`, `flatnonzero`, `argwhere`, and `where` with one argument."""
     array = np.asarray(done.args[0])
     result = done.result[0] if isinstance(done.result, tuple) and done.result else done.result
     form = runs_of(array) if array.dtype == np.bool_ and array.ndim else ""
@@ -154,7 +155,7 @@ def counted_true(done: Performed) -> Described:
 
 
 def ordered(done: Performed) -> Described:
-    """`sort`, `argsort` along the last axis."""
+    """Describe `sort` and `argsort`."""
     array = done.args[0]
     if dtype_of(array) == "":
         raise NoOp(WITHOUT_OP)
@@ -173,18 +174,18 @@ def ordered(done: Performed) -> Described:
 
 
 def ordered_by_keys(done: Performed) -> Described:
-    """`lexsort`: by each key in turn, the last one last, each a merge."""
-    keys = [np.asarray(each) for each in done.args[0]]
+    """Describe `lexsort`: one merge sort per key."""
+    keys = [np.asarray(key) for key in done.args[0]]
     length = float(keys[0].shape[-1]) if keys else 1.0
     steps = math.log2(max(length, 2.0)) * sum(key.size for key in keys)
     return general(done, "lexsort", steps, keys, np.asarray(done.result), form=order_of(keys[0]), dtype=dtype_of(keys[0]))
 
 
 def chosen(done: Performed) -> Described:
-    """`np.where(mask, a, b)`."""
+    """Describe `np.where(mask, a, b)`."""
     if len(done.args) < 3:
         return counted_true(done)
-    if odd_among(done.result, *done.args) is not None:
+    if first_unsupported(done.result, *done.args) is not None:
         return unknown(done)
     arrays = [argument for argument in done.args[1:] if isinstance(argument, np.ndarray) and argument.ndim]
     mask = np.asarray(done.args[0])
@@ -193,7 +194,7 @@ def chosen(done: Performed) -> Described:
 
 
 def counted(done: Performed) -> Described:
-    """`np.bincount(groups, weights)`."""
+    """Describe `np.bincount(groups, weights)`."""
     arrays = [argument for argument in done.args[:2] if isinstance(argument, np.ndarray)]
     weights = done.options.get("weights")
     arrays += [weights] if isinstance(weights, np.ndarray) else []

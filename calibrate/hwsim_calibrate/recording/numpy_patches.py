@@ -1,4 +1,4 @@
-"""numpy while it is recorded: functions that make arrays, and random generators, are replaced, and restored whatever happens."""
+"""Replacement of numpy functions and random generators while calls are recorded; they are restored after any error."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.devices.work import LibraryCall
-from hwsim_calibrate.recording import describing
+from hwsim_calibrate.recording import numpy_calls
 from hwsim_calibrate.recording.arrays import TracedArray, perform, plain, wrap
-from hwsim_calibrate.recording.building import unknown
+from hwsim_calibrate.recording.descriptions import unknown
 from hwsim_calibrate.recording.operands import Recency
-from hwsim_calibrate.recording.tape import Describe, Step, Tape, current, ended, started, unheard
+from hwsim_calibrate.recording.tape import Describe, Step, Tape, current, end, start, suspended
 
 MADE: Final = (
     "arange", "empty", "eye", "fromfunction", "full", "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid",
@@ -23,33 +23,39 @@ MADE: Final = (
 ALIKE: Final = ("empty_like", "full_like", "ones_like", "zeros_like")
 GIVEN: Final = ("array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray")
 READ: Final = ("frombuffer", "fromfile", "fromiter", "genfromtxt", "load", "loadtxt")
-# Distributions by what they draw; others keep their own name.
+# Legacy functions -> name of the distribution; other functions keep their name.
 DRAWS: Final = {"rand": "random", "randn": "normal", "randint": "integers", "random_sample": "random", "ranf": "random"}
 SILENT: Final = frozenset({
     "seed", "get_state", "set_state", "spawn", "get_bit_generator", "set_bit_generator", "bytes", "test", "default_rng",
 })  # fmt: skip
 IN_PLACE: Final = ("shuffle",)
 ORDERED: Final = {"ascontiguousarray": "c_contiguous", "asfortranarray": "f_contiguous"}
-WARM: Final = 2  # runs of a step before the ones that are recorded
+WARM_UPS: Final = 2  # runs of a step before the recorded run
 
 
 def calls_of(make: Callable[[], Callable[[], object]]) -> list[LibraryCall]:
-    """The calls of one run of the step that `make` prepares, warm: `since` counts from the run before it."""
+    """Return the calls of one run of a step with warm caches; `since` counts from the previous run.
+
+    make: function that prepares the step.
+    """
     return [done.op.call for done in steps_of(make, timed=False) if done.op.call is not None]
 
 
-def steps_of(make: Callable[[], Callable[[], object]], warm: int = WARM, *, timed: bool = True) -> list[Step]:
-    """The same with what hwsim has no call for.
+def steps_of(make: Callable[[], Callable[[], object]], warm_ups: int = WARM_UPS, *, timed: bool = True) -> list[Step]:
+    """Return the steps of one run, including calls that hwsim does not model.
 
-    warm: runs before the last two, whose second is kept; 0: one run alone.  timed: or seconds are with what the clocks add.
+    Args:
+        make: function that prepares the step.
+        warm_ups: runs before the last two runs, of which the second is returned; 0: only one run.
+        timed: whether the overhead of the clocks is measured and subtracted.
     """
     tape = Tape() if timed else Tape(_overhead=(0.0, 0.0))
     with recording(tape):
         step = make()
-        for _ in range(warm):
+        for _ in range(warm_ups):
             step()
         tape.recent = Recency()
-        if warm:
+        if warm_ups:
             step()
         tape.steps.clear()
         step()
@@ -58,7 +64,7 @@ def steps_of(make: Callable[[], Callable[[], object]], warm: int = WARM, *, time
 
 @contextmanager
 def recording(tape: Tape) -> Iterator[Tape]:
-    """Record the calls of numpy on this thread."""
+    """Record numpy calls of this thread."""
     before: list[tuple[Any, str, Any]] = []
     random: Any = np.random
 
@@ -68,7 +74,7 @@ def recording(tape: Tape) -> Iterator[Tape]:
 
     try:
         for names, describe in (
-            ((*MADE, *ALIKE), describing.created), (READ, unknown), (GIVEN, describing.from_objects),
+            ((*MADE, *ALIKE), numpy_calls.created), (READ, unknown), (GIVEN, numpy_calls.from_objects),
         ):  # fmt: skip
             for name in names:
                 replace(np, name, _recorded(name, getattr(np, name), describe))
@@ -77,28 +83,27 @@ def recording(tape: Tape) -> Iterator[Tape]:
             if _draws(name, function):
                 replace(random, name, _drawing(name, function))
         replace(random, "Generator", _generator(random.Generator))
-        replace(random, "RandomState", _generator(random.RandomState, describing.drawn))
+        replace(random, "RandomState", _generator(random.RandomState, numpy_calls.drawn))
         replace(random, "default_rng", _default_rng(random.default_rng, random.Generator))
-        started(tape)
+        start(tape)
         try:
             yield tape
         finally:
-            ended()
+            end()
     finally:
         for owner, name, old in reversed(before):
             setattr(owner, name, old)
 
 
 def _recorded(name: str, function: Callable[..., Any], describe: Describe) -> Callable[..., Any]:
-    """The function, recorded; unchanged while no tape runs."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if current() is None:
             return function(*args, **options)
         given, keywords = plain(args), plain(options)
-        works = _works(name, given, keywords)
-        result = perform(describe, name, function, given, keywords) if works else function(*given, **keywords)
+        is_work = _has_effect(name, given, keywords)
+        result = perform(describe, name, function, given, keywords) if is_work else function(*given, **keywords)
         if args and isinstance(args[0], TracedArray) and result is given[0]:
             return args[0]
         return wrap(result)
@@ -106,8 +111,8 @@ def _recorded(name: str, function: Callable[..., Any], describe: Describe) -> Ca
     return call
 
 
-def _works(name: str, args: Any, options: Any) -> bool:
-    """Whether the call does anything: `asarray` of an array of the same type returns it."""
+def _has_effect(name: str, args: Any, options: Any) -> bool:
+    """Return whether the call does anything: `asarray` of an array of the same type returns the array."""
     if not name.startswith("as") or not args or not isinstance(args[0], np.ndarray):
         return True
     if name in ORDERED:
@@ -119,8 +124,7 @@ def _draws(name: str, function: Any) -> bool:
     return callable(function) and not name.startswith("_") and name not in SILENT and not isinstance(function, type)
 
 
-def _drawing(name: str, function: Callable[..., Any], describe: Describe = describing.drawn) -> Callable[..., Any]:
-    """A function of `numpy.random`, or a method of a generator."""
+def _drawing(name: str, function: Callable[..., Any], describe: Describe = numpy_calls.drawn) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -128,8 +132,8 @@ def _drawing(name: str, function: Callable[..., Any], describe: Describe = descr
             return function(*args, **options)
         given, keywords = plain(args), plain(options)
         if name in IN_PLACE:
-            changed = [each for each in given if isinstance(each, np.ndarray)]
-            return perform(describing.shuffled, name, function, given, keywords, changes=changed)
+            changed = [array for array in given if isinstance(array, np.ndarray)]
+            return perform(numpy_calls.shuffled, name, function, given, keywords, changes=changed)
         result = perform(describe, DRAWS.get(name, name), function, given, keywords)
         out = options.get("out")
         return out if isinstance(out, TracedArray) else wrap(result)
@@ -137,15 +141,14 @@ def _drawing(name: str, function: Callable[..., Any], describe: Describe = descr
     return call
 
 
-def _generator(generator: Any, describe: Describe = describing.generated) -> Any:
-    """A class of generators whose draws are recorded."""
+def _generator(generator: Any, describe: Describe = numpy_calls.generated) -> Any:
     functions = {name: getattr(generator, name) for name in dir(generator)}
     methods = {name: _drawing_method(name, function, describe) for name, function in functions.items() if _draws(name, function)}
     return type(generator.__name__, (generator,), {"__module__": generator.__module__, **methods})
 
 
 def _drawing_method(name: str, function: Callable[..., Any], describe: Describe) -> Callable[..., Any]:
-    """As `_drawing`; the generator itself is no operand."""
+    """Return a method like `_drawing`, without the generator as an operand."""
 
     def call(self: Any, *args: Any, **options: Any) -> Any:
         return _drawing(name, functools.partial(function, self), describe)(*args, **options)
@@ -161,7 +164,7 @@ def _default_rng(default_rng: Callable[..., Any], generator: Any) -> Callable[..
     def call(seed: Any = None) -> Any:
         if isinstance(seed, generator):
             return seed
-        with unheard():  # a seed is spread with arrays, too
+        with suspended():  # seeding uses arrays internally
             return recorded(default_rng(plain(seed)).bit_generator)
 
     return call

@@ -1,4 +1,4 @@
-"""Pieces of every description of a call: an op for its function, its elements, its bytes, and where its result goes."""
+"""Common parts of the descriptions of numpy calls: the op with its elements, bytes and result location."""
 
 from __future__ import annotations
 
@@ -20,19 +20,32 @@ VIEWS: Final = {
     **dict.fromkeys(("swapaxes", "moveaxis", "T", "mT", "transpose"), "transpose"),
     **dict.fromkeys(("reshape", "ravel", "squeeze", "expand_dims"), "reshape"),
 }
-MOVES: Final = ("copy", "copyto", "astype", "fill", "concatenate", "take", "takerows", "zeros")  # without arithmetic
-WITHOUT_OP: Final = "hwsim has no op for it"
+MOVES: Final = ("copy", "copyto", "astype", "fill", "concatenate", "take", "takerows", "zeros")  # copies without arithmetic
+WITHOUT_OP: Final = "hwsim has no op for this call"
 
 
 def general(
     done: Performed, name: str, steps: float, arrays: Sequence[Array], result: Array, *, form: str = "", rows: float = 1.0,
     dtype: str = "", more: Sequence[Array] = (), into: Into | None = None,
 ) -> Described:  # fmt: skip
-    """A call of `steps` steps that reads arrays and writes one."""
+    """Describe a call with `steps` operations that reads arrays and writes one.
+
+    Args:
+        done: the call.
+        name: function of the op.
+        steps: number of operations.
+        arrays: arrays that are read completely.
+        result: array that is written.
+        form: form of the call.
+        rows: number of inner loops.
+        dtype: number format; default: the format of the largest array.
+        more: arrays of which only as many bytes as the result has are read.
+        into: location of the result.
+    """
     kind = dtype or dtype_of(max(arrays, key=np.size) if arrays else result)
     if not kind:
-        refuse_odd(*arrays, result)
-    ages = done.since(*(each for each in (*arrays, *more) if each.ndim), *with_axes(result))
+        require_supported(*arrays, result)
+    ages = done.since(*(array for array in (*arrays, *more) if array.ndim), *with_axes(result))
     reads = float(sum(array.nbytes for array in arrays) + (result.nbytes if more else 0))
     age, last = max(ages[:-1], default=reads), ages[-1] if ages and result.ndim else reads
     call = general_call(
@@ -43,7 +56,7 @@ def general(
 
 
 def first_result(done: Performed) -> Array:
-    """The first array of the result."""
+    """Return the first array of the result."""
     value = done.result
     while isinstance(value, tuple | list) and value:
         value = value[0]
@@ -51,7 +64,7 @@ def first_result(done: Performed) -> Array:
 
 
 def flat_arrays(values: Sequence[Any]) -> list[Array]:
-    """All arrays among arguments, inside of tuples and lists too."""
+    """Return all arrays among arguments, including arrays in tuples and lists."""
     arrays: list[Array] = []
     for value in values:
         if isinstance(value, np.ndarray):
@@ -62,7 +75,7 @@ def flat_arrays(values: Sequence[Any]) -> list[Array]:
 
 
 def view(done: Performed) -> Described:
-    """A view of the same memory: no data moves."""
+    """Describe a view, which moves no data."""
     call = LibraryCall(function=VIEWS.get(done.name, done.name))
     return Described(
         "elementwise", {"function": call.function, "count": 0, "inputs": 0, "flop_each": 0, "into": "out"}, call=call
@@ -70,15 +83,15 @@ def view(done: Performed) -> Described:
 
 
 def unknown(done: Performed) -> Described:
-    """Any other call: a view if its result is one, else busy."""
+    """Describe any other call: as a view if its result is one; else raise NoOp."""
     results = done.result if isinstance(done.result, tuple | list) else (done.result,)
     arrays = [result for result in results if isinstance(result, np.ndarray)]
     given = {id(root(array)) for array in flat_arrays(done.args)}
     only_arrays = arrays and len(arrays) == len(results) and done.options.get("out") is None
     if only_arrays and all(id(root(array)) in given for array in arrays):
         return view(done)
-    done.since(*(each for each in (*done.args, *arrays) if isinstance(each, np.ndarray) and each.size))
-    refuse_odd(*done.args, *arrays)
+    done.since(*(value for value in (*done.args, *arrays) if isinstance(value, np.ndarray) and value.size))
+    require_supported(*done.args, *arrays)
     raise NoOp(WITHOUT_OP)
 
 
@@ -86,13 +99,13 @@ def elementwise(
     done: Performed, name: str, arrays: Sequence[Array], result: Any, into: Into, *, scalar: bool = False, more: str = "",
     dtype: str = "",
 ) -> Described:  # fmt: skip
-    """A function of each element; `arrays` have any shape that broadcasts to the result's."""
+    """Describe an elementwise function; the shapes of `arrays` broadcast to the shape of the result."""
     result = np.asarray(result)
     form, rows = layout(arrays, result)
     full = [array for array in arrays if array.size == result.size and array.ndim]
     dtype = dtype or dtype_of(full[0] if full else max(arrays, key=np.size) if arrays else result)
     if not form and len(full) == 2:
-        formats = [dtype_of(each) for each in full]
+        formats = [dtype_of(array) for array in full]
         form = "mask" if "bool" in formats and dtype != "bool" else "same" if span(full[0]) == span(full[1]) else ""
     if not form and scalar:
         form = "scalar"
@@ -107,9 +120,9 @@ def elementwise(
 
 
 def reduced(done: Performed, name: str, axis: Any, method: str = "") -> Described:
-    """A reduction of all elements, or along an axis."""
+    """Describe a reduction of all elements or along an axis."""
     array = np.asarray(done.args[0])
-    refuse_odd(array)
+    require_supported(array)
     form, rows = layout_reduced(array, axis)
     since = done.since(array)
     done.since(*with_axes(np.asarray(done.result)))
@@ -119,7 +132,7 @@ def reduced(done: Performed, name: str, axis: Any, method: str = "") -> Describe
 
 
 def converted(done: Performed, function: str, source: Array, result: Array) -> Described:
-    """A copy in another number format."""
+    """Describe a copy to another number format."""
     form = f"from {dtype_of(source)}" if dtype_of(source) != dtype_of(result) else ""
     into: Into = "out" if function == "copyto" else "new"
     since = done.since(source, result)
@@ -130,7 +143,7 @@ def converted(done: Performed, function: str, source: Array, result: Array) -> D
 
 
 def described(call: LibraryCall, shape: tuple[int, ...], since: tuple[float, ...]) -> Described:
-    """The op that lowers to this call again, with the result's shape instead of its element count."""
+    """Return the op that lowers to a call, with the result's shape instead of its element count."""
     kind, keys = op_of(call)
     if "count" in keys and kind != "access":
         del keys["count"]
@@ -143,7 +156,7 @@ def described(call: LibraryCall, shape: tuple[int, ...], since: tuple[float, ...
 
 
 def target_of(done: Performed, *inputs: Array) -> Into:
-    """Target of an elementwise result: a new array, one that exists, or an operand itself."""
+    """Return the location of an elementwise result: a new array, an existing array, or an operand."""
     if done.options.get("out") is None:
         return "new"
     target = span(np.asarray(done.result[0] if isinstance(done.result, tuple) else done.result))
@@ -151,22 +164,22 @@ def target_of(done: Performed, *inputs: Array) -> Into:
 
 
 def new_or_out(done: Performed) -> Into:
-    """Whether the result is a new array."""
+    """Return the location of a result: a new or an existing array."""
     return "new" if done.options.get("out") is None else "out"
 
 
 def with_axes(array: Array) -> tuple[Array, ...]:
-    """The array, unless it is a single number."""
+    """Return the array in a tuple, which is empty for a single number."""
     return (array,) if array.ndim else ()
 
 
-def odd_among(*values: Any) -> Any:
-    """The first array or number of a format that hwsim lacks."""
+def first_unsupported(*values: Any) -> Any:
+    """Return the first value with a number format that hwsim does not support, or None."""
     return next((value for value in values if isinstance(value, np.ndarray | np.generic) and not dtype_of(value)), None)
 
 
-def refuse_odd(*values: Any) -> None:
-    """Raise NoOp if a value has a number format that hwsim lacks."""
-    odd = odd_among(*values)
+def require_supported(*values: Any) -> None:
+    """Raise NoOp if a value has a number format that hwsim does not support."""
+    odd = first_unsupported(*values)
     if odd is not None:
-        raise NoOp(f"hwsim has no number format {odd.dtype}")
+        raise NoOp(f"hwsim does not support the number format {odd.dtype}")

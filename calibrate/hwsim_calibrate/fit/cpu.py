@@ -1,4 +1,4 @@
-"""The CPU of a fitted machine: its kernels, and the numbers of the plain formulas for every op that is none of them."""
+"""The CPU of a fitted machine: its kernels, and the peaks, bandwidths and latencies for ops without a measured kernel."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, Final
 from hwsim.devices.kernels import MeasuredFunctions
 from hwsim.devices.work import elementwise_call
 from hwsim.units import BYTES
-from hwsim_calibrate.fit.gpu import reached
+from hwsim_calibrate.fit.gpu import host_bandwidth
 from hwsim_calibrate.fit.kernels import FittedKernels, reported_sizes
-from hwsim_calibrate.fit.writing import kernels_block, quantity
+from hwsim_calibrate.fit.machine_file import kernels_block, quantity
 from hwsim_calibrate.store import Measurements
 
-LARGE: Final = 1 << 25  # elements of the addition that shows memory's bandwidth: 768 MiB together
-UNKNOWN: Final = 10e9  # B/s of a core without a measured addition: a guess
-LEVELS: Final = {"L2": "L1", "L3": "L2", "memory": "L3"}  # the cache before each level
+LARGE: Final = 1 << 25  # elements of the addition for the memory bandwidth: 768 MiB for all operands
+DEFAULT_BANDWIDTH: Final = 10e9  # B/s of a core without a measured addition: a guess
+LEVELS: Final = {"L2": "L1", "L3": "L2", "memory": "L3"}  # level -> the cache before it
 
 
 def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dict[str, Any]:
-    """All keys of the part."""
+    """Return all keys of the part."""
     kernels, environment = fitted.kernels, measurements.environment.get("cpu", {})
     cpu = environment if isinstance(environment, Mapping) else {}
     cores, core_rate = int(cpu.get("usable", 1)), bandwidth(kernels)
@@ -28,8 +28,8 @@ def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dic
     levels = {LEVELS[level]: size for level, size in sizes.items() if level in LEVELS}
     delays = latencies(measurements, levels)
     memory = {
-        "bandwidth": quantity(max(core_rate, reached(measurements)), "B/s"),
-        "ref": "reached by one core, or by copies to a GPU: all cores together may have more",
+        "bandwidth": quantity(max(core_rate, host_bandwidth(measurements)), "B/s"),
+        "ref": "a lower bound, reached by one core or by copies to a GPU; all cores together may reach more",
     }
     drawing = kernels.functions["normal"].each if "normal" in kernels.functions else {}
     return {
@@ -53,22 +53,22 @@ def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dic
 
 
 def _peaks(kernels: MeasuredFunctions, cores: int) -> dict[str, Any]:
-    """FLOP/s by number format; every format is computed in fp64 or fp32, which therefore have at least a guess."""
+    """Return FLOP/s by number format; fp64 and fp32 have at least a guess, because other formats are computed in them."""
     rates = {dtype: time.flop * cores for dtype, time in kernels.products.items() if dtype in BYTES}
-    ref = "large products on one core, times cores"
+    ref = "large matmuls on one core, multiplied by the number of cores"
     peaks = {dtype: {"value": quantity(rate, "FLOP/s"), "source": "measured", "ref": ref} for dtype, rate in rates.items()}
     highest = quantity(max(rates.values(), default=1e9), "FLOP/s")
     for dtype in ("fp64", "fp32"):
         if dtype not in peaks:
-            peaks[dtype] = {"value": highest, "source": "guess", "ref": f"no product of {dtype} was measured"}
+            peaks[dtype] = {"value": highest, "source": "guess", "ref": f"no {dtype} matmul was measured"}
     return peaks
 
 
 def latencies(measurements: Measurements, levels: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of an access that each level serves, and memory, from chains of reads; none where those were not measured.
+    """Return the latency (s) of each cache level and of memory from pointer chases; empty if these were not measured.
 
-    A level shows where the level before it holds little of the chain and it holds all: from four times the size before it to half
-    of its own. Beyond twice the last level everything comes from memory, including the cost of its pages.
+    A level serves chains from 4x the size of the previous level to half of its own size. Memory serves chains beyond twice the
+    size of the last level, including TLB misses.
     """
     chains = sorted((float(size), row.quiet) for row in measurements.of("memory", "chase")
                     if isinstance(size := row.params.get("bytes"), int))  # fmt: skip
@@ -84,9 +84,9 @@ def latencies(measurements: Measurements, levels: Mapping[str, float]) -> dict[s
 
 
 def bandwidth(kernels: MeasuredFunctions) -> float:
-    """Bytes per second of one core in an addition of large arrays, by the table; a guess without one."""
+    """Return the bandwidth (B/s) of one core in an addition of large arrays; without a measured addition, a guess."""
     call = elementwise_call("add", dtype="fp64", count=float(LARGE), inputs=2, into="out")
     if kernels.unknown(call):
-        return UNKNOWN
+        return DEFAULT_BANDWIDTH
     time = kernels.time(call)
     return call.moved / (time.body / time.ratio)

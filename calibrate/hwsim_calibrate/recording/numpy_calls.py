@@ -1,6 +1,6 @@
-"""A call of numpy as an op of hwsim: its kind, shape, number format, how its operands lie and where the result goes.
+"""Descriptions of numpy calls as ops: kind, shape, number format, layout of the operands and location of the result.
 
-A call without an op, or with a number format that hwsim lacks, is `busy`: it takes the time it took when it was recorded.
+A call without a corresponding op or with an unsupported number format becomes `busy` with its recorded time.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from hwsim.devices.work import elementwise_call
 from hwsim_calibrate.calls import REDUCTIONS
 from hwsim_calibrate.recording.algebra import (
     contracted,
+    convolved,
     einsum,
     interpolated,
     norm,
     product,
-    slid,
     solved,
     transformed,
 )
-from hwsim_calibrate.recording.building import (
+from hwsim_calibrate.recording.descriptions import (
     SAME_AS,
     converted,
     described,
     elementwise,
     first_result,
+    first_unsupported,
     flat_arrays,
     general,
     new_or_out,
-    odd_among,
     reduced,
-    refuse_odd,
+    require_supported,
     target_of,
     unknown,
     view,
 )
-from hwsim_calibrate.recording.finding import (
+from hwsim_calibrate.recording.lookups import (
     ALONG_FIRST,
     arranged,
     chosen,
@@ -67,17 +67,17 @@ OPAQUE: Final = (
     "roll", "rot90", "setdiff1d", "stack", "tile", "trapezoid", "tril", "triu", "union1d", "unwrap", "vander", "vstack",
 )  # fmt: skip
 PRODUCTS: Final = ("matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat")
-BRANCHED: Final = ("sin", "cos", "tan")  # of double precision: another polynomial for each range of the argument
-POWERS: Final[dict[float, str]] = {2: "square", 0.5: "sqrt", -1: "reciprocal"}  # what numpy computes instead
-# FLOP of a core in the time of drawing one number, for machines without measured functions: 25 ns for a normal distribution and
-# 5 ns for an even one, at the 40 GFLOP/s of a core with AVX2.
+BRANCHED: Final = ("sin", "cos", "tan")  # in fp64, the polynomial depends on the range of the argument
+POWERS: Final[dict[float, str]] = {2: "square", 0.5: "sqrt", -1: "reciprocal"}  # exponent -> function that numpy uses instead
+# Equivalent FLOP of one random number, for machines without measured functions: 25 ns for a normal distribution and 5 ns for a
+# uniform distribution, at the 40 GFLOP/s of a core with AVX2.
 DRAWN: Final = {"uniform": 200.0, "random": 200.0, "integers": 200.0, "permutation": 400.0}
 BYTE_VALUES: Final = 256
 OTHERWISE_DRAWN: Final = 1000.0
 
 
 def ufunc(done: Performed) -> Described:
-    """A ufunc called, or one of its methods: `add`, `add.reduce`."""
+    """Describe a call of a ufunc or of one of its methods: `add`, `add.reduce`."""
     name, _, method = done.name.partition(".")
     name = SAME_AS.get(name, name)
     result = done.result[0] if isinstance(done.result, tuple) else done.result
@@ -87,11 +87,11 @@ def ufunc(done: Performed) -> Described:
         return reduced(done, REDUCED.get(name, name), done.option("axis", 1, 0))
     if method == "accumulate" and name in ACCUMULATED:
         return reduced(done, ACCUMULATED[name], done.options.get("axis", 0))
-    if method == "outer" and odd_among(*done.args, result) is None:
+    if method == "outer" and first_unsupported(*done.args, result) is None:
         return elementwise(done, name, [np.asarray(done.args[0])[..., None], np.asarray(done.args[1])], result, "new")
     if method == "at" and np.ndim(done.args[1]) == 1:
         return scattered(done, "add_at")
-    if method or isinstance(done.result, tuple) or odd_among(*done.args, result) is not None:
+    if method or isinstance(done.result, tuple) or first_unsupported(*done.args, result) is not None:
         return unknown(done)
     arrays = [argument for argument in done.args if isinstance(argument, np.ndarray) and argument.ndim]
     scalar, more = len(arrays) < len(done.args), ""
@@ -107,21 +107,21 @@ def ufunc(done: Performed) -> Described:
 
 
 def reduction(done: Performed) -> Described:
-    """`np.sum(a, axis)` and other reductions."""
+    """Describe `np.sum(a, axis)` and other reductions."""
     return reduced(done, done.name, done.option("axis", 1))
 
 
 def reduction_method(done: Performed) -> Described:
-    """`a.sum(axis)` and other reductions."""
+    """Describe `a.sum(axis)` and other reductions."""
     return reduced(done, done.name, done.option("axis", 1), " method")
 
 
 def moved(done: Performed) -> Described:
-    """A copy (`copy`, `ravel`, ...), or a view where nothing is copied."""
+    """Describe a copy (`copy`, `ravel`, ...), or a view if nothing is copied."""
     source, result = np.asarray(done.args[0]), np.asarray(done.result)
     if root(result) is root(source):
         return view(done)
-    refuse_odd(result, source)
+    require_supported(result, source)
     if dtype_of(source) != dtype_of(result):
         return converted(done, "astype", source, result)
     if done.name in ("reshape", "ravel"):
@@ -130,18 +130,18 @@ def moved(done: Performed) -> Described:
 
 
 def astype(done: Performed) -> Described:
-    """`a.astype(...)`: a copy even to the same format, unless `copy=False`."""
+    """Describe `a.astype(...)`, which copies even to the same format unless `copy=False`."""
     source, result = done.args[0], np.asarray(done.result)
     if root(result) is root(source):
         return view(done)
-    refuse_odd(result, source)
+    require_supported(result, source)
     return converted(done, "astype", source, result)
 
 
 def copied_to(done: Performed) -> Described:
-    """`np.copyto(to, from)`, and `to[...] = from`."""
+    """Describe `np.copyto(to, from)` and `to[...] = from`."""
     target, source = done.args[0], np.asarray(done.args[1])
-    refuse_odd(target, source)
+    require_supported(target, source)
     if not source.ndim:
         return elementwise(done, "fill", [], target, "out")
     if dtype_of(source) != dtype_of(target):
@@ -150,39 +150,39 @@ def copied_to(done: Performed) -> Described:
 
 
 def filled(done: Performed) -> Described:
-    """`a.fill(value)`."""
-    refuse_odd(done.args[0])
+    """Describe `a.fill(value)`."""
+    require_supported(done.args[0])
     return elementwise(done, "fill", [], done.args[0], "out")
 
 
 def created(done: Performed) -> Described:
-    """An array that needs no input: `zeros`, `full`, `arange`, ..."""
+    """Describe the creation of an array without input: `zeros`, `full`, `arange`, ..."""
     if not isinstance(done.result, np.ndarray):
         return unknown(done)
-    refuse_odd(done.result)
+    require_supported(done.result)
     kind = done.name.removesuffix("_like")
     if kind == "empty":
         done.since(done.result)
-        raise NoOp("room alone: the first call that writes to it pays for its pages")
+        raise NoOp("only an allocation; the first call that writes to the array causes the page faults")
     return elementwise(done, "fill" if kind in ("ones", "full") else kind, [], done.result, "new")
 
 
 def from_objects(done: Performed) -> Described:
-    """`np.array(...)`: a copy of an array; made from anything else it is Python's work."""
+    """Describe `np.array(...)` of an array as a copy; conversions of Python objects have no op."""
     if done.args and isinstance(done.args[0], np.ndarray):
         return moved(done)
-    raise NoOp("made from objects of Python")
+    raise NoOp("created from Python objects")
 
 
 def generated(done: Performed) -> Described:
-    """Random numbers of a `Generator`, which draws them another way than the functions of `np.random`."""
+    """Describe random numbers of a `Generator`, whose algorithms differ from the functions of `np.random`."""
     return drawn(done, "generator")
 
 
 def drawn(done: Performed, form: str = "") -> Described:
-    """Random numbers."""
+    """Describe random numbers."""
     array = np.asarray(done.result)
-    refuse_odd(array)
+    require_supported(array)
     if done.name == "integers" and array.dtype.itemsize == 1 and _all_bytes(done):
         form = f"{form} full".strip()
     since = done.since(array)
@@ -194,50 +194,50 @@ def drawn(done: Performed, form: str = "") -> Described:
 
 
 def _all_bytes(done: Performed) -> bool:
-    """Whether bytes are drawn of all values, as they come, and none is drawn again."""
+    """Return whether the range of random bytes has all 256 values, so that no value is rejected."""
     low, high = done.option("low", 0, 0), done.option("high", 1)
     return bool(np.all((np.asarray(low) if high is None else np.subtract(high, low)) == BYTE_VALUES))
 
 
 def shuffled(done: Performed) -> Described:
-    """`shuffle`: an array put into any order, in its place."""
+    """Describe an in-place `shuffle`."""
     array = np.asarray(done.args[0])
     return general(done, "shuffle", float(array.shape[0]), [array], array, form="rows" if array.ndim > 1 else "")
 
 
 def along_axis(done: Performed) -> Described:
-    """`take_along_axis`, `put_along_axis`: an element for each index."""
-    table, at = np.asarray(done.args[0]), np.asarray(done.args[1])
-    result = np.asarray(done.result) if isinstance(done.result, np.ndarray) else at
-    return general(done, done.name, float(at.size), [table, at], result, dtype=dtype_of(table))
+    """Describe `take_along_axis` and `put_along_axis`: one element per index."""
+    table, index = np.asarray(done.args[0]), np.asarray(done.args[1])
+    result = np.asarray(done.result) if isinstance(done.result, np.ndarray) else index
+    return general(done, done.name, float(index.size), [table, index], result, dtype=dtype_of(table))
 
 
 def opaque(done: Performed) -> Described:
-    """A function by the elements that it goes through: the larger of its first array and its result."""
+    """Describe a function by its largest number of elements: of its arrays or its result."""
     arrays = [array for array in flat_arrays(done.args) if array.ndim]
     result = first_result(done)
     if arrays and isinstance(done.result, np.ndarray) and root(result) is root(arrays[0]):
         return view(done)
     count = float(max([result.size, *(array.size for array in arrays)]))
-    if done.name in ("cov", "corrcoef") and result.ndim:  # a product of each two variables
+    if done.name in ("cov", "corrcoef") and result.ndim:  # one product for each pair of variables
         count *= result.shape[0]
     first = max(arrays, key=np.size) if arrays else result
     return general(done, SAME_AS.get(done.name, done.name), count, arrays, result, dtype=dtype_of(first))
 
 
 def joined(done: Performed) -> Described:
-    """`np.concatenate([...])`."""
+    """Describe `np.concatenate([...])`."""
     result = done.result
-    refuse_odd(result, *done.args[0])
+    require_supported(result, *done.args[0])
     (age,) = done.since(result)
     call = elementwise_call("concatenate", dtype=dtype_of(result), count=float(result.size), since=(age, age))
     return described(call, result.shape, (age, age))
 
 
 def pointwise(done: Performed) -> Described:
-    """`clip`, `round`: a function of each element of the first argument."""
+    """Describe `clip` and `round`, elementwise functions of the first argument."""
     array = done.args[0]
-    if not isinstance(array, np.ndarray) or odd_among(array, done.result) is not None:
+    if not isinstance(array, np.ndarray) or first_unsupported(array, done.result) is not None:
         return unknown(done)
     bounds = [argument for argument in done.args[1:] if isinstance(argument, np.ndarray) and argument.ndim]
     return elementwise(done, done.name, [array, *bounds], done.result, target_of(done, array), scalar=not bounds)
@@ -255,7 +255,7 @@ FUNCTIONS: Final[dict[str, Describe]] = {
     **dict.fromkeys(("nonzero", "flatnonzero", "argwhere", "count_nonzero"), counted_true),
     **dict.fromkeys(SOLVED, solved),
     **dict.fromkeys(TRANSFORMED, transformed),
-    **dict.fromkeys(("convolve", "correlate"), slid),
+    **dict.fromkeys(("convolve", "correlate"), convolved),
     **dict.fromkeys(OPAQUE, opaque),
     **dict.fromkeys(("take_along_axis", "put_along_axis"), along_axis),
     "lexsort": ordered_by_keys, "norm": norm, "interp": interpolated, "tensordot": contracted, "astype": astype,
@@ -265,7 +265,7 @@ FUNCTIONS: Final[dict[str, Describe]] = {
     "where": chosen,
 }  # fmt: skip
 METHODS: Final[dict[str, Describe]] = {
-    **dict.fromkeys((each for each in REDUCTIONS if hasattr(np.ndarray, each)), reduction_method),
+    **dict.fromkeys((name for name in REDUCTIONS if hasattr(np.ndarray, name)), reduction_method),
     **dict.fromkeys(("copy", "flatten", "ravel", "reshape"), moved),
     **dict.fromkeys(("clip", "round"), pointwise),
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""The part that a log's numbers go into: `--part xeon-8480`, or a file."""
+"""The part to complete with the numbers of a log: `--part xeon-8480`, or a file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ CPU = {"kind": "cpu", "class": "ideal", "cores": 1, "flop": {"fp64": "1 GFLOP/s"
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
-    """A part by name or path, with what its classes fill in.
+class TargetPart:
+    """A part by name or path, completed by its class defaults.
 
     Args:
-        use: what a file writes to use it.
+        kind: kind of the part.
+        use: value of the key `use` that refers to it.
         model: the device or link.
     """
 
@@ -33,24 +34,29 @@ class Base:
     model: object
 
     def as_a(self, cls: type[T], tool: str) -> T:
-        """The part as one of this kind.
+        """Return the device or link if it is of a class.
 
         Raises:
-            SpecError: it is of another kind.
+            SpecError: The part is of another class.
         """
         if isinstance(self.model, cls):
             return self.model
-        wanted = {Cpu: "a cpu", Gpu: "a gpu", Ethernet: "Ethernet", Disk: "a disk"}.get(cls, cls.__name__.lower())
+        wanted = {Cpu: "a CPU", Gpu: "a GPU", Ethernet: "an Ethernet link", Disk: "a disk"}.get(cls, cls.__name__.lower())
         raise SpecError.of(
-            None, f"{tool} measures {wanted}, and '{self.use}' is a part of kind {getattr(self.model, 'kind', self.kind)}"
+            None, f"{tool} measures {wanted}, but '{self.use}' is a part of kind {getattr(self.model, 'kind', self.kind)}"
         )
 
 
-def base_of(name: str, kinds: Sequence[str], folder: Path) -> Base:
-    """The part of this name and of one of these kinds; folder: where the file that uses it will lie.
+def find_target_part(name: str, kinds: Sequence[str], folder: Path) -> TargetPart:
+    """Return the part of a name and of one of some kinds.
+
+    Args:
+        name: name in the library, or path of a file.
+        kinds: accepted kinds.
+        folder: folder of the file that will use the part.
 
     Raises:
-        SpecError: there is none, or it has mistakes.
+        SpecError: The part does not exist, or has mistakes.
     """
     path = Path(name)
     if name.endswith((".yaml", ".yml")):
@@ -58,27 +64,27 @@ def base_of(name: str, kinds: Sequence[str], folder: Path) -> Base:
             raise SpecError.of(None, f"there is no file '{name}'")
         kind = read(path).text("kind") or ""
         if kind not in kinds:
-            raise SpecError.of(None, f"'{name}' is a part of kind {kind or 'none'}; it takes {' or '.join(kinds)}")
+            raise SpecError.of(None, f"'{name}' is a part of kind {kind or 'none'}: expected {' or '.join(kinds)}")
         use = os.path.relpath(path.resolve(), folder.resolve())
         use = use if use.startswith((".", "/")) else f"./{use}"
-        return Base(kind, use, _model(kind, str(path.resolve())))
+        return TargetPart(kind, use, _model(kind, str(path.resolve())))
     matches = [(kind, short) for kind in kinds for short in names(kind) if name in (short, f"{kind}/{short}")]
     if not matches:
         hint = did_you_mean(name, [short for kind in kinds for short in names(kind)])
         raise SpecError.of(None, f"the library has no {' or '.join(kinds)} called '{name}'", hint)
     kind, short = matches[0]
-    return Base(kind, short, _model(kind, short))
+    return TargetPart(kind, short, _model(kind, short))
 
 
 def _model(kind: str, use: str) -> object:
-    """The device or link; its other end is an ideal computer."""
+    """Return the device or link of a part; the other end of a link is an ideal computer."""
     part = {"kind": kind, "use": use}
     if kind == "cpu":
-        return _machine({"it": part}).devices["it"].model
+        return _machine({"part": part}).devices["part"].model
     if kind in ("ethernet", "infiniband", "wifi", "slingshot", "omnipath"):
         machine = _machine({"a": CPU, "b": CPU}, [{"between": ["a", "b"], **part}])
         return next(iter(machine.links)).model
-    return _machine({"cpu": CPU, "it": part}).devices["it"].model
+    return _machine({"cpu": CPU, "part": part}).devices["part"].model
 
 
 def _machine(parts: dict[str, object], links: list[dict[str, object]] | None = None) -> Machine:
