@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from hwsim_calibrate.logs import TOOLS, Ask
-from hwsim_calibrate.logs.target_part import base_of
+from hwsim_calibrate.logs import TOOLS, LogOptions
+from hwsim_calibrate.logs.target_part import find_target_part
 
 FOLDER: Final = Path(__file__).parent / "data" / "logs"
 LOGS: Final = {
@@ -19,6 +19,8 @@ MODELS: Final = {"inference-perf": "llama-3-8b"}
 PARTS: Final = {"stream": "xeon-8480", "babelstream": "h100-sxm", "mlc": "xeon-8480"}
 
 
-def ask_of(tool: str) -> Ask:
+def ask_of(tool: str) -> LogOptions:
     """What a log of a tool leaves open."""
-    return Ask(base_of(PARTS[tool], TOOLS[tool].into, Path()) if tool in PARTS else None, 0, MODELS.get(tool, ""))
+    return LogOptions(
+        find_target_part(PARTS[tool], TOOLS[tool].part_kinds, Path()) if tool in PARTS else None, 0, MODELS.get(tool, "")
+    )

@@ -20,11 +20,11 @@ from hwsim_calibrate.fit.corrections import correct
 from hwsim_calibrate.fit.holdout import alternate, held_out
 from hwsim_calibrate.fit.kernels import (
     FittedKernels,
-    Timed,
+    TimedCall,
     capacities_of,
     fit_kernels,
-    parted,
-    timed,
+    split_core,
+    timed_calls,
     with_rest,
     without_corrections,
 )
@@ -40,7 +40,7 @@ DATA = Path(store.__file__).parent / "data"
 @cache
 def found() -> FittedKernels:
     measured = made_up()
-    return fit_kernels(timed(measured), capacities_of(measured), seed=1, bootstraps=12)
+    return fit_kernels(timed_calls(measured), capacities_of(measured), seed=1, bootstraps=12)
 
 
 @cache
@@ -86,13 +86,13 @@ def test_most_intervals_hold_the_truth() -> None:
 
 def test_a_tenth_of_spoilt_cases_does_not_bend_the_rest() -> None:
     spoilt = made_up(spoilt=0.1, seed=3)
-    kernels = fit_kernels(timed(spoilt), capacities_of(spoilt), bootstraps=0).kernels
+    kernels = fit_kernels(timed_calls(spoilt), capacities_of(spoilt), bootstraps=0).kernels
     assert kernels.products["fp64"].flop == pytest.approx(TRUTH.products["fp64"].flop, rel=0.15)
     assert kernels.levels["memory"].beyond == pytest.approx(TRUTH.levels["memory"].beyond, rel=0.15)
 
 
 def test_the_fit_and_the_simulator_have_the_same_formula() -> None:
-    rows = timed(made_up())
+    rows = timed_calls(made_up())
     model = Model([row.call for row in rows], capacities_of(made_up()))
     x = np.log([found().intervals[name].value for name in model.names])
     kernels = without_corrections(found().kernels)
@@ -100,7 +100,7 @@ def test_the_fit_and_the_simulator_have_the_same_formula() -> None:
 
 
 def test_derivatives_are_those_of_the_times() -> None:
-    rows = timed(made_up())[::9]
+    rows = timed_calls(made_up())[::9]
     model = Model([row.call for row in rows], capacities_of(made_up()))
     times, slopes = model.times(model.start)
     for name in (
@@ -122,7 +122,7 @@ def test_sizes_held_out_are_told_as_well_as_the_noise_allows() -> None:
 
 
 def test_the_smallest_and_the_largest_sizes_are_never_held_out() -> None:
-    rows = timed(made_up())
+    rows = timed_calls(made_up())
     left = alternate(rows)
     counts = [row.call.count for number, row in enumerate(rows) if number in left and row.call.function == "add"]
     assert max(counts) < max(row.call.count for row in rows if row.call.function == "add")
@@ -130,7 +130,7 @@ def test_the_smallest_and_the_largest_sizes_are_never_held_out() -> None:
 
 def test_the_machine_file_loads_and_simulates_every_measured_call_as_measured() -> None:
     machine = whole().yaml()
-    for row in timed(made_up())[::60]:
+    for row in timed_calls(made_up())[::60]:
         kind, keys = "elementwise", {}
         if row.call.function in ("add", "multiply"):
             keys = {
@@ -241,16 +241,16 @@ def test_stored_measurements_are_told_at_sizes_held_out(path: Path) -> None:
     measured = load(path)
     if sum(call_of(row) is not None for row in measured.rows) < 100:
         pytest.skip("no calls of numpy in it")
-    heldout = held_out(timed(measured), capacities_of(measured))
+    heldout = held_out(timed_calls(measured), capacities_of(measured))
     assert heldout.median < 0.08
     assert heldout.p90 < 0.35
 
 
 @cache
-def sparse() -> tuple[tuple[Timed, ...], tuple[Timed, ...], MeasuredFunctions]:
+def sparse() -> tuple[tuple[TimedCall, ...], tuple[TimedCall, ...], MeasuredFunctions]:
     """Stored calls; those of `add` and of products, as `--for` measures them; and the table that fits these alone."""
     measured = load(DATA / "epyc-zen3-vm-2core.json.gz")
-    rows = timed(measured)
+    rows = timed_calls(measured)
     base = tuple(row for row in rows if row.call.product is not None or entry_of(row.call) == "add")
     return rows, base, fit_kernels(base, capacities_of(measured), bootstraps=0).kernels
 
@@ -265,7 +265,7 @@ def test_one_small_size_is_no_worse_for_large_ones_than_none(entry: str) -> None
         (row for row in rows if entry_of(row.call) == entry and row.call.dtype == "fp64"), key=lambda row: row.call.count
     )
     small = next(row for row in sizes if row.call.count > 1)
-    fitted = with_rest(alike, [*parted(base)[1], small])
+    fitted = with_rest(alike, [*split_core(base)[1], small])
     for row in sizes:
         function = present(estimate_function(alike, row.call))
         usual = replace(alike, functions={row.call.function: function}, corrections=Corrections()).time(row.call).seconds
@@ -281,6 +281,6 @@ def test_where_nothing_was_measured_at_many_sizes_memory_still_tells() -> None:
     rows, _, _ = sparse()
     adds = [row for row in rows if entry_of(row.call) == "add" and row.call.dtype == "fp64" and row.call.into == "out"]
     few = sorted({row.call.count: row for row in adds}.values(), key=lambda row: row.call.count)[::2][:4]
-    core, rest = parted(few)
+    core, rest = split_core(few)
     assert len(core) == len(few)
     assert rest == []

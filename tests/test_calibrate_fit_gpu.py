@@ -16,7 +16,7 @@ from hwsim.devices.gpu_matmul import Chip as GpuChip
 from hwsim.devices.gpu_memory import Launch
 from hwsim_calibrate.fit import fit
 from hwsim_calibrate.fit.gpu import FittedGpu, fit_gpu
-from hwsim_calibrate.fit.gpu_products import NAMES, Chip, Products, Timed
+from hwsim_calibrate.fit.gpu_products import NAMES, Chip, MatmulModel, TimedMatmul
 from hwsim_calibrate.fit.gpu_rows import machine_of
 from hwsim_calibrate.store import Measurements
 from tests.calibrate_cases import made_up, made_up_gpu
@@ -118,7 +118,7 @@ def test_the_fit_s_products_are_the_simulator_s() -> None:
         "between": 0.9,
         "below": 0.4,
     }
-    model = Products([Timed(work, 1.0, 1e-6) for work in works], Chip(132, 3e12, 0.0), (32, 32768, 16))
+    model = MatmulModel([TimedMatmul(work, 1.0, 1e-6) for work in works], Chip(132, 3e12, 0.0), (32, 32768, 16))
     tiles = GpuChip(132, 8e14, 3e12)
     cuts = [
         fastest_tile_plan(work.product, (2.0, 2.0), tiling, tiles, 1e-6).time + 1e-9 for work in works if work.product is not None

@@ -11,12 +11,12 @@ import hwsim
 from hwsim.spec import tree_of
 from hwsim_calibrate import text
 from hwsim_calibrate.composites import BLIND, DEVELOPMENT, PROGRAMS
-from hwsim_calibrate.workload_cases import call_of_op
 from hwsim_calibrate.fit import fit
+from hwsim_calibrate.recording.numpy_patches import calls_of
 from hwsim_calibrate.recording.operands import Array, layout
 from hwsim_calibrate.recording.ops import op_of, workload_of
-from hwsim_calibrate.recording.numpy_patches import calls_of
 from hwsim_calibrate.validate import validate
+from hwsim_calibrate.workload_cases import call_of_op
 from published.composites import page
 from tests.calibrate_cases import made_up
 
@@ -123,6 +123,6 @@ def test_a_recorded_program_simulates_on_any_machine() -> None:
 def test_a_program_is_scored_against_what_it_took() -> None:
     fitted = fit(made_up(), name="made up")
     report = validate(fitted, programs=DEVELOPMENT[:3], timed={DEVELOPMENT[0].name: 1e-4, DEVELOPMENT[2].name: 3e-5})
-    assert "furthest off" in text.validated(report)
+    assert "furthest off" in text.format_report(report)
     assert "| program |" in page(report)
     assert all(program.calls > 5 for program in report.programs)

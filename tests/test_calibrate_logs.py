@@ -14,16 +14,16 @@ from hwsim.origins import Origin
 from hwsim.results.error_weights import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import spread_of
-from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
-from hwsim_calibrate.logs.target_part import base_of
+from hwsim_calibrate.logs import TOOLS, Log, LogOptions, Result, fit_logs, read_log
 from hwsim_calibrate.logs.result import REPEATS, number_of
+from hwsim_calibrate.logs.target_part import find_target_part
 from tests import command
 from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 
 
 def fitted(tool: str, *names: str, part: str = "", sockets: int = 0, model: str = "") -> Result:
-    base = base_of(part, TOOLS[tool].into, Path()) if part else None
-    return fit_logs(tool, [read_log(FOLDER / name) for name in names], Ask(base, sockets, model))
+    base = find_target_part(part, TOOLS[tool].part_kinds, Path()) if part else None
+    return fit_logs(tool, [read_log(FOLDER / name) for name in names], LogOptions(base, sockets, model))
 
 
 def cpu_of(result: Result, folder: Path) -> Cpu:
@@ -49,7 +49,7 @@ def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: P
     assert output.read_text().endswith("by hand\n")
 
 
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if "model" not in TOOLS[tool].asks])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if "model" not in TOOLS[tool].options])
 def test_every_fitted_number_has_its_source_and_how_sure_it_is(tool: str) -> None:
     result = fitted(tool, LOGS[tool], part=PARTS.get(tool, ""))
     numbers = result.numbers()
@@ -58,7 +58,7 @@ def test_every_fitted_number_has_its_source_and_how_sure_it_is(tool: str) -> Non
     assert result.content()["ref"].endswith(f"; {LOGS[tool]}")
     for number in numbers.values():
         assert number.spread > 0
-        said = number.said()
+        said = number.content()
         assert said["points"] >= 1
         assert (number.points > 1) == ("ci95" in said)
         if number.interval is not None:
@@ -97,7 +97,7 @@ def test_two_sockets_are_told_from_one() -> None:
     assert found["numa"]["efficiency"]["value"] == "88.07 %"  # 541 GB/s of two sockets with 307 GB/s each
     assert found["numa"]["remote_latency"]["value"] == "81.30 ns"
     assert found["memory"]["latency"]["value"] == "112.9 ns"
-    with pytest.raises(hwsim.SpecError, match=r"541\.1 GB/s of a socket, but xeon-8480 has 307\.2 GB/s"):
+    with pytest.raises(hwsim.SpecError, match=r"541\.1 GB/s per socket, but xeon-8480 has 307\.2 GB/s"):
         fitted("mlc", "mlc.txt", part="xeon-8480", sockets=1)
 
 
@@ -114,7 +114,7 @@ def test_a_gpu_s_memory_is_what_babelstream_reached() -> None:
     assert found.numbers()["sustained.read"].value == pytest.approx(2.951 / 3.35, rel=0.002)
     assert all(abs(row.error) < 0.01 for row in found.rows)  # add and triad were not fitted
     alone = fitted("babelstream", "babelstream.csv").content()
-    assert "no write allocate" in alone["notes"]
+    assert "streaming stores" in alone["notes"]
     assert alone["bandwidth"]["value"] == "1.404 TB/s"
 
 
@@ -144,15 +144,15 @@ def test_clients_of_other_tools_say_the_same() -> None:
 def test_lengths_are_each_request_s_where_the_log_has_them() -> None:
     content = json.loads((FOLDER / "vllm.json").read_text())
     content |= {"input_lens": [1000, 1048] * 100, "output_lens": [128] * 200}
-    infer = fit_logs("vllm", [Log("a", json.dumps(content))], Ask()).content()["infer"]
+    infer = fit_logs("vllm", [Log("a", json.dumps(content))], LogOptions()).content()["infer"]
     assert infer["prompt"] == {"values": [1000, 1048] * 100}
     assert infer["output"] == 128
     content = {key: each for key, each in content.items() if not key.endswith("_lens")}
     content |= {"random_input_len": 2047, "random_output_len": 512, "random_range_ratio": 0.0, "backend": "sglang"}
-    result = fit_logs("vllm", [Log("a", json.dumps(content))], Ask())
+    result = fit_logs("vllm", [Log("a", json.dumps(content))], LogOptions())
     assert result.content()["infer"]["prompt"] == {"uniform": [1, 2047]}
     assert result.content()["infer"]["framework"] == "sglang"
-    assert any("lengths of the output" in each for each in result.left)
+    assert any("output lengths" in each for each in result.left)
 
 
 def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:
@@ -165,11 +165,11 @@ def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:
 def test_runs_together_say_how_far_they_are_apart() -> None:
     text = (FOLDER / "iperf3.json").read_text()
     logs = [Log(str(rate), text.replace("24310000000.0", f"{rate}e9")) for rate in (24.31, 23.0, 22.1)]
-    number = fit_logs("iperf3", logs, Ask()).numbers()["efficiency"]
+    number = fit_logs("iperf3", logs, LogOptions()).numbers()["efficiency"]
     assert number.value == pytest.approx(23.0 / 24.75, rel=0.002)
     assert REPEATS < number.spread < 0.08
     assert number.points == 3
-    assert number_of([2.0, 2.1], "s", apart=True).repeats is None  # two runs are too few to say
+    assert number_of([2.0, 2.1], "s", separate_runs=True).repeats is None  # two runs are too few to say
 
 
 def test_the_spread_of_runs_is_the_one_that_intervals_assume() -> None:
@@ -191,16 +191,16 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("osu", "osu.txt", "--part", "xeon-8480"), "--part does not go with osu"),
-        (("osu", "osu.txt", "--sockets", "2"), "--sockets does not go with osu"),
-        (("stream", "stream-56.txt", "--model", "gpt2"), "--model does not go with stream"),
+        (("osu", "osu.txt", "--part", "xeon-8480"), "`--part` is not available for osu"),
+        (("osu", "osu.txt", "--sockets", "2"), "`--sockets` is not available for osu"),
+        (("stream", "stream-56.txt", "--model", "gpt2"), "`--model` is not available for stream"),
         (("stream", "stream-56.txt", "--part", "h100-sxm"), "no cpu called 'h100-sxm'"),
-        (("stream", "stream-56.txt", "stream-56.txt"), "it is the same as"),
-        (("stream", "babelstream.txt"), "nothing in it was printed by STREAM"),
+        (("stream", "stream-56.txt", "stream-56.txt"), "the log is identical to"),
+        (("stream", "babelstream.txt"), "the file contains no output of STREAM"),
         (("stream", "stream-56.txt", "--part", "laptop"), "no cpu called"),
-        (("stream", "stream-56.txt", "--part", "xeon-e5-2690"), "of a socket, but xeon-e5-2690 has"),
-        (("vllm", "vllm.txt"), "does not say which model"),
-        (("ib-write-bw", "ib_write_bw.txt", "ib_write_bw-both.txt"), "fit the logs of one test together"),
+        (("stream", "stream-56.txt", "--part", "xeon-e5-2690"), "per socket, but xeon-e5-2690 has"),
+        (("vllm", "vllm.txt"), "does not contain the model"),
+        (("ib-write-bw", "ib_write_bw.txt", "ib_write_bw-both.txt"), "import the logs of each test separately"),
     ],
 )
 def test_mistakes_of_a_user_are_said_at_once(arguments: tuple[str, ...], words: str) -> None:
@@ -226,8 +226,8 @@ def printed(kind: str, rows: dict[str, float], array: float, threads: int = 0) -
 def test_a_published_stream_with_streaming_stores_counts_no_write_allocate() -> None:
     """Two EPYC 9654, compiled with -fnt-store (OCI HPC performance tips, STREAM on BM.Standard.E5.192: 921.6 GB/s in all)."""
     text = printed("stream", {"Copy": 685041.8, "Scale": 690053.6, "Add": 723580.5, "Triad": 718799.1}, 430080000 * 8, 96)
-    found = fit_logs("stream", [Log("a", text)], Ask(sockets=2))
-    assert "no write allocate" in found.content()["notes"]
+    found = fit_logs("stream", [Log("a", text)], LogOptions(sockets=2))
+    assert "streaming stores" in found.content()["notes"]
     assert 0.74 < found.numbers()["bandwidth"].value * 2 / 921.6e9 < 0.79
 
 
@@ -235,7 +235,9 @@ def test_a_published_dot_product_is_no_measure_of_reading() -> None:
     """A100 of 80 GB (EPCC's BabelStream page, Tursa): its dot product waits for the sum. The library's part says 85.3 %."""
     rows = {"Copy": 1709360.8, "Mul": 1676181.608, "Add": 1715845.543, "Triad": 1724827.354, "Dot": 1586905.948}
     found = fit_logs(
-        "babelstream", [Log("a", printed("babelstream", rows, 268.4e6))], Ask(base_of("a100-sxm-80gb", ("gpu",), Path()))
+        "babelstream",
+        [Log("a", printed("babelstream", rows, 268.4e6))],
+        LogOptions(find_target_part("a100-sxm-80gb", ("gpu",), Path())),
     )
     read = found.numbers()["sustained.read"]
     assert read.value == pytest.approx(0.853, rel=0.03)
@@ -246,6 +248,6 @@ def test_a_published_dot_product_is_no_measure_of_reading() -> None:
 def test_a_copy_of_the_library_is_left_out() -> None:
     """Two EPYC 7742 (EPCC's BabelStream page, ARCHER2): the compiler makes copy a call of memcpy."""
     rows = {"Copy": 421983.4, "Mul": 295653.136, "Add": 319003.459, "Triad": 293900.783, "Dot": 340542.635}
-    found = fit_logs("babelstream", [Log("a", printed("babelstream", rows, 268.4e6))], Ask(sockets=2))
-    assert any("copy is 1.43 times as fast as mul" in sentence for sentence in found.left)
+    found = fit_logs("babelstream", [Log("a", printed("babelstream", rows, 268.4e6))], LogOptions(sockets=2))
+    assert any("1.43x as fast as mul" in sentence for sentence in found.left)
     assert found.numbers()["bandwidth"].value == pytest.approx(310e9 / 2, rel=0.05)

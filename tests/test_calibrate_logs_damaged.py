@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hwsim.spec import SpecError
-from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
-from hwsim_calibrate.logs.target_part import Base, base_of
+from hwsim_calibrate.logs import TOOLS, Log, LogOptions, Result, fit_logs, read_log
+from hwsim_calibrate.logs.target_part import TargetPart, find_target_part
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
 
 
@@ -21,13 +21,13 @@ def text_of(tool: str) -> str:
 
 
 @cache
-def base(part: str, tool: str) -> Base:
-    return base_of(part, TOOLS[tool].into, Path())
+def base(part: str, tool: str) -> TargetPart:
+    return find_target_part(part, TOOLS[tool].part_kinds, Path())
 
 
 def fitted(tool: str, *texts: str, part: str = "") -> Result:
     logs = [Log(f"{number}.txt", text) for number, text in enumerate(texts)]
-    return fit_logs(tool, logs, Ask(base(part, tool) if part else None))
+    return fit_logs(tool, logs, LogOptions(base(part, tool) if part else None))
 
 
 def changed(tool: str, *swaps: tuple[str, str]) -> str:
@@ -50,10 +50,10 @@ def test_anything_else_is_refused(tool: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "it is empty"),
-        (b" \n\n", "it is empty"),
-        (gzip.compress(b"x", mtime=0), "it is packed"),
-        (b"\x7fELF\x00\x00", "it is no text"),
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        (gzip.compress(b"x", mtime=0), "the file is compressed"),
+        (b"\x7fELF\x00\x00", "the file is not text"),
     ],
 )
 def test_what_is_no_log_at_all_is_told(tmp_path: Path, content: bytes, words: str) -> None:
@@ -67,27 +67,29 @@ def test_line_breaks_and_encodings_of_other_systems(tmp_path: Path) -> None:
     expected = fitted("stream", text).yaml()
     for number, data in enumerate((text.replace("\n", "\r\n").encode(), text.encode("utf-16"), text.encode("utf-8-sig"))):
         (tmp_path / str(number)).write_bytes(data)
-        assert fit_logs("stream", [read_log(tmp_path / str(number))], Ask()).yaml() == expected.replace("0.txt", str(number))
+        assert fit_logs("stream", [read_log(tmp_path / str(number))], LogOptions()).yaml() == expected.replace(
+            "0.txt", str(number)
+        )
 
 
 @pytest.mark.parametrize(
     ("tool", "swaps", "words"),
     [
-        ("nccl-tests", [("      0 ", "      3 ")], r"17:1: 3 wrong values"),
+        ("nccl-tests", [("      0 ", "      3 ")], r"17:1: the test computed 3 wrong values"),
         ("nccl-tests", [("  2083.71", "  4083.71")], r"30:1: algbw is 257.65 GB/s, but"),
         ("stream", [("166512.3", "16651.23")], r"19:1: 16651.2 MB/s, but arrays of 3.2e\+09 B"),
-        ("stream", [("Solution Validates", "Failed Validation on array")], "computed wrong values"),
-        ("stream", [("400000000 (elements), O", "400000 (elements), O")], "two logs in one file"),
-        ("mlc", [("       1\t 194.5\t 113.1\t\n", "")], "a table of 2 nodes has 1 rows"),
-        ("mlc", [(" 194.5\t 113.1", " 194.5")], "row 1 with 1 numbers in a table of 2 nodes"),
+        ("stream", [("Solution Validates", "Failed Validation on array")], "failed its validation"),
+        ("stream", [("400000000 (elements), O", "400000 (elements), O")], "does the file contain two logs"),
+        ("mlc", [("       1\t 194.5\t 113.1\t\n", "")], "the table of 2 nodes has 1 rows"),
+        ("mlc", [(" 194.5\t 113.1", " 194.5")], "row 1 of the table of 2 nodes has 1 numbers"),
         ("ib-write-bw", [("peak[MiB/sec]", "peak[Gb/sec]")], "another unit"),
         ("ib-write-bw", [("peak[MiB/sec]", "peak[Furlongs/sec]")], "unknown unit Furlongs/sec"),
-        ("iperf3", [('"sum_received"', '"sum_lost"')], "no `sum_received`"),
+        ("iperf3", [('"sum_received"', '"sum_lost"')], "no key `sum_received`"),
         ("iperf3", [("warning:", "iperf3: error - unable to connect to server: Connection refused")], "1:1: the run failed"),
         ("fio", [('"error": 0', '"error": 5')], r"the job ended with error 5"),
         ("fio", [("fio: file", "3;fio-3.36;")], "terse output"),
-        ("vllm", [('"completed": 200', '"completed": 0')], "no request was answered"),
-        ("vllm", [('"duration": 21.36', '"duration": 2136')], "two results in one file"),
+        ("vllm", [('"completed": 200', '"completed": 0')], "no request was completed"),
+        ("vllm", [('"duration": 21.36', '"duration": 2136')], "does the file contain two results"),
         ("vllm", [("Meta-Llama-3-8B-Instruct", "Llama-9-8B")], "'meta-llama/Llama-9-8B' is not in the library"),
     ],
 )
@@ -98,9 +100,9 @@ def test_a_trap_is_an_error_with_its_place(tool: str, swaps: list[tuple[str, str
 
 def test_logs_that_do_not_belong_together_are_refused() -> None:
     for tool, swap, words in (
-        ("nccl-tests", ("all_reduce_perf", "all_gather_perf"), "all-gather among 8, and 0.txt is all-reduce among 8"),
-        ("vllm", ('"request_rate": 10.0', '"request_rate": "inf"'), "the rate: not said, but 10.0 in 0.txt"),
-        ("iperf3", ('"protocol": "TCP"', '"protocol": "UDP"'), "one log is of TCP and one of UDP"),
+        ("nccl-tests", ("all_reduce_perf", "all_gather_perf"), "all-gather of 8 ranks, but 0.txt is of all-reduce of 8 ranks"),
+        ("vllm", ('"request_rate": 10.0', '"request_rate": "inf"'), "the rate differs: none, but 10.0 in 0.txt"),
+        ("iperf3", ('"protocol": "TCP"', '"protocol": "UDP"'), "the logs are from both TCP and UDP"),
     ):
         with pytest.raises(SpecError, match=words):
             fitted(tool, text_of(tool), changed(tool, swap))

@@ -67,7 +67,7 @@ def test_the_cpu_s_time_counts_however_long_others_hold_the_core(world: World) -
 
 def test_the_lowest_sample_of_a_round_and_the_lowest_round_count(world: World) -> None:
     times = chain([0.005], [0.003, 0.002, 0.004], [0.005], [0.009, 0.008, 0.007], repeat(0.0025))
-    rows, _ = world.run(world.case("a", ((time_, time_, 0, 0) for time_ in times)), most=3)
+    rows, _ = world.run(world.case("a", ((time_, time_, 0, 0) for time_ in times)), max_rounds=3)
     assert rows["a"].seconds[:3] == pytest.approx((0.002, 0.007, 0.0025))
     assert rows["a"].quiet == pytest.approx(0.002)
     assert rows["a"].samples[1] == pytest.approx((0.009, 0.008, 0.007))
@@ -80,14 +80,14 @@ def test_from_ten_rounds_on_the_lowest_tenth_counts() -> None:
 
 def test_a_case_is_left_alone_once_two_rounds_agree_on_the_lowest(world: World) -> None:
     rows, _ = world.run(world.case("steady", 0.1), world.case("sinking", ((0.9**turn,) * 2 + (0, 0) for turn in count())))
-    assert len(rows["steady"].seconds) == harness.LEAST
-    assert len(rows["sinking"].seconds) == harness.MOST
+    assert len(rows["steady"].seconds) == harness.MIN_ROUNDS
+    assert len(rows["sinking"].seconds) == harness.MAX_ROUNDS
 
 
 def test_a_low_round_is_believed_when_another_has_seen_it_too(world: World) -> None:
     lucky = chain([0.001] * 4, [0.002] * 400)
     rows, _ = world.run(world.case("a", ((each, each, 0, 0) for each in lucky)))
-    assert len(rows["a"].seconds) == harness.MOST
+    assert len(rows["a"].seconds) == harness.MAX_ROUNDS
     assert "unsteady" in rows["a"].flags
 
 
@@ -134,7 +134,7 @@ def test_a_sample_lasts_as_long_as_it_should(world: World) -> None:
             calls[0] += 1
             yield 1e-6, 1e-6, 0, 0
 
-    rows, _ = world.run(world.case("a", counted(), seconds=1e-3, samples=2), most=1)
+    rows, _ = world.run(world.case("a", counted(), seconds=1e-3, samples=2), max_rounds=1)
     assert 2 * 900 <= calls[0] <= 2 * 1000 + 300  # two samples of a millisecond, and the search for how many that is
     assert rows["a"].quiet == pytest.approx(1e-6)
 
@@ -147,12 +147,12 @@ def test_a_call_that_is_interrupted_while_its_length_is_looked_for_is_not_taken_
             calls[0] += 1
             yield (0.01 if calls[0] <= 2 else 1e-6), 1e-6, int(calls[0] <= 2), 0
 
-    world.run(world.case("a", counted(), seconds=1e-3, samples=2), most=1)
+    world.run(world.case("a", counted(), seconds=1e-3, samples=2), max_rounds=1)
     assert calls[0] > 1800
 
 
 def test_turns_inside_of_a_call_are_counted(world: World) -> None:
-    rows, _ = world.run(world.case("a", 1.0, loop=100), most=1)
+    rows, _ = world.run(world.case("a", 1.0, loop=100), max_rounds=1)
     assert rows["a"].quiet == pytest.approx(0.01)
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hwsim.spec import SpecError
 from hwsim_calibrate import environment, text
 from hwsim_calibrate.case import Case
-from hwsim_calibrate.workload_cases import cases_for
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
 from hwsim_calibrate.suites import suite
 from hwsim_calibrate.validate import Report
+from hwsim_calibrate.workload_cases import cases_for
 from tests.command import hwsim
 
 DATA = Path(environment.__file__).parent / "data"
@@ -82,14 +82,14 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
     [
         (b"", "not JSON"),
         (b"{", "m.json:1:2"),
-        (b"[]", "no file of measurements"),
+        (b"[]", "not a file of measurements"),
         (b'{"hwsim": "machine/1"}', "measurements/1"),
         (b"\x1f\x8b\x08nonsense", "cannot be read as JSON"),
         (gzip.compress(b'{"hwsim": "measurements/1"}', mtime=0)[:-9], "cannot be read as JSON"),
         (b"{\x80}", "cannot be read as JSON"),
-        (b'{"hwsim": "measurements/1", "rows": [NaN]}', "'NaN' is no number"),
-        (b'{"hwsim": "measurements/1", "rows": 3}', "`rows` is no list"),
-        (b'{"hwsim": "measurements/1", "environment": 3}', "`environment` is no mapping"),
+        (b'{"hwsim": "measurements/1", "rows": [NaN]}', "'NaN' is not a number"),
+        (b'{"hwsim": "measurements/1", "rows": 3}', "`rows` is not a list"),
+        (b'{"hwsim": "measurements/1", "environment": 3}', "`environment` is not a mapping"),
     ],
 )
 def test_what_is_no_file_of_measurements_is_said_to_be_none(tmp_path: Path, content: bytes, said: str) -> None:
@@ -105,12 +105,12 @@ def test_what_is_no_file_of_measurements_is_said_to_be_none(tmp_path: Path, cont
     ("key", "value", "said"),
     [
         ("seconds", [], "`seconds`"),
-        ("seconds", [-1.0], "no number from 0 on"),
-        ("seconds", [0.0], "above 0"),
-        ("seconds", ["fast"], "no number from 0 on"),
-        ("clock", "sun", "`clock` is one of"),
-        ("op", "", "are names"),
-        ("samples", [[1.0]], "an entry for each"),
+        ("seconds", [-1.0], "expected a number of at least 0"),
+        ("seconds", [0.0], "positive times"),
+        ("seconds", ["fast"], "expected a number of at least 0"),
+        ("clock", "sun", "`clock`: expected"),
+        ("op", "", "expected names"),
+        ("samples", [[1.0]], "one entry per entry"),
         ("work", {"flops": 1}, "flops"),
         ("params", 3, "rows[0]"),
     ],
@@ -127,7 +127,7 @@ def test_all_wrong_rows_are_said_at_once(tmp_path: Path) -> None:
     row = Measurements({}, (ROW,)).to_json()["rows"][0]
     with pytest.raises(SpecError) as caught:
         load(written(tmp_path / "m.json", rows=[row, row, {}]))
-    assert "is there twice" in str(caught.value)
+    assert "occurs twice" in str(caught.value)
     assert "rows[2]: 'seconds' is missing" in str(caught.value)
 
 
@@ -198,13 +198,13 @@ def test_a_suite_that_a_machine_lacks_is_named_with_the_reason(tmp_path: Path, m
     monkeypatch.setattr("hwsim_calibrate.suites.gpu.missing", lambda: "no GPU here")
     found = measure(Plan(("gpu",), budget=5.0), tmp_path / "m.json")
     assert found.skipped == {"gpu": "no GPU here"}
-    assert "no GPU here" in text.measured(found)
+    assert "no GPU here" in text.format_measurements(found)
 
 
 def test_what_the_budget_does_not_reach_is_named() -> None:
     found = measure(Plan(("allocation",), budget=0.0))
     assert found.rows == ()
-    assert found.skipped["allocation/mapped"] == "the budget was spent before 4 of its cases"
+    assert found.skipped["allocation/mapped"] == "4 of its cases did not fit into the budget"
 
 
 def test_a_workload_s_own_ops_are_measured_at_their_shapes() -> None:
@@ -247,7 +247,7 @@ def test_a_wrong_workload_is_a_mistake_with_its_place(tmp_path: Path) -> None:
         (("run", "-o", "nowhere/here.yaml"), "there is no folder 'nowhere'"),
         (("measure", "--budget", "0"), "0"),
         (("show", "epyc-zen3-vm-2cor"), "did you mean 'epyc-zen3-vm-2core'?"),
-        (("show", "nothing.json"), "there is no file 'nothing.json'"),
+        (("show", "nothing.json"), "'nothing.json' is neither a file"),
         (("fit",), "FILES"),
         (("validate",), "FILES"),
         (("cure",), "No such command"),
@@ -299,8 +299,8 @@ def test_a_run_measures_fits_validates_and_writes(tmp_path: Path, stages: list[s
     assert stages == ["measured all and 0 ops for 80 s", "fitted 1 rows", "validated here"]
     assert path.read_text("utf-8") == "hwsim: machine/1\nclass: ideal\nname: here\n"
     assert load(tmp_path / "here.measurements.json.gz").rows == (ROW,)
-    assert "going on from" in hwsim("calibrate", "run", "-o", str(path)).output
-    assert "going on from" not in hwsim("calibrate", "run", "--fresh", "-o", str(path)).output
+    assert "resuming from" in hwsim("calibrate", "run", "-o", str(path)).output
+    assert "resuming from" not in hwsim("calibrate", "run", "--fresh", "-o", str(path)).output
 
 
 def test_a_run_for_a_workload_measures_its_ops_instead_of_all_suites(tmp_path: Path, stages: list[str]) -> None:

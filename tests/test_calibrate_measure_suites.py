@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwsim_calibrate import blas, environment, harness, native
+from hwsim_calibrate import blas, environment, harness, pointer_chase
 from hwsim_calibrate.calls import call_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import KERNELS, Params, kernel_case
@@ -37,12 +37,12 @@ def once(cases: list[Case]) -> None:
     """Each case once, its samples as short as they get."""
     quick = [
         Case(
-            case.suite, case.op, case.params, case.work, case.make, case.clock, 2, 0.0, case.timer, case.loop, case.most,
+            case.suite, case.op, case.params, case.work, case.make, case.clock, 2, 0.0, case.timer, case.loop, case.max_calls,
             name=case.name,
         )
         for case in cases
     ]  # fmt: skip
-    rows, failed = harness.run(quick, budget=60.0, most=1)
+    rows, failed = harness.run(quick, budget=60.0, max_rounds=1)
     assert not failed
     assert len(rows) == len(cases)
     assert all(row.quiet > 0 for row in rows)
@@ -146,7 +146,7 @@ def test_arrays_are_the_same_every_time_and_no_two_share_memory(dtype: str) -> N
 
 
 def test_a_chain_of_reads_goes_through_every_line_in_no_order() -> None:
-    table = native.chain(64 * 1024)
+    table = pointer_chase.random_chain(64 * 1024)
     at, steps = 0, []
     for _ in range(1024):
         steps.append(int(table[at]) - at)
@@ -157,10 +157,10 @@ def test_a_chain_of_reads_goes_through_every_line_in_no_order() -> None:
 
 def test_a_chain_is_followed_where_there_is_a_compiler() -> None:
     try:
-        _, follow = native.chaser()
+        follow = pointer_chase.compile_chase()
     except CannotMeasure as error:
         pytest.skip(str(error))
-    table = native.chain(4096)
+    table = pointer_chase.random_chain(4096)
     assert follow(table, 64, 0) == 0
     assert follow(table, 1, follow(table, 63, 0)) == 0
 

@@ -17,10 +17,10 @@ from hwsim_calibrate.calls import call_from
 from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.kernels import kernel_case
 from hwsim_calibrate.recording.ops import op_of
-from hwsim_calibrate.recording.tape import Described, Step
 from hwsim_calibrate.recording.output import new_pages
-from hwsim_calibrate.snippet_inputs import Size
-from hwsim_calibrate.snippet_calls import call_of_params, recorded, snippet_case, snippet_of
+from hwsim_calibrate.recording.tape import Described, Step
+from hwsim_calibrate.snippet_calls import call_of_params, recorded_call, snippet_case, snippet_of
+from hwsim_calibrate.snippet_inputs import Inputs
 from hwsim_calibrate.snippets import SNIPPETS
 from hwsim_calibrate.suites.kernels import MATRIX
 from tests.present import present
@@ -44,7 +44,7 @@ ODD = {
 
 @pytest.mark.parametrize("name", sorted(SNIPPETS))
 def test_a_snippet_is_one_call_that_leads_back_to_it(name: str) -> None:
-    call = call_of_params(snippet_case(name, Size(32)).params)
+    call = call_of_params(snippet_case(name, Inputs(32)).params)
     assert call.count > 0
     assert op_of(call)[0] in ("access", "compute", "elementwise", "matmul", "random", "reduce")
     again = snippet_of(call)
@@ -58,7 +58,7 @@ def test_the_words_of_a_case_are_what_a_recorder_finds() -> None:
         for ops, formats, more in MATRIX:
             for op in ops.split():
                 params = {"n": 64, "dtype": formats[-1], "into": "new", **more}
-                said, heard = present(call_from(op, params)), recorded(lambda: kernel_case(op, params).make(ExitStack()))  # noqa: B023
+                said, heard = present(call_from(op, params)), recorded_call(lambda: kernel_case(op, params).make(ExitStack()))  # noqa: B023
                 assert (said.function, said.form, said.dtype, said.operands) == (
                     heard.function, heard.form, heard.dtype, tuple(_ageless(heard)),
                 )  # fmt: skip
@@ -71,10 +71,10 @@ def _ageless(call: LibraryCall) -> list[object]:
 
 
 def test_several_calls_are_no_case() -> None:
-    with pytest.raises(CannotMeasure, match="no single call"):
-        recorded(lambda: lambda: np.ones(3) + np.ones(3))
-    with pytest.raises(CannotMeasure, match="no kernel is called 'erf'"):
-        snippet_case("erf", Size(4))
+    with pytest.raises(CannotMeasure, match="not a single numpy call"):
+        recorded_call(lambda: lambda: np.ones(3) + np.ones(3))
+    with pytest.raises(CannotMeasure, match="there is no kernel 'erf'"):
+        snippet_case("erf", Inputs(4))
 
 
 def test_a_function_nobody_measured_takes_what_alike_ones_take() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hwsim.spec import SpecError
-from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs
-from hwsim_calibrate.logs.target_part import base_of
+from hwsim_calibrate.logs import TOOLS, Log, LogOptions, Result, fit_logs
+from hwsim_calibrate.logs.target_part import find_target_part
 from tests.calibrate_logs import FOLDER
 
 HEAD = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
@@ -79,8 +79,8 @@ def files(
 
 
 def fitted(text: str, part: str = "") -> Result:
-    base = base_of(part, TOOLS["sysbench"].into, Path()) if part else None
-    return fit_logs("sysbench", [Log("a", text)], Ask(base))
+    base = find_target_part(part, TOOLS["sysbench"].part_kinds, Path()) if part else None
+    return fit_logs("sysbench", [Log("a", text)], LogOptions(base))
 
 
 @pytest.mark.parametrize("is_new", [False, True])
@@ -95,22 +95,22 @@ def test_a_disk_has_what_direct_accesses_measured(is_new: bool) -> None:
     )
     mixed = fitted(runs[0] + files("random r/w", "16KiB", 32, 24000, 16000, is_new=is_new))
     assert mixed.numbers()["iops"].value == 40000
-    assert "60 % of them reads" in mixed.numbers()["iops"].note
+    assert "60 % reads" in mixed.numbers()["iops"].note
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (files("random read", "4KiB", 4, 406841, flags="(none)"), "the page cache may have answered"),
+        (files("random read", "4KiB", 4, 406841, flags="(none)"), "the page cache may have served it"),
         (files("random write", "4KiB", 4, 0, 900, fsyncs=1100), "writes wait for fsync"),
-        (files("random read", "4KiB", 4, 40000, way="asynchronous"), "asynchronous: how many accesses are under way"),
-        (files("random read", "4KiB", 4, 4000, more="Target transaction rate: 4000/sec\n"), "held back to 4000/sec"),
-        (files("random read", "16KiB", 1, 9000), "it has latency 111.1 us"),
-        (files("random read", "16KiB", 1, 9000).replace("Block size 16KiB", "Block size 4KiB"), "two logs in one file"),
-        (files("random read", "16KiB", 1, 9000).partition("Latency")[0], "the run does not say the sum of latencies"),
-        (CPU, "no number of a part"),
-        (memory("read", 1 << 20, 1, 11000), "--part NAME: the cpu"),
-        (HEAD, "nothing in it was printed by sysbench's tests of files or memory"),
+        (files("random read", "4KiB", 4, 40000, way="asynchronous"), "the queue depth of asynchronous I/O is unknown"),
+        (files("random read", "4KiB", 4, 4000, more="Target transaction rate: 4000/sec\n"), "throttled to 4000/sec"),
+        (files("random read", "16KiB", 1, 9000), "the log gives latency 111.1 us"),
+        (files("random read", "16KiB", 1, 9000).replace("Block size 16KiB", "Block size 4KiB"), "does the file contain two logs"),
+        (files("random read", "16KiB", 1, 9000).partition("Latency")[0], "the sum of latencies is missing"),
+        (CPU, "no corresponding key"),
+        (memory("read", 1 << 20, 1, 11000), "name the CPU: --part NAME"),
+        (HEAD, "the file contains no output of sysbench's file or memory tests"),
     ],
 )
 def test_a_run_that_measures_no_disk_is_none(text: str, words: str) -> None:
@@ -122,12 +122,12 @@ def test_a_run_that_measures_no_disk_is_none(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (memory("write", 1, 1, 6089, "global"), "stores may fetch their lines, or not"),
-        (memory("read", 1, 1, 6089), "and the caches hold 117.4 MB: no memory was measured"),
-        (memory("read", 1 << 20, 56, 400000, "global"), "all threads go over one block"),
-        (memory("read", 1 << 20, 1, 300), "as slow as random words"),
-        (memory("read", 1 << 20, 8, 80000), "8 of 56 cores set the pace"),
-        (memory("read", 1 << 20, 1, 3000, more="Target transaction rate: 3/sec\n"), "held back to 3/sec"),
+        (memory("write", 1, 1, 6089, "global"), "write allocate is unknown"),
+        (memory("read", 1, 1, 6089), "fit in the caches of 117.4 MB"),
+        (memory("read", 1 << 20, 56, 400000, "global"), "all threads share one block"),
+        (memory("read", 1 << 20, 1, 300), "the accesses may be random"),
+        (memory("read", 1 << 20, 8, 80000), "8 of 56 cores cannot saturate the memory"),
+        (memory("read", 1 << 20, 1, 3000, more="Target transaction rate: 3/sec\n"), "throttled to 3/sec"),
     ],
 )
 def test_a_run_that_measures_no_memory_is_none(text: str, words: str) -> None:
@@ -146,12 +146,12 @@ def test_one_thread_measures_a_core_and_all_of_them_the_memory() -> None:
 
 def test_a_loop_of_few_threads_measures_no_memory() -> None:
     """One thread of STREAM said that a socket sustains 6 % of its memory's bandwidth."""
-    part = Ask(base_of("xeon-8480", ("cpu",), Path()))
+    part = LogOptions(find_target_part("xeon-8480", ("cpu",), Path()))
     text = (FOLDER / "stream-1.txt").read_text()
     assert set(fit_logs("stream", [Log("a", text)], part).numbers()) == {"core_bandwidth"}
     with pytest.raises(SpecError, match="one thread measures a core"):
-        fit_logs("stream", [Log("a", text)], Ask())
+        fit_logs("stream", [Log("a", text)], LogOptions())
     small = "Array size = 10000000 (elements), Offset = 0 (elements)\nNumber of Threads counted = 128\n"
     small += "Copy:  1201000.5  0.000145  0.000133  0.000170\nAdd:  1320110.7  0.000195  0.000182  0.000230\n"
-    with pytest.raises(SpecError, match="among 128 threads: the caches may have held them"):
-        fit_logs("stream", [Log("a", small)], Ask())
+    with pytest.raises(SpecError, match="for 128 threads may fit in the caches"):
+        fit_logs("stream", [Log("a", small)], LogOptions())

@@ -14,11 +14,11 @@ import pytest
 import hwsim
 from hwsim.spec import SpecError
 from hwsim_calibrate.case import Case
-from hwsim_calibrate.workload_cases import cases_for
 from hwsim_calibrate.fit.cpu import latencies
 from hwsim_calibrate.harness import run
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
+from hwsim_calibrate.workload_cases import cases_for
 from tests import command
 
 KERNELS = """
@@ -57,8 +57,8 @@ ADD = "elementwise: {function: add, shape: [100], dtype: fp64, inputs: 2, device
 def test_a_workload_of_which_nothing_can_be_timed_measures_nothing(tmp_path: Path) -> None:
     path = workload(tmp_path / "w.yaml", "busy: {device: cpu, time: 1 ms}", "busy: {name: other, device: cpu, time: 1 ms}")
     done = command.hwsim("calibrate", "measure", "--for", path, "-o", tmp_path / "m.json", code=2)
-    assert "not measured: busy (and 1 more): busy is no single call" in done.stderr
-    assert "nothing is measured" in done.stderr
+    assert "not measured: busy (and 1 more): busy is not a single library call" in done.stderr
+    assert "nothing was measured" in done.stderr
     assert not (tmp_path / "m.json").exists()
 
 
@@ -87,7 +87,7 @@ def test_what_was_asked_for_by_name_is_measured_first() -> None:
         return Case("kernels", name, {}, Amounts(), make, samples=2)  # type: ignore[arg-type]
 
     cases = [case(f"op{number}") for number in range(20)]
-    run(cases, budget=30.0, most=2, first={cases[7].key, cases[13].key})
+    run(cases, budget=30.0, max_rounds=2, first={cases[7].key, cases[13].key})
     assert set(order[:2]) == {"op7", "op13"}
     assert set(order[20:22]) == {"op7", "op13"}
 
@@ -118,9 +118,9 @@ def test_asked_twice_for_the_end_it_still_leaves_its_file(tmp_path: Path, asked:
         process.send_signal(asked)
         time.sleep(0.01)
     _, said = process.communicate(timeout=30)
-    if "what is measured is in" in said:  # on a very slow machine nothing was measured by then
+    if "the measurements so far are in" in said:  # on a very slow machine nothing was measured by then
         assert process.returncode == code
-        assert "the same command goes on from there" in said
+        assert "the same command resumes from them" in said
         assert load(path).rows
 
 

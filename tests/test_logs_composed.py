@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from hwsim.functions.files import check_tree
 from hwsim.spec import SpecError, read_text
-from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, parts_of
-from hwsim_calibrate.logs.target_part import base_of
-from hwsim_calibrate.logs.knee import knee_of
+from hwsim_calibrate.logs import TOOLS, Log, LogOptions, Result, fit_logs, parts_of
+from hwsim_calibrate.logs.knee import fit_knee
+from hwsim_calibrate.logs.target_part import find_target_part
 from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 from tests.command import hwsim
 
@@ -39,7 +39,7 @@ COLLECTIVES: Final = {"all_reduce": "all-reduce", "alltoall": "all-to-all", "all
 
 
 def fitted(tool: str, text: str, *, model: str = "", name: str = "a") -> Result:
-    return fit_logs(tool, [Log(name, text)], Ask(None, 0, model or MODELS.get(tool, "")))
+    return fit_logs(tool, [Log(name, text)], LogOptions(None, 0, model or MODELS.get(tool, "")))
 
 
 def osu(title: str, start: float, rate: float) -> str:
@@ -110,7 +110,7 @@ def test_every_operation_of_osu_is_the_one_of_its_title(titles: list[str], data:
     text = data.draw(dressed("\n".join(osu(title, starts[title], 12e9) for title in titles)))
     known = {CURVES[title][2]: starts[title] for title in titles if CURVES[title][2]}
     if not known:
-        with pytest.raises(SpecError, match="no curve of MPI is of"):
+        with pytest.raises(SpecError, match="hwsim has no curve for this operation"):
             fitted("osu", text)
         return
     result = fitted("osu", text)
@@ -126,29 +126,29 @@ def test_every_operation_of_osu_is_the_one_of_its_title(titles: list[str], data:
 def test_each_collective_of_a_log_is_a_part_as_if_it_were_alone(programs: list[str], data: st.DataObject) -> None:
     starts = {program: (1 + at) * 20e-6 for at, program in enumerate(sorted(COLLECTIVES))}
     text = data.draw(dressed("".join(nccl(program, 8, starts[program]) for program in programs)))
-    found = parts_of("nccl-tests", [Log("a", text)], Ask())
+    found = parts_of("nccl-tests", [Log("a", text)], LogOptions())
     names = [COLLECTIVES[program] for program in dict.fromkeys(programs)]
     assert list(found) == (names if len(names) > 1 else [""])
     for program, name, part in zip(dict.fromkeys(programs), names, found.values(), strict=True):
         several = "".join([nccl(program, 8, starts[program])] * programs.count(program))
         alone = fitted("nccl-tests", several)
         assert part.content()["start"] == alone.content()["start"]
-        assert f"{name} among 8" in part.content()["notes"]
-        chosen = fit_logs("nccl-tests", [Log("a", text)], Ask(collective=name))
+        assert f"{name} of 8 ranks" in part.content()["notes"]
+        chosen = fit_logs("nccl-tests", [Log("a", text)], LogOptions(collective=name))
         assert chosen.yaml() == part.yaml()
 
 
 def test_tests_without_a_title_are_named_by_the_user() -> None:
     one, other = ("\n".join(nccl(program, 8, 20e-6).split("\n")[1:-2]) + "\n" for program in ("all_reduce", "alltoall"))
-    assert "a collective among 8" in fitted("nccl-tests", one).content()["notes"]
-    with pytest.raises(SpecError, match="no title says of which collective one is") as error:
+    assert "a collective of 8 ranks" in fitted("nccl-tests", one).content()["notes"]
+    with pytest.raises(SpecError, match="the collective of one of several tests is unknown") as error:
         fitted("nccl-tests", one + other)
     assert "--collective" in str(error.value)
-    named = fit_logs("nccl-tests", [Log("a", one + other)], Ask(collective="all-reduce"))
-    assert "all-reduce among 8" in named.content()["notes"]
+    named = fit_logs("nccl-tests", [Log("a", one + other)], LogOptions(collective="all-reduce"))
+    assert "all-reduce of 8 ranks" in named.content()["notes"]
     for text, name in ((one, "allreduce"), (nccl("alltoall", 8, 20e-6), "all-reduce")):
-        with pytest.raises(SpecError, match=f"there is no {name} in it"):
-            fit_logs("nccl-tests", [Log("a", text)], Ask(collective=name))
+        with pytest.raises(SpecError, match=f"the log has no {name}"):
+            fit_logs("nccl-tests", [Log("a", text)], LogOptions(collective=name))
 
 
 def test_parts_of_one_log_are_files_beside_each_other(tmp_path: Path) -> None:
@@ -185,12 +185,12 @@ JOBS: Final = {
     "iops": fio("deep", "randread", "4k", 32, 160000, 200e-6), "write_iops": fio("deepw", "randwrite", "4k", 32, 80000, 400e-6),
 }  # fmt: skip
 NOTHING: Final = {  # runs that say nothing of a disk, and why
-    "held back by fsync": fio("synced", "randwrite", "4k", 32, 900, 32 / 900, fsync="1", sync="none"),
-    "held back by rate": fio("rated", "read", "1m", 8, 100, 80e-3, rate="100m"),
+    "throttled by fsync": fio("synced", "randwrite", "4k", 32, 900, 32 / 900, fsync="1", sync="none"),
+    "throttled by rate": fio("rated", "read", "1m", 8, 100, 80e-3, rate="100m"),
     "page cache": fio("cached", "read", "1m", 8, 9000, 8 / 9000, direct="0"),
-    "neither alone": fio("mixed", "rw", "1m", 8, 4000, 2e-3, rwmixread="70"),
-    "neither a bandwidth": fio("some", "read", "4k", 4, 9000, 444e-6),
-    "not slower than alone": fio("unsaturated", "randread", "4k", 4, 36000, 111e-6),
+    "IOPS of mixed reads and writes": fio("mixed", "rw", "1m", 8, 4000, 2e-3, rwmixread="70"),
+    "suitable for neither bandwidth nor IOPS": fio("some", "read", "4k", 4, 9000, 444e-6),
+    "the disk is not saturated": fio("unsaturated", "randread", "4k", 4, 36000, 111e-6),
 }
 
 
@@ -201,12 +201,12 @@ NOTHING: Final = {  # runs that say nothing of a disk, and why
     st.randoms(use_true_random=False),
 )
 def test_a_disk_has_the_numbers_that_were_measured_and_no_other(measured: set[str], more: set[str], dice: Any) -> None:
-    more -= {"not slower than alone"} if "latency" not in measured else set()
+    more -= {"the disk is not saturated"} if "latency" not in measured else set()
     jobs = [JOBS[key] for key in sorted(measured)] + [NOTHING[key] for key in sorted(more)]
     dice.shuffle(jobs)
     text = json.dumps({"fio version": "fio-3.36", "jobs": jobs})
     if "read" not in measured:
-        with pytest.raises(SpecError, match="measures the bandwidth of reading"):
+        with pytest.raises(SpecError, match="measures the read bandwidth"):
             fitted("fio", text)
         return
     result = fitted("fio", text)
@@ -240,7 +240,7 @@ def test_jobs_that_share_the_disk_are_no_runs_alone(names: list[str], data: st.D
     alone = {group[0] for group in groups if len(group) == 1}
     text = json.dumps({"jobs": jobs})
     if "read" not in alone:
-        with pytest.raises(SpecError, match="measures the bandwidth of reading") as error:
+        with pytest.raises(SpecError, match="measures the read bandwidth") as error:
             fitted("fio", text)
         assert ("stonewall" in str(error.value)) == any(len(group) > 1 for group in groups)
         return
@@ -261,17 +261,20 @@ def test_processes_of_a_job_are_one_load_however_they_are_reported(processes: in
         assert other.content()["queue"] == 8 * processes == one.content()["queue"]
         assert other.numbers()["iops"].value == pytest.approx(one.numbers()["iops"].value)
     part = [{**each, "groupid": 1, "read": {**each["read"], "runtime": 10000 + 60000 * at}} for at in range(2)]
-    assert any("run times differ" in why for why in fitted("fio", json.dumps({"jobs": [JOBS["read"], *part]})).left)
+    assert any("different blocks or run times" in why for why in fitted("fio", json.dumps({"jobs": [JOBS["read"], *part]})).left)
 
 
 @pytest.mark.parametrize(
     ("job", "words"),
     [
-        (fio("a", "randread", "4k", 8, 9000, 8 / 9000, filename="/dev/sdb"), "a part is one disk"),
-        (fio("a", "randread", "4k", 8, 9000, 8 / 9000, filename="/dev/sda:/dev/sdb"), "a part is one disk"),
-        (fio("seq", "read", "4k", 8, 3000, 8 / 3000) | {"read": JOBS["read"]["read"]}, "do not read blocks of 4k"),
-        (fio("seq", "read", "1m", 8, 3000, 8 / 3000, rwmixread="50"), "do not read blocks of 1m"),
-        ({**JOBS["read"], "hostname": "b"}, "ran on hosts a and b"),
+        (fio("a", "randread", "4k", 8, 9000, 8 / 9000, filename="/dev/sdb"), "one log per disk"),
+        (fio("a", "randread", "4k", 8, 9000, 8 / 9000, filename="/dev/sda:/dev/sdb"), "one log per disk"),
+        (
+            fio("seq", "read", "4k", 8, 3000, 8 / 3000) | {"read": JOBS["read"]["read"]},
+            "merges it with jobs other than read of 4k",
+        ),
+        (fio("seq", "read", "1m", 8, 3000, 8 / 3000, rwmixread="50"), "merges it with jobs other than read of 1m"),
+        ({**JOBS["read"], "hostname": "b"}, "ran on several hosts: a and b"),
     ],
 )
 def test_numbers_of_several_disks_or_jobs_are_no_disk_s(job: dict[str, Any], words: str) -> None:
@@ -286,10 +289,10 @@ def test_processes_of_fio_that_ran_at_once_are_no_runs_alone() -> None:
         second = {"timestamp_ms": 1783516072430 + 1000 * later, "jobs": [JOBS["latency"] | {"elapsed": 22}]}
         logs = [Log("a", json.dumps(first)), Log("b", json.dumps(second))]
         if refused:
-            with pytest.raises(SpecError, match="b: its jobs ran while those of a did"):
-                fit_logs("fio", logs, Ask())
+            with pytest.raises(SpecError, match="b: the jobs ran at the same time as the jobs of a"):
+                fit_logs("fio", logs, LogOptions())
         else:
-            assert set(fit_logs("fio", logs, Ask()).numbers()) == {"read", "latency"}
+            assert set(fit_logs("fio", logs, LogOptions()).numbers()) == {"read", "latency"}
 
 
 def test_shares_of_a_mix_are_no_capability() -> None:
@@ -297,7 +300,7 @@ def test_shares_of_a_mix_are_no_capability() -> None:
     result = fitted("fio", json.dumps({"jobs": jobs}))
     assert set(result.numbers()) == {"read", "iops"}
     assert result.numbers()["iops"].value == pytest.approx(100000)
-    assert "70 % of them reads" in result.numbers()["iops"].note
+    assert "70 % reads" in result.numbers()["iops"].note
 
 
 def test_synchronous_engines_ignore_the_depth() -> None:
@@ -311,20 +314,20 @@ def test_synchronous_engines_ignore_the_depth() -> None:
 def test_numbers_of_another_locale_are_refused(tool: str, swap: tuple[str, str]) -> None:
     text = (FOLDER / LOGS[tool]).read_text() if tool == "stream" else osu("MPI Latency", 1.5e-6, 12e9)
     assert swap[0] in text
-    with pytest.raises(SpecError, match="a decimal comma"):
+    with pytest.raises(SpecError, match="decimal commas"):
         fitted(tool, text.replace(*swap, 1))
 
 
 def test_ranks_that_measure_at_once_are_refused() -> None:
     lines = (FOLDER / LOGS["stream"]).read_text().split("\n")
     text = "\n".join(f"{rank}: {line}" for line in lines for rank in (0, 1))
-    with pytest.raises(SpecError, match="'1:' prints results, and '0:' does"):
+    with pytest.raises(SpecError, match="both '1:' and '0:' print results"):
         fitted("stream", text)
 
 
 def test_a_fit_that_is_far_off_is_refused_with_its_residuals() -> None:
     text = osu("MPI Latency", 1e-6, 12e9) + osu("MPI Latency", 90e-6, 1e9)
-    with pytest.raises(SpecError, match=r"the fit is off by \d+ % in the median of 42 rows") as error:
+    with pytest.raises(SpecError, match=r"the fit has a median error of \d+ % over 42 rows") as error:
         fitted("osu", text)
     assert "measured" in str(error.value)
     noisy = osu("MPI Latency", 1e-6, 12e9) + osu("MPI Latency", 1.1e-6, 11e9)
@@ -352,7 +355,7 @@ def test_nodes_of_a_socket_are_no_sockets() -> None:
 def test_runs_at_a_limit_measure_no_link() -> None:
     content = json.loads((FOLDER / "iperf3.json").read_text().partition("\n")[2])
     content["start"]["test_start"] |= {"target_bitrate": 24_310_000_000 / 4, "num_streams": 4}
-    with pytest.raises(SpecError, match="held back to"):
+    with pytest.raises(SpecError, match="throttled to"):
         fitted("iperf3", json.dumps(content))
     content["start"]["test_start"]["target_bitrate"] *= 2
     assert fitted("iperf3", json.dumps(content)).numbers()
@@ -383,7 +386,7 @@ Mean TTFT (ms):                          74.09
 @given(st.sampled_from(["osu", "mlc", "stream", "nccl-tests", "ib-write-bw", "sysbench"]), st.floats(0.05, 0.999))
 def test_a_log_that_is_cut_off_says_no_other_number(tool: str, share: float) -> None:
     """What a log says up to any character of it: its own numbers, ranges that hold them, or nothing."""
-    part = Ask(base_of(PARTS[tool], TOOLS[tool].into, Path()) if tool in PARTS else None)
+    part = LogOptions(find_target_part(PARTS[tool], TOOLS[tool].part_kinds, Path()) if tool in PARTS else None)
     text = (FOLDER / LOGS[tool]).read_text()
     whole = fit_logs(tool, [Log("a", text)], part).numbers()
     try:
@@ -399,13 +402,13 @@ def test_a_log_that_is_cut_off_says_no_other_number(tool: str, share: float) -> 
 def test_a_rate_beyond_all_sizes_is_unsure(largest: int) -> None:
     """Of messages of up to 64 KiB a rate of 50 GB/s without a knee, or of 100 GB/s with one beyond them, is the same line."""
     points = [(8.0 * 2**power, round(10e-6 + 8.0 * 2**power / 50e9, 8)) for power in range(largest)]
-    curve = knee_of(points)
+    curve = fit_knee(points)
     assert abs(math.log(curve.rate / 50e9)) <= 2.0 * math.hypot(curve.sigma["rate"], 0.03)
 
 
 def test_a_knee_is_told_from_a_straight_line() -> None:
     points = [(size, 10e-6 + (size - 1e6 * math.expm1(-size / 1e6)) / 50e9) for size in (8.0 * 2**power for power in range(29))]
-    found = knee_of(points)
+    found = fit_knee(points)
     assert found.start == pytest.approx(10e-6, rel=0.05)
     assert found.rate == pytest.approx(50e9, rel=0.05)
     assert found.knee == pytest.approx(1e6, rel=0.2)

@@ -19,9 +19,9 @@ from hwsim_calibrate.recording.arrays import TracedArray
 from hwsim_calibrate.recording.loops import fold
 from hwsim_calibrate.recording.nodes import Loop
 from hwsim_calibrate.recording.numpy_patches import recording
+from hwsim_calibrate.recording.output import document, packed
 from hwsim_calibrate.recording.script import Recording, ScriptFailed, record_script
 from hwsim_calibrate.recording.tape import Step, Tape
-from hwsim_calibrate.recording.output import document, packed
 
 MLP = """
 import numpy as np
@@ -223,10 +223,10 @@ def test_a_call_becomes_this_op(tmp_path: Path, line: str, kind: str, keys: dict
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("y = np.trace(x)", "trace: hwsim has no op for it"),
+        ("y = np.trace(x)", "trace: hwsim has no op for this call"),
         ("y = x.astype(np.longdouble)", "float128"),
-        ("y = np.array([1.0, 2.0])", "objects of Python"),
-        ("y, z = np.modf(x)", "modf: hwsim has no op for it"),
+        ("y = np.array([1.0, 2.0])", "Python objects"),
+        ("y, z = np.modf(x)", "modf: hwsim has no op for this call"),
     ],
 )
 def test_what_hwsim_has_no_op_for_is_busy_and_said(tmp_path: Path, line: str, why: str) -> None:
@@ -320,7 +320,7 @@ def test_runs_that_differ_are_said(tmp_path: Path) -> None:
         f"import numpy as np\nfrom pathlib import Path\np = Path({str(counter)!r})\nn = int(p.read_text()) if p.exists() else 1\n"
     )
     found = recorded(tmp_path, text + "p.write_text(str(n + 1))\nnp.ones(n)\n", runs=3)
-    assert found.notes == ("2 of 3 runs made other calls than the first, and do not count",)
+    assert found.notes == ("2 of 3 runs made different calls than the first run and were ignored",)
 
 
 def test_whatever_a_script_does_with_numpy_is_recorded_and_simulates(tmp_path: Path) -> None:
@@ -392,5 +392,5 @@ def test_a_recording_is_a_table_of_measurements(tmp_path: Path) -> None:
 def test_a_recording_says_where_cupy_was_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     assert recorded(tmp_path, "import cupy\nimport numpy as np\nnp.ones(3) + 1\n").notes == (
-        "cupy was loaded, whose calls are not recorded",
+        "the script uses cupy, whose calls are not recorded",
     )

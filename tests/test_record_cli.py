@@ -54,7 +54,7 @@ def test_all_numbers_and_a_figure(script: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("import numpy as np\nnp.ones(2) @ np.ones(3)\n", "line 2, in <module>"), ("x = 1\n", "calls nothing of numpy's"),
+    [("import numpy as np\nnp.ones(2) @ np.ones(3)\n", "line 2, in <module>"), ("x = 1\n", "makes no numpy or PyTorch calls"),
      ("import sys, numpy as np\nnp.ones(2)\nsys.exit(4)\n", "exit code 4"),
      ("import os, numpy as np\nnp.ones(2)\nos._exit(3)\n", "exit code 3")],
 )  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_script_that_fails_leaves_nothing(script: Path, tmp_path: Path, text: 
     script.write_text(text, encoding="utf-8")
     done = hwsim("record", script, code=1)
     assert said in done.stderr
-    assert "nothing is written" in done.stderr
+    assert "no file was written" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["step.py"]
 
 
@@ -105,7 +105,7 @@ def test_only_a_recording_is_replaced(script: Path, tmp_path: Path, name: str) -
 
 def test_options_of_the_script_come_after_two_dashes(script: Path) -> None:
     done = hwsim("record", script, "300", "--dtype", "float32", code=2)
-    assert "Arguments for the script come after `--`" in done.stderr
+    assert "Put arguments of the script after `--`" in done.stderr
 
 
 CHANGING = """
@@ -118,8 +118,8 @@ for n in range(1, 13):
 def test_a_loop_that_stays_written_out_is_said_and_shown_as_a_line(script: Path) -> None:
     script.write_text(CHANGING, encoding="utf-8")
     done = hwsim("record", script, "--runs", "1")
-    assert "sum@4 is written 12 times, not as a `repeat`: its shapes change from call to call" in done.stderr
-    assert "sum@4 is written 12 times" in Path("step.yaml").read_text(encoding="utf-8")
+    assert "sum@4 is written as 12 statements, not as a `repeat`: its shapes differ between calls" in done.stderr
+    assert "sum@4 is written as 12 statements" in Path("step.yaml").read_text(encoding="utf-8")
     assert "sum@4.7" in hwsim("compare", "laptop", "step.yaml", "-v").stdout
 
 

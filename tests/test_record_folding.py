@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim_calibrate.recording.loops import PLAYED, Folded, fold
+from hwsim_calibrate.recording.loops import MAX_CHECKS, Folded, fold
 from hwsim_calibrate.recording.nodes import Leaf, Node
-from hwsim_calibrate.recording.script import Recording, record_script
-from hwsim_calibrate.recording.tape import Described, Made, Step
 from hwsim_calibrate.recording.output import document
+from hwsim_calibrate.recording.script import Recording, record_script
+from hwsim_calibrate.recording.tape import Described, RecordedArray, Step
 
 BLOCK = """
 import numpy as np
@@ -87,7 +87,7 @@ def programs(draw: st.DrawFn) -> list[Step]:
     def statement(line: int, back: Any, makes: Any, same_line: Any) -> None:
         nonlocal count
         reads = tuple(at if 1 <= at <= count else None for at in ((count - n) if late else n + 1 for late, n in back))
-        made = tuple(Made(count + 1 + index, (4,), "fp32", 16) for index in range(makes))
+        made = tuple(RecordedArray(count + 1 + index, (4,), "fp32", 16) for index in range(makes))
         op = Described("busy", {}, reason="made up")
         count += makes
         steps.append(Step("f", str(line), op, reads, (), made, 1e-6 * (1 + len(steps)), 1e-6 * (2 + len(steps))))
@@ -122,7 +122,7 @@ def programs(draw: st.DrawFn) -> list[Step]:
 def test_names_mean_what_was_read_and_no_call_is_lost_whatever_the_loops(steps: list[Step]) -> None:
     folded = fold(steps)
     holds(folded, steps)
-    assert folded.looked <= (PLAYED + 3) * len(steps)
+    assert folded.checked_count <= (MAX_CHECKS + 3) * len(steps)
 
 
 @given(programs())
@@ -173,9 +173,9 @@ def test_what_is_looked_at_grows_as_the_calls_do(tmp_path: Path, text: str) -> N
         steps = recorded(tmp_path, text.format(turns=turns)).steps
         folded = fold(steps)
         holds(folded, steps)
-        looked[turns] = folded.looked / len(steps)
+        looked[turns] = folded.checked_count / len(steps)
     assert len(set(looked.values())) == 1
-    assert looked[8] < PLAYED
+    assert looked[8] < MAX_CHECKS
 
 
 def test_blocks_with_weights_of_their_own_are_written_out_and_said(tmp_path: Path) -> None:
@@ -183,15 +183,15 @@ def test_blocks_with_weights_of_their_own_are_written_out_and_said(tmp_path: Pat
     found = recorded(tmp_path, OWN.format(turns=12))
     folded = fold(found.steps)
     assert all(len(leaf.calls) == 1 for leaf in folded.leaves())
-    assert any("is written out: turns hand arrays on" in note for note in folded.notes)
+    assert any("is unrolled: `repeat` cannot" in note for note in folded.notes)
 
 
 def test_loops_that_are_left_after_a_number_of_rounds_are_written_out_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hwsim_calibrate.recording.loops.PLAYED", 0)
+    monkeypatch.setattr("hwsim_calibrate.recording.loops.MAX_CHECKS", 0)
     for text in (SHARED, OWN):
         found = recorded(tmp_path, text.format(turns=12))
         folded = fold(found.steps)
         holds(folded, found.steps)
-        assert folded.looked <= 3 * len(found.steps)
+        assert folded.checked_count <= 3 * len(found.steps)

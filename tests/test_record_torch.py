@@ -10,7 +10,7 @@ import pytest
 import hwsim
 from hwsim.importers.recording import SliceFacts
 from hwsim_calibrate.recording.tape import NoOp
-from hwsim_calibrate.recording.torch_calls import facts_of, free, statement_of
+from hwsim_calibrate.recording.torch_calls import facts_of, is_free, statement_of
 from tests import command
 
 STEP = Path(__file__).parent / "data" / "recorded" / "mlp.yaml"
@@ -95,5 +95,5 @@ def test_facts_of_a_call_stand_in_the_order_of_its_schema() -> None:
     facts = facts_of(func, (torch.ones(4), torch.ones(2, 3), torch.ones(4, 3).t()), {})
     assert facts == SliceFacts(((4,), (2, 3), (3, 4), (), ()), ("float32",) * 3 + ("", ""), ((1,), (3, 1), (1, 3), (), ()),
                           ("", "", "", "1", "1"))  # fmt: skip
-    assert free(torch.ops.aten.t.default)
-    assert not free(func)
+    assert is_free(torch.ops.aten.t.default)
+    assert not is_free(func)

@@ -87,11 +87,7 @@ def observe() -> Observation:
 def examine(observation: Observation) -> tuple[Finding, ...]:
     """Return the findings about a machine, the most severe first."""
     order = ("warning", "note", "ok")
-    findings = [
-        *_time_findings(observation),
-        *_hardware_findings(observation.fingerprint),
-        *_software_findings(observation),
-    ]
+    findings = [*_time_findings(observation), *_hardware_findings(observation.fingerprint), *_software_findings(observation)]
     return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
 
 
@@ -151,8 +147,8 @@ def _hardware_findings(fingerprint: Mapping[str, Any]) -> Iterator[Finding]:
         why = "threads are paused when the limit is used up"
         yield Finding("warning", f"the container is limited to {share:g} of {cpu['usable']} CPUs", why, "request whole CPUs")
     if cpu["usable"] < cpu["cpus"]:
-        fact = f"this process may use {cpu['usable']} of {cpu['cpus']} CPUs"
-        yield Finding("note", fact, "the machine file describes only these CPUs")
+        why = "the machine file describes only these CPUs"
+        yield Finding("note", f"this process may use {cpu['usable']} of {cpu['cpus']} CPUs", why)
     if cpu["threads_per_core"] > 1:
         why = "two busy threads may share the execution units of one core"
         yield Finding("note", f"each core runs {cpu['threads_per_core']} hardware threads", why)
@@ -175,8 +171,7 @@ def _software_findings(observation: Observation) -> Iterator[Finding]:
     if observation.is_debug_build:
         yield Finding("warning", "this Python is a debug build", "every call takes several times as long", "use a release build")
     if observation.is_traced:
-        fact = "a debugger or coverage tool traces this process"
-        yield Finding("warning", fact, "every line takes longer", "run without the tool")
+        yield Finding("warning", "a debugger or coverage tool traces this process", "every line takes longer", "run without it")
     if observation.cpu_clock_step_s > _COARSE:
         why = "wall time is used instead, which includes other programs"
         yield Finding("note", f"CPU time is counted in steps of {observation.cpu_clock_step_s * 1e3:g} ms", why)

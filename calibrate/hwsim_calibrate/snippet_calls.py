@@ -34,9 +34,8 @@ def snippet_case(name: str, inputs: Inputs, suite: str = "kernels") -> Case:
     words |= {"words": " ".join(inputs.words)} if inputs.words else {}
     words |= {"table": inputs.table} if inputs.table != Inputs.__dataclass_fields__["table"].default else {}
     case = f"{name} " + " ".join(f"{key}={value}" for key, value in words.items())
-    return Case(
-        suite, name, words | params_of(call), amounts_of(call), lambda _: build(inputs), samples=3, seconds=6e-4, name=case
-    )
+    words |= params_of(call)
+    return Case(suite, name, words, amounts_of(call), lambda _: build(inputs), samples=3, seconds=6e-4, name=case)
 
 
 def recorded_call(make: Callable[[], Call]) -> Modelled:

@@ -157,9 +157,7 @@ def predict(program: Program, machine: Any, measured: float) -> ProgramError:
     from hwsim.results.coverage import coverage
 
     steps = steps_of(program.make)
-    calls = [
-        step.op.call if step.op.call is not None else step.cpu for step in steps if step.op.call is not None or _takes_time(step)
-    ]
+    calls = [step.cpu if step.op.call is None else step.op.call for step in steps if _takes_time(step)]
     result = hwsim.simulate(machine, workload_of(program.name, calls))
     share = coverage(result.timeline)
     time = Predicted(program.name, measured, result.makespan_s)
@@ -169,8 +167,8 @@ def predict(program: Program, machine: Any, measured: float) -> ProgramError:
 
 
 def _takes_time(step: Step) -> bool:
-    """Return whether a call without an op counts: the allocation of an array does not."""
-    return not step.name.startswith("empty")
+    """Return whether a call counts: the allocation of an array does not."""
+    return step.op.call is not None or not step.name.startswith("empty")
 
 
 def formula_alone(fitted: FittedKernels) -> HeldOut:

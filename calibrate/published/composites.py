@@ -129,7 +129,7 @@ def main() -> int:
         found = measure(Plan(suites=SUITES, more=[case_of(program) for program in PROGRAMS], budget=said.budget), said.keep)
     report = scored(found)
     PAGE.write_text(checked_text(page(report)), encoding="utf-8")
-    print(text.validated(report), end="")
+    print(text.format_report(report), end="")
     print(f"wrote {PAGE.name}")
     return 1 if said.check and not all(met for *_, met in report.bounds()) else 0
 

@@ -27,7 +27,7 @@ from hwsim_calibrate import store
 from hwsim_calibrate.composites import PROGRAMS
 from hwsim_calibrate.fit import Fitted, fit
 from hwsim_calibrate.fit.holdout import held_out
-from hwsim_calibrate.fit.kernels import capacities_of, fit_kernels, timed
+from hwsim_calibrate.fit.kernels import capacities_of, fit_kernels, timed_calls
 from hwsim_calibrate.store import Measurements, load
 from hwsim_calibrate.validate import SUITE, predict
 from published.residual import Residual, of_miss
@@ -95,7 +95,7 @@ def _sizes() -> Iterator[Residual]:
     """Calls by fits that lack their size: between others, and beyond them."""
     for name in (PROGRAMMED, OTHER):
         found = load(DATA / f"{name}.json.gz")
-        rows, capacities = timed(found), capacities_of(found)
+        rows, capacities = timed_calls(found), capacities_of(found)
         for case in held_out(rows, capacities).cases:
             yield _residual("interpolated", "known", f"{case.case} on {name}", name, case.predicted, case.measured)
         large = [row for row in rows if row.call.product is None and row.call.count >= LARGE]

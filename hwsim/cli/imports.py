@@ -28,7 +28,7 @@ class Imports(LateOption):
     def sections(self) -> dict[str, dict[str, str]]:
         return {
             "Formats": {**{name: each.words for name, each in FORMATS.items()}, **HUGGINGFACE},
-            "Logs of benchmarks": {name: f"{tool.called}: {tool.becomes}." for name, tool in _logs().TOOLS.items()},
+            "Logs of benchmarks": {name: f"{tool.title}: {tool.becomes}." for name, tool in _logs().TOOLS.items()},
         }
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)

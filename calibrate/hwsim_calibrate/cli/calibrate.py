@@ -151,8 +151,7 @@ def doctor(as_json: bool) -> None:
     observation = observe()
     findings = examine(observation)
     if as_json:
-        click.echo(
-            json.dumps({"environment": observation.fingerprint, "findings": [asdict(finding) for finding in findings]}, indent=1)
-        )
+        entries = [asdict(finding) for finding in findings]
+        click.echo(json.dumps({"environment": observation.fingerprint, "findings": entries}, indent=1))
     else:
         click.echo(text.format_findings(findings), nl=False)

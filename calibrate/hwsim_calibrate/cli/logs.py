@@ -14,9 +14,7 @@ from hwsim_calibrate.logs import TOOLS, LogOptions, Result, parts_of, read_log
 LOG: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 OPTIONS: Final = (
     click.option("--model", default="", metavar="NAME", help="Server logs: the model, by name or file."),
-    click.option(
-        "--collective", default="", metavar="NAME", help="nccl-tests logs: the collective to import, or of untitled tests."
-    ),
+    click.option("--collective", default="", metavar="NAME", help="nccl-tests logs: the collective to select or assume."),
     click.option("--sockets", type=click.IntRange(min=1), metavar="N", help="CPU logs: sockets that were busy at the same time."),
     click.option("--part", metavar="NAME", help="The part, by name or file, to complete with the numbers of the log."),
 )

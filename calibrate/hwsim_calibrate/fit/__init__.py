@@ -87,9 +87,7 @@ def reference(measurements: Measurements) -> str:
     date = str(measurements.environment.get("date", ""))[:10]
     rounds = sorted(len(row.seconds) for row in measurements.rows)
     middle = rounds[len(rounds) // 2] if rounds else 0
-    return (
-        f"hwsim calibrate, {date or 'undated'}: {len(measurements.rows)} cases, {middle} rounds, minimum CPU time of one thread"
-    )
+    return f"hwsim calibrate, {date or 'undated'}: {len(measurements.rows)} cases, {middle} rounds, minimum CPU time of a thread"
 
 
 __all__ = ["Fitted", "fit"]

@@ -29,10 +29,8 @@ def correct(calls: Sequence[LibraryCall], ratios: Floats) -> Corrections:
     for call, ratio in zip(calls, ratios.tolist(), strict=True):
         points.setdefault(key_of(call), {}).setdefault(call.point, []).append(ratio)
     table: Mapping[str, tuple[tuple[float, ...], ...]] = {
-        key: tuple(
-            (*point, float(f"{math.exp(float(np.mean(np.log(values)))):.4g}")) for point, values in sorted(ratios_at.items())
-        )
-        for key, ratios_at in sorted(points.items())
+        key: tuple((*point, float(f"{math.exp(float(np.mean(np.log(values)))):.4g}")) for point, values in sorted(entry.items()))
+        for key, entry in sorted(points.items())
     }
     return Corrections(width=width, shrink=shrink, few=FEW, points=table)
 

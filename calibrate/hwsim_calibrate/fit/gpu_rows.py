@@ -46,12 +46,7 @@ def group_of(row: Row) -> str:
         return "memory"
     if row.op in ("h2d", "d2h"):
         return f"host copies, {'pinned' if row.params.get('pinned') else 'pageable'}"
-    return {
-        "arithmetic": "arithmetic",
-        "d2d": "device copies",
-        "graph": "launches",
-        "launch": "launches",
-    }.get(row.op, "")
+    return {"arithmetic": "arithmetic", "d2d": "device copies", "graph": "launches", "launch": "launches"}.get(row.op, "")
 
 
 def product_work(row: Row) -> Work | None:

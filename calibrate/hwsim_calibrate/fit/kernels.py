@@ -56,6 +56,9 @@ class TimedCall:
         return quiet(self.seconds)
 
 
+Rows = Sequence[TimedCall]
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A number with its 95 % bootstrap interval, and the number of measured calls that determine it."""
@@ -138,9 +141,7 @@ def fit_kernels(
         return _fit(core, rest, Model([row.call for row in core], capacities), library, seed, bootstraps)
 
 
-def _fit(
-    core: Sequence[TimedCall], rest: Sequence[TimedCall], model: Model, library: str, seed: int, bootstraps: int
-) -> FittedKernels:
+def _fit(core: Rows, rest: Rows, model: Model, library: str, seed: int, bootstraps: int) -> FittedKernels:
     rows = [*core, *rest]
     measured = np.array([row.quiet for row in core])
     weights = np.array([row.weight for row in core])

@@ -67,10 +67,8 @@ def _tier(tier: CacheTier, intervals: Mapping[Name, Interval], level: str) -> di
     for role in ("read", "write", "update"):
         if tier.rate(role):
             found[role] = with_interval(intervals["levels", level, role], "B/s", inverse=True)
-    return found | {
-        "lookup": with_interval(intervals["levels", level, "lookup"], "s"),
-        "sharpness": _plain(intervals["levels", level, "sharpness"]),
-    }
+    lookup, sharpness = (intervals["levels", level, key] for key in ("lookup", "sharpness"))
+    return found | {"lookup": with_interval(lookup, "s"), "sharpness": _plain(sharpness)}
 
 
 def _function(function: Function, intervals: Mapping[Name, Interval], entry: str) -> dict[str, Any]:

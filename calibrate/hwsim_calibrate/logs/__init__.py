@@ -39,10 +39,9 @@ class Tool(NamedTuple):
     options: tuple[str, ...] = ()
 
 
+_EXPECTATIONS: Final = "a workload with the measurements as expectations"
 TOOLS: Final = {
-    "nccl-tests": Tool(
-        "nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests", options=("collective",)
-    ),
+    "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests", (), ("collective",)),
     "osu": Tool("the OSU benchmarks", "curves of MPI", "osu"),
     "fio": Tool("fio, JSON", "a disk", "fio", ("disk",)),
     "sysbench": Tool("sysbench", "a disk, or the sustained memory bandwidth of a CPU", "sysbench", ("cpu", "disk"), ("sockets",)),
@@ -53,17 +52,10 @@ TOOLS: Final = {
     "mlc": Tool("Intel MLC", "a memory, or the latencies, bandwidths and NUMA costs of a CPU", "mlc", ("cpu",), ("sockets",)),
     "ib-write-bw": Tool("perftest's bandwidth tests", "a NIC", "perftest", ("nic",)),
     "iperf3": Tool("iperf3 -J", "an Ethernet link", "iperf3", ("ethernet", "wifi")),
-    "vllm": Tool(
-        "vllm bench serve and SGLang's bench_serving",
-        "a workload with the measurements as expectations",
-        "vllm",
-        options=("model",),
-    ),
-    "aiperf": Tool("aiperf", "a workload with the measurements as expectations", "clients:aiperf", options=("model",)),
-    "guidellm": Tool("guidellm", "a workload with the measurements as expectations", "clients:guidellm", options=("model",)),
-    "inference-perf": Tool(
-        "inference-perf", "a workload with the measurements as expectations", "clients:inference_perf", options=("model",)
-    ),
+    "vllm": Tool("vllm bench serve and SGLang's bench_serving", _EXPECTATIONS, "vllm", options=("model",)),
+    "aiperf": Tool("aiperf", _EXPECTATIONS, "clients:aiperf", options=("model",)),
+    "guidellm": Tool("guidellm", _EXPECTATIONS, "clients:guidellm", options=("model",)),
+    "inference-perf": Tool("inference-perf", _EXPECTATIONS, "clients:inference_perf", options=("model",)),
 }
 MAX_NAMED: Final = 3  # files in the source of a number, and rows in a message
 MAX_MEDIAN_ERROR: Final = 0.15  # fits with larger errors are refused

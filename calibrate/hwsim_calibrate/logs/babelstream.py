@@ -70,9 +70,8 @@ def _of_csv(log: Log) -> Iterator[Loop]:
             unit = 1e6 if name == "max_mbytes_per_sec" else 2.0**20
             computed = sum(LOOPS[cells[0].lower()]) * count * word / shortest
             if abs(rate * unit / computed - 1.0) > _TOLERANCE:
-                raise log.wrong(
-                    line, f"{name} is {rate:g}, but {count:g} elements in {shortest:g} s are {computed / unit:g}", _HINT
-                )
+                message = f"{name} is {rate:g}, but {count:g} elements in {shortest:g} s are {computed / unit:g}"
+                raise log.wrong(line, message, _HINT)
             yield _loop(log, line, cells[0], (rate * unit, shortest, longest, mean), count * word)
 
 

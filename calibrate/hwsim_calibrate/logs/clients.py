@@ -54,7 +54,7 @@ def _aiperf(log: Log) -> ServerRun:
                 raise log.wrong(unit.line, f"`{key}` has the unit {unit.text()}: expected {', '.join(UNITS)}")
             figures |= _figures(block, name, count, UNITS[unit.text()], {"avg": "mean", **PARTS}, "std")
     config = content.get("input_config")
-    concurrency_limit, rate, model = (
+    limit, rate, model = (
         _find_deep(config, *keys) for keys in (("concurrency",), ("request_rate", "rate"), ("model_names", "models"))
     )
     pattern = _find_deep(config, "request_rate_mode", "arrival_pattern", "arrival")
@@ -63,16 +63,7 @@ def _aiperf(log: Log) -> ServerRun:
     left = [f"{failed.number(zero=True):.0f} failed requests"] if failed is not None and failed.value else []
     prompt, output = (content.need(key).need("avg").number() for key in ("input_sequence_length", "output_sequence_length"))
     return ServerRun(
-        log,
-        _name(model),
-        count,
-        _rate(rate),
-        int(_rate(concurrency_limit)),
-        prompt,
-        output,
-        figures,
-        (*left, SERVER),
-        is_even=even,
+        log, _name(model), count, _rate(rate), int(_rate(limit)), prompt, output, figures, (*left, SERVER), is_even=even
     )
 
 
@@ -153,8 +144,8 @@ def _find_deep(entry: Entry | None, *keys: str) -> Entry | None:
         parent = waiting.pop(0)
         if (found := next((child for key in keys if (child := parent.get(key)) is not None), None)) is not None:
             return found
-        value = parent.value
-        children: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        inside = parent.value
+        children: Any = inside.values() if isinstance(inside, dict) else inside if isinstance(inside, list) else ()
         waiting += [Entry(parent.log, child, parent.path) for child in children if isinstance(child, dict | list)]
     return None
 

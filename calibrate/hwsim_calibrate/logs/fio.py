@@ -239,10 +239,8 @@ def _merge_group(runs: Sequence[Run], delay: str) -> Run:
         load = _add_loads(load, run)
     names = " and ".join(dict.fromkeys(run.job for run in runs))
     if len(runs) > 1 and (len(kinds) > 1 or ratio > MAX_RATIO or delay):
-        kind = (
-            f"jobs with `{delay}`" if delay else "different jobs" if len(kinds) > 1 else "jobs with different blocks or run times"
-        )
-        return replace(load, job=names, why=f"{kind} ran at the same time: {SEPARATE}")
+        what = f"with `{delay}`" if delay else "of different kinds" if len(kinds) > 1 else "with different blocks or run times"
+        return replace(load, job=names, why=f"jobs {what} ran at the same time: {SEPARATE}")
     return replace(load, job=names)
 
 
@@ -268,9 +266,7 @@ def _of_job(job: Entry, name: str, options: Mapping[str, object]) -> Run | None:
     block = _BLOCK.fullmatch(str(options.get("bs", "")).lower())
     configured = int(block[1]) * 1024 ** " kmg".index(block[2] or " ") if block else rate / iops
     if (len(sides) > 1 and kind not in MIXES) or not 1 / MAX_RATIO < rate / iops / max(configured, 1) < MAX_RATIO:
-        why = (
-            why or f"`group_reporting` merges it with jobs other than {kind} of {options.get('bs', 'its block size')}: {SEPARATE}"
-        )
+        why = why or f"`group_reporting` merges it with jobs other than {kind} of {options.get('bs', 'its size')}: {SEPARATE}"
     return Run(
         name, sides[0][0] if len(sides) == 1 else "mixed", kind.startswith("rand"),
         wanted if not busy or busy >= MIN_DEPTH_SHARE * wanted else max(round(busy), 1), rate / iops, rate, iops, busy / iops,

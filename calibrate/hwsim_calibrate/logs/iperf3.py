@@ -82,9 +82,7 @@ def _run(log: Log) -> tuple[float, str, float | None, int]:
         received = end.need("sum")
     rate = received.need("bits_per_second").number() / 8
     if (length := received.get("seconds")) is not None and length.number() < MIN_DURATION:
-        raise log.wrong(
-            length.line, f"the run of {length.text()} s is too short for the rate of a link", "run for at least 10 s: -t 10"
-        )
+        raise log.wrong(length.line, f"the run of {length.text()} s is too short to measure a link", "run for 10 s: -t 10")
     if protocol == "UDP" and (lost := received.get("lost_percent")) is not None and received.path.endswith("sum"):
         share = lost.number(zero=True) / 100
         if share >= 1:
@@ -112,9 +110,8 @@ def _refuse_throttled(content: Entry, end: Entry) -> None:
     requested = limit.number() * (streams.number() if streams is not None else 1.0)
     sent = end.get("sum_received") or end.need("sum")
     lost = end.get("sum", "lost_percent")
-    if sent.need("bits_per_second").number(zero=True) >= THROTTLED * requested and (
-        lost is None or lost.number(zero=True) < MIN_LOSS
-    ):
+    is_slow = sent.need("bits_per_second").number(zero=True) < THROTTLED * requested
+    if not is_slow and (lost is None or lost.number(zero=True) < MIN_LOSS):
         message = f"the run was throttled to {quantity(requested / 8, 'b/s')} (-b), so the link may be faster"
         raise content.log.wrong(limit.line, message, "measure without a limit: -b 0")
 
@@ -122,9 +119,7 @@ def _refuse_throttled(content: Entry, end: Entry) -> None:
 def _content(log: Log) -> Entry:
     failed = next(((line, text) for line, text in log.numbered() if text.startswith("iperf3: error")), None)
     if failed:
-        raise log.wrong(
-            failed[0], f"the run failed: {failed[1].removeprefix('iperf3: ')[:80]}", "use the log of a successful run"
-        )
+        raise log.wrong(failed[0], f"the run failed: {failed[1][8:88]}", "use the log of a successful run")
     content = log.json("end", "error", "intervals", tool="iperf3 -J", hint=_HINT)
     if (error := content.get("error")) is not None:
         raise log.wrong(error.line, f"the run failed: {error.text()}", "use the log of a successful run")
@@ -154,9 +149,7 @@ def _left(log: Log) -> list[str]:
     if sent is not None and (again := sent.get("retransmits")) is not None and again.value:
         sentences.append(f"{again.text()} retransmitted segments")
     if (reverse := end.get("sum_received_bidir_reverse")) is not None:
-        sentences.append(
-            f"the reverse direction at the same time: {quantity(reverse.need('bits_per_second').number() / 8, 'b/s')}"
-        )
+        sentences.append(f"the concurrent reverse direction: {quantity(reverse.need('bits_per_second').number() / 8, 'b/s')}")
     if processors is not None and (host := processors.get("host_total")) is not None:
         remote = processors.get("remote_total")
         shares = [percent(share.number(zero=True) / 100, ".0f") for share in (host, remote) if share is not None]

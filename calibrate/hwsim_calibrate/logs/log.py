@@ -116,18 +116,10 @@ class Log:
             value = float(text) if isinstance(text, str | int | float) and not isinstance(text, bool) else math.nan
         except (ValueError, OverflowError):
             value = math.nan
-        if (
-            not math.isfinite(value)
-            or value < 0
-            or (value <= 0 and not zero)
-            or (value > 0 and not MIN_NUMBER <= value <= MAX_NUMBER)
-        ):
-            hint = (
-                "decimal commas are not supported: create the log with LC_ALL=C" if re.match(r"\d+,\d+$", short(text)) else None
-            )
-            raise self.wrong(
-                line, f"{name}: expected a number{' of at least' if zero else ' above'} 0, got '{short(text)}'", hint
-            )
+        if not (MIN_NUMBER <= value <= MAX_NUMBER or (zero and not value)):
+            has_comma = re.match(r"\d+,\d+$", short(text))
+            message = f"{name}: expected a number{' of at least' if zero else ' above'} 0, got '{short(text)}'"
+            raise self.wrong(line, message, "decimal commas are not supported: use LC_ALL=C" if has_comma else None)
         return value
 
     def json(self, *needed: str, tool: str, hint: str) -> Entry:
@@ -159,9 +151,7 @@ class Log:
                 number = self._numbers[error.lineno - 1]
                 raise self.wrong(number, f"the JSON is damaged or truncated: {error.msg}", column=error.colno) from None
             except (ValueError, RecursionError):
-                raise self.wrong(
-                    line, "the JSON cannot be parsed: it is nested too deeply, or a number has too many digits"
-                ) from None
+                raise self.wrong(line, "the JSON is nested too deeply, or a number has too many digits") from None
             if (bad := commanding(self.text[begin:done].encode("utf-8", "replace"), value)) is not None:
                 raise self.wrong(line, f"the text contains the control character U+{ord(bad):04X}")
             if any(key in value for key in needed):

@@ -77,13 +77,11 @@ class Loop:
         return (self.read + self.written * fetched + cost * self.written) / (self.read + self.written)
 
 
+Reader = Callable[[Log], Sequence[Loop]]
+
+
 def fit_memory(
-    tool: str,
-    logs: Sequence[Log],
-    read: Callable[[Log], Sequence[Loop]],
-    hint: str,
-    options: LogOptions,
-    omitted: Sequence[str] = (),
+    tool: str, logs: Sequence[Log], read: Reader, hint: str, options: LogOptions, omitted: Sequence[str] = ()
 ) -> Result:
     """Fit the memory of a part, or a new memory.
 
@@ -115,16 +113,12 @@ def fit_memory(
         raise loops[0].log.wrong(loops[0].line, "one thread measures a core, not the memory", "name the CPU: --part NAME")
     if any(0 < loop.array < MIN_PER_THREAD * loop.threads for loop in loops):
         message = f"arrays of {quantity(loops[0].array, 'B')} for {thread_count} threads may fit in the caches"
-        raise loops[0].log.wrong(
-            loops[0].line, message, "name the CPU, whose cache sizes are known (--part), or use larger arrays"
-        )
+        raise loops[0].log.wrong(loops[0].line, message, "name the CPU with --part, for its cache sizes, or use larger arrays")
     loops = [loop for loop in loops if loop.threads == thread_count]
     fetched, sentence, uncertainty = _write_allocate(loops)
     rate = _rate([loop.rate * loop.moved(fetched, 1.0) / sockets for loop in loops], loops, uncertainty)
     rows = [_row(loop, rate.value * sockets / loop.moved(fetched, 1.0)) for loop in loops]
-    notes = (
-        f"{_runs(loops)}; {sentence}. In a CPU: memory: {{use: this file}}, numa: {{efficiency: 100 %}}; or import with --part"
-    )
+    notes = f"{_runs(loops)}; {sentence}. In a CPU: memory: {{use: this file}}, numa: {{efficiency: 100 %}}; or use --part"
     return part(tool, "memory", f"{tool}: {_runs(loops)}", {"bandwidth": rate}, notes=notes, rows=rows, left=left)
 
 
@@ -149,9 +143,7 @@ def _without_copies(loops: Sequence[Loop]) -> tuple[list[Loop], list[str]]:
         )
         if copies and scales and (over := copies[0].rate / scales[0].rate) >= LIBRARY_COPY:
             kept = [loop for loop in kept if loop not in copies]
-            sentences.append(
-                f"copy, because it is {over:.2f}x as fast as {scales[0].name}: a library function with streaming stores"
-            )
+            sentences.append(f"copy, a library function with streaming stores: {over:.2f}x as fast as {scales[0].name}")
     return kept, sentences
 
 
@@ -174,11 +166,10 @@ def _cpu(tool: str, loops: Sequence[Loop], options: LogOptions, left: Sequence[s
     used = min(thread_count, cores) / sockets if thread_count else cpu.cores
     reached = max(loop.rate * loop.moved(fetched, own_cost) / sockets for loop in every)
     if 0 < thread_count < max(cores / 2, min(cores, 2)) and not reached * CORE_BOUND < used * core < math.inf:
-        reason = f"the memory bandwidth, because {thread_count} of {cores} cores cannot saturate it"
+        reason = f"{thread_count} of {cores} cores cannot saturate the memory"
         if not single:
-            message = f"{thread_count} of {cores} cores cannot saturate the memory"
-            raise every[0].log.wrong(every[0].line, message, "use all cores, or one thread for `core_bandwidth`")
-        left, every = [*left, reason], []
+            raise every[0].log.wrong(every[0].line, reason, "use all cores, or one thread for `core_bandwidth`")
+        left, every = [*left, f"the memory bandwidth: {reason}"], []
     else:
         keys |= _sustained(options, cpu, every[0], _rate(
             [_remove_knee(loop.rate / sockets * loop.moved(fetched, cost), used * core * loop.moved(fetched, cost)

@@ -66,11 +66,8 @@ def fit(logs: Sequence[Log], options: LogOptions) -> Result:
     matrices = [*tables.latencies, *tables.bandwidths]
     sizes = {len(matrix) for matrix in matrices}
     if len(sizes) > 1:
-        raise logs[-1].wrong(
-            0,
-            f"the logs have tables of {' and '.join(map(str, sorted(sizes)))} nodes",
-            "import the logs of each machine separately",
-        )
+        message = f"the logs have tables of {' and '.join(map(str, sorted(sizes)))} nodes"
+        raise logs[-1].wrong(0, message, "import the logs of each machine separately")
     nodes = max(sizes, default=1)
     cpu = options.part.as_a(Cpu, "MLC") if options.part is not None else None
     domains = cpu.numa.domains if cpu is not None and cpu.numa else 1
@@ -88,11 +85,8 @@ def fit(logs: Sequence[Log], options: LogOptions) -> Result:
     left += [_curve(tables.loaded)] if tables.loaded else []
     if cpu is None or options.part is None:
         if peak is None:
-            raise logs[0].wrong(
-                0,
-                "latencies without bandwidths do not define a memory",
-                "name the CPU with --part, or add the log of the peak bandwidths",
-            )
+            message = "latencies without bandwidths do not define a memory"
+            raise logs[0].wrong(0, message, "name the CPU with --part, or add the log of the peak bandwidths")
         keys: dict[str, Any] = {"bandwidth": peak} | ({"latency": latency} if latency else {})
         more = tables.mixes or nodes > 1
         left += ["the cost of writes and remote access, because they belong to a CPU (--part)"] if more else []
@@ -104,9 +98,7 @@ def _sockets(log: Log, tables: Tables, nodes: int, domains: int, options: LogOpt
     """Return the number of sockets, and a note if it is derived from the latencies."""
     if options.sockets:
         if nodes % options.sockets and options.sockets % nodes:
-            raise log.wrong(
-                0, f"{nodes} nodes cannot belong to {options.sockets} sockets", "--sockets is the number of busy sockets"
-            )
+            raise log.wrong(0, f"{nodes} nodes cannot be {options.sockets} sockets", "--sockets is the number of busy sockets")
         return options.sockets, []
     if not tables.latencies:
         if nodes > MAX_PLAIN_NODES and domains == 1:
@@ -114,12 +106,8 @@ def _sockets(log: Log, tables: Tables, nodes: int, domains: int, options: LogOpt
             raise log.wrong(0, message, "use --sockets 2, or add the table of idle latencies")
         return max(nodes // domains, 1), []
     table = tables.latencies[0]
-    sockets = len(
-        {
-            min(to for to in range(nodes) if to == index or table[index][to] < SAME_SOCKET * table[index][index])
-            for index in range(nodes)
-        }
-    )
+    groups = [[to for to in range(nodes) if to == node or row[to] < SAME_SOCKET * row[node]] for node, row in enumerate(table)]
+    sockets = len({min(group) for group in groups})
     if nodes % sockets:
         raise log.wrong(0, f"{nodes} nodes form {sockets} groups by latency, which is not a divisor", "use --sockets 2")
     note = f"{nodes} nodes are assumed to be {sockets} socket{'s' if sockets > 1 else ''}, because of their latencies (--sockets)"
@@ -136,14 +124,12 @@ def _cpu(
     memory: dict[str, Any] = {"latency": latency} if latency else {}
     rows: list[Row] = []
     for matrix in tables.latencies if latency else []:
-        rows += [
-            Row(f"latency, node {node}", "s", row[node], latency.value if latency else 0.0) for node, row in enumerate(matrix)
-        ]
+        idle = latency.value if latency else 0.0
+        rows += [Row(f"latency, node {node}", "s", values[node], idle) for node, values in enumerate(matrix)]
     if peak is not None and tables.reads:
         if peak.value > cpu.memory.bandwidth * 1.02:
-            message = (
-                f"{quantity(peak.value, 'B/s')} per socket, but {options.part.use} has {quantity(cpu.memory.bandwidth, 'B/s')}"
-            )
+            limit = quantity(cpu.memory.bandwidth, "B/s")
+            message = f"{quantity(peak.value, 'B/s')} per socket, but {options.part.use} has {limit}"
             raise log.wrong(0, message, f"{sockets} socket{'s' if sockets > 1 else ''} assumed: use --sockets, or another --part")
         numa["efficiency"] = replace(peak, value=min(peak.value / cpu.memory.bandwidth, 1.0), unit="%")
         rows += [Row("all reads", "B/s", rate, peak.value * sockets) for rate in tables.reads]

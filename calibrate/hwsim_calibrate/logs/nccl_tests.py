@@ -72,11 +72,8 @@ def fit(logs: Sequence[Log], options: LogOptions) -> Result:
     runs = [run for log in logs for run in _runs(log)]
     rest: list[Run] = []
     if options.collective:
-        name = (
-            options.collective
-            if any(run.name == options.collective for run in runs) or options.collective not in NAMES.values()
-            else ""
-        )
+        is_untitled = options.collective in NAMES.values() and all(run.name != options.collective for run in runs)
+        name = "" if is_untitled else options.collective
         rest = [run for run in runs if run.name != name]
         runs = [replace(run, name=options.collective) for run in runs if run.name == name]
     if not runs:
@@ -89,16 +86,13 @@ def fit(logs: Sequence[Log], options: LogOptions) -> Result:
             raise run.log.wrong(run.line, "the collective of one of several tests is unknown", hint)
         if str(run) != str(first):
             message = f"the test is of {run}, but {first.log.name} {'starts with' if first.log is run.log else 'is of'} {first}"
-            hint = (
-                f"select one with --collective {run.name or first.name}" if run.name != first.name else "import them separately"
-            )
+            hint = f"select with --collective {run.name or first.name}" if run.name != first.name else "import them separately"
             raise run.log.wrong(run.line, message, hint)
     points = [(size, seconds) for run in runs for size, seconds, _ in run.rows]
     bus, graphs = max(rate for run in runs for _, _, rate in run.rows), any(run.graphs for run in runs)
     if len({size for size, _ in points}) < MIN_SIZES:
-        raise logs[0].wrong(
-            0, f"the log has {len(points)} sizes: a curve requires at least {MIN_SIZES}", "run the test with -b 8 -e 8G"
-        )
+        message = f"the log has {len(points)} sizes: expected at least {MIN_SIZES}"
+        raise logs[0].wrong(0, message, "run the test with -b 8 -e 8G")
     curve = fit_knee(points)
     notes = (
         f"{first}: {quantity(curve.rate, 'B/s')} algorithm bandwidth for long messages, "

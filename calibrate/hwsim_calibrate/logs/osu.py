@@ -49,9 +49,8 @@ def fit(logs: Sequence[Log], options: LogOptions) -> Result:  # noqa: ARG001 (th
             elif times := _times(log, section, name):
                 points.setdefault(name, []).extend(times)
     if len(memories) > 1:
-        raise logs[-1].wrong(
-            0, f"the buffers are in different memories: {' and '.join(memories)}", "import the logs of each memory separately"
-        )
+        message = f"the buffers are in different memories: {' and '.join(memories)}"
+        raise logs[-1].wrong(0, message, "import the logs of each memory separately")
     curves = {name: fit_knee(rows, rooted=True) for name, rows in points.items() if len({size for size, _ in rows}) >= MIN_SIZES}
     if not curves:
         hint = "; ".join([*left, f"supported operations: {', '.join(OPERATIONS)}"])

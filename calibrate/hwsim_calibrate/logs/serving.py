@@ -104,9 +104,7 @@ def fit_workload(tool: str, framework: str, runs: Sequence[ServerRun], options: 
     for run in runs[1:]:
         for setting, value in run.settings.items():
             if value != first.settings[setting]:
-                message = (
-                    f"{setting} differs: {value or 'unknown'}, but {first.settings[setting] or 'unknown'} in {first.log.name}"
-                )
+                message = f"{setting} differs: {value or 'none'}, but {first.settings[setting] or 'none'} in {first.log.name}"
                 raise run.log.wrong(0, message, "import runs with different settings separately")
     left = list(dict.fromkeys(sentence for run in runs for sentence in run.left))
     limited = 0 < first.concurrency_limit < first.requests
@@ -125,9 +123,7 @@ def fit_workload(tool: str, framework: str, runs: Sequence[ServerRun], options: 
     for name, figure in first.figures.items():
         values = [run.figures[name].value for run in runs if name in run.figures]
         if limited and first.rate and name.startswith(("ttft", "latency")):
-            left.append(
-                f"{name}: the client delayed requests because of its concurrency limit; in the simulation they wait at the server"
-            )
+            left.append(f"{name}: the client delayed requests; in the simulation, they wait at the server")
             continue
         value = median(values)
         width = INTERVAL_90 * math.hypot(REPEATS, figure.sampling / math.sqrt(len(values)))
@@ -135,9 +131,8 @@ def fit_workload(tool: str, framework: str, runs: Sequence[ServerRun], options: 
         if len(values) > 1:
             rows += [Row(f"{name}, run {index}", figure.unit, measured, value) for index, measured in enumerate(values, 1)]
     if not expect:
-        raise first.log.wrong(
-            0, f"{tool}: the log has no figure that the simulator predicts", f"it has {', '.join(first.figures)}"
-        )
+        message = f"{tool}: the log has no figure that the simulator predicts"
+        raise first.log.wrong(0, message, f"it has {', '.join(first.figures)}")
     content = {
         "hwsim": "workload/1", "name": f"{first.model or 'a service'} measured by {tool}",
         "source": f"{tool}, {len(runs)} run{'s' if len(runs) > 1 else ''}", "let": {"tp": 1}, "infer": infer,

@@ -71,9 +71,8 @@ def _table(log: Log, lines: Sequence[tuple[int, str]]) -> Entry:
 def _server_run(log: Log, entry: Entry) -> ServerRun:
     completed = int(entry.need("completed", "num_prompts").number(zero=True))
     if completed < 1:
-        raise log.wrong(
-            entry.need("completed", "num_prompts").line, "no request was completed", "use the log of a successful run"
-        )
+        line = entry.need("completed", "num_prompts").line
+        raise log.wrong(line, "no request was completed", "use the log of a successful run")
     prompt, output = (entry.need(key).number() / completed for key in ("total_input_tokens", "total_output_tokens"))
     concurrency_limit = _optional(entry, "max_concurrency")
     rate = _optional(entry, "request_rate")

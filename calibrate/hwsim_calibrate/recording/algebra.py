@@ -75,11 +75,9 @@ def einsum(done: Performed) -> Described:
     return general(done, "einsum", steps, operands, result, form=form if len(operands) > 1 else "one", rows=loops)
 
 
-def _by_pairs(
-    subscripts: str, inputs: Sequence[str], output: str, lengths: Mapping[str, int], operands: Sequence[Array]
-) -> float:
+def _by_pairs(spec: str, inputs: Sequence[str], output: str, lengths: Mapping[str, int], operands: Sequence[Array]) -> float:
     """Return the operations of an einsum that contracts two operands at a time, as with `optimize=True`."""
-    path, _ = np.einsum_path(subscripts, *operands, optimize="greedy")
+    path, _ = np.einsum_path(spec, *operands, optimize="greedy")
     terms, steps = list(inputs), 0.0
     for pair in path[1:]:
         contracted_terms = [terms.pop(index) for index in sorted(pair, reverse=True)]

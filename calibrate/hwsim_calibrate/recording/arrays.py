@@ -26,9 +26,8 @@ QUIET: Final = frozenset({
     "array2string", "array_repr", "array_str", "broadcast_arrays", "can_cast", "common_type", "iscomplexobj", "isrealobj",
     "may_share_memory", "min_scalar_type", "ndim", "result_type", "shape", "shares_memory", "size",
 })  # fmt: skip
-CHANGES: Final = frozenset(
-    {"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"}
-)  # functions that change their first argument
+# Functions that change their first argument.
+CHANGES: Final = frozenset({"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"})
 
 
 class TracedArray(np.ndarray):

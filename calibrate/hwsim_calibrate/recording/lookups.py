@@ -45,9 +45,8 @@ def indexed(done: Performed) -> Described:
         return _mixed_lookup(done, table, [index], result)
     by_row = table.ndim > 1 and not is_flat
     length = table.size / max(table.shape[0], 1) if by_row else 1.0
-    return _single_lookup(
-        done, "takerows" if by_row else "take" if done.name == "take" else "index", table, index, result, length
-    )
+    function = "takerows" if by_row else "take" if done.name == "take" else "index"
+    return _single_lookup(done, function, table, index, result, length)
 
 
 def _single_lookup(done: Performed, function: str, table: Array, index: Array, result: Array, length: float = 1.0) -> Described:

@@ -11,16 +11,7 @@ import numpy as np
 
 from hwsim.devices.work import elementwise_call
 from hwsim_calibrate.calls import REDUCTIONS
-from hwsim_calibrate.recording.algebra import (
-    contracted,
-    convolved,
-    einsum,
-    interpolated,
-    norm,
-    product,
-    solved,
-    transformed,
-)
+from hwsim_calibrate.recording.algebra import contracted, convolved, einsum, interpolated, norm, product, solved, transformed
 from hwsim_calibrate.recording.descriptions import (
     SAME_AS,
     converted,

@@ -13,8 +13,6 @@ from typing import Final
 from hwsim_calibrate.snippets import algebra, creation, lookups, reductions
 from hwsim_calibrate.snippets.builders import Build
 
-SNIPPETS: Final[Mapping[str, Build]] = {
-    **reductions.SNIPPETS, **lookups.SNIPPETS, **algebra.SNIPPETS, **creation.SNIPPETS,
-}  # fmt: skip
+SNIPPETS: Final[Mapping[str, Build]] = reductions.SNIPPETS | lookups.SNIPPETS | algebra.SNIPPETS | creation.SNIPPETS
 
 __all__ = ["SNIPPETS", "Build"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -31,10 +31,8 @@ def _solve(inputs: Inputs) -> Call:
 
 
 def _lstsq(inputs: Inputs) -> Call:
-    matrix, right = (
-        numbers(inputs.dtype, 4 * inputs.n, inputs.n) + np.eye(4 * inputs.n, inputs.n),
-        numbers(inputs.dtype, 4 * inputs.n),
-    )
+    rows, dtype = 4 * inputs.n, inputs.dtype
+    matrix, right = numbers(dtype, rows, inputs.n) + np.eye(rows, inputs.n), numbers(dtype, rows)
     return lambda: np.linalg.lstsq(matrix, right, rcond=None)
 
 
@@ -109,7 +107,7 @@ def _tensordot(inputs: Inputs) -> Call:
     return lambda: np.tensordot(left, right, 1)
 
 
-SNIPPETS: Final[Mapping[str, Build]] = {
+SNIPPETS: Final[dict[str, Build]] = {
     **{f"tall {name}": _tall(partial(getattr(np.linalg, name), **more)) for name, more in (
         ("svd", {"full_matrices": False}), ("qr", {}), ("pinv", {}),
     )},

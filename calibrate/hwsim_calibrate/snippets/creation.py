@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -72,7 +72,7 @@ def _joined(function: Callable[..., Any]) -> Build:
     return build
 
 
-SNIPPETS: Final[Mapping[str, Build]] = {
+SNIPPETS: Final[dict[str, Build]] = {
     "arange": _made("arange"), "zeros": _made("zeros"), "ones": _made("ones"),
     "eye": _made(lambda n: np.eye(math.isqrt(n))), "linspace": _made(lambda n: np.linspace(0.0, 1.0, n)),
     "full": _made(lambda n: np.full(n, 2.5)), "hanning": _made("hanning"), "diag": _diag, "copy": _copied,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -165,7 +165,7 @@ def _unique(inputs: Inputs) -> Call:
     return (lambda: np.unique(values, return_counts=True)) if "more" in inputs.words else lambda: np.unique(values)
 
 
-SNIPPETS: Final[Mapping[str, Build]] = {
+SNIPPETS: Final[dict[str, Build]] = {
     **{name: of_two(getattr(np, name)) for name in ("intersect1d", "setdiff1d", "union1d")},
     "sort rows": of_frames(np.sort), "argsort rows": of_frames(np.argsort), "unique": _unique,
     "histogram": of_words("histogram", bins=50),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -48,9 +48,8 @@ def _windows(name: str) -> Build:
     """Build a reduction of overlapping windows of `table` elements."""
 
     def build(inputs: Inputs) -> Call:
-        windows = np.lib.stride_tricks.sliding_window_view(
-            numbers(inputs.dtype, inputs.n // inputs.table + inputs.table), inputs.table
-        )
+        values = numbers(inputs.dtype, inputs.n // inputs.table + inputs.table)
+        windows = np.lib.stride_tricks.sliding_window_view(values, inputs.table)
         return lambda: getattr(windows, name)(axis=1)
 
     return build
@@ -80,7 +79,7 @@ def _accumulated(function: np.ufunc) -> Build:
     return build
 
 
-SNIPPETS: Final[Mapping[str, Build]] = {
+SNIPPETS: Final[dict[str, Build]] = {
     **{name: of_words(name) for name in (
         "count_nonzero", "diff", "gradient", "nan_to_num", "ptp", "cumprod", "round", "unwrap", "trapezoid",
     )},

@@ -107,9 +107,7 @@ def describe(number: int = 0) -> Mapping[str, Any]:
 
     count = cuda.devices()
     if number >= count:
-        raise SpecError.of(
-            None, f"there is no GPU {number}", f"this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0"
-        )
+        raise SpecError.of(None, f"there is no GPU {number}", f"this machine has GPUs 0 to {count - 1}")
     return cuda.describe(number)
 
 
