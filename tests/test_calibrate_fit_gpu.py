@@ -88,7 +88,7 @@ def test_a_measured_gpu_reaches_its_rates_without_a_class() -> None:
 @pytest.mark.parametrize(("part", "dtype", "gen"), PARTS)
 def test_rows_held_out_are_predicted(part: str, dtype: str, gen: int) -> None:
     errors = fitted_to(part, dtype, gen).heldout
-    products = errors[f"products {dtype}"]
+    products = errors[f"matmuls {dtype}"]
     assert len(products.cases) >= 20
     assert products.median <= 0.035
     assert products.p90 <= 0.08
@@ -147,5 +147,5 @@ def test_a_machine_with_a_gpu_simulates_and_tells_its_errors() -> None:
     program = [{"copy": {"from": "cpu", "to": "gpu", "bytes": "1 GB"}}, {"matmul": product}]
     run = hwsim.simulate(fitted.yaml(), {"hwsim": "workload/1", "name": "step", "program": program})
     assert run.makespan_s == pytest.approx(1e9 / (0.85 * 0.96 * 63e9), rel=0.1)
-    assert "products fp16" in fitted.gpu
+    assert "matmuls fp16" in fitted.gpu
     assert "rows held out" in fitted.machine["parts"]["gpu"]["notes"]

@@ -100,10 +100,10 @@ def memory() -> dict[str, Any]:
 def limits() -> dict[str, Any]:
     """Return the limits of the container: CPUs and bytes, or None without a limit."""
     quota, _, period = (_read(_CGROUP / "cpu.max") or "max 100000").partition(" ")
-    most = _read(_CGROUP / "memory.max")
+    memory_limit = _read(_CGROUP / "memory.max")
     return {
         "cpus": int(quota) / int(period) if quota.isdigit() and period.isdigit() else None,
-        "memory": int(most) if most.isdigit() else None,
+        "memory": int(memory_limit) if memory_limit.isdigit() else None,
     }
 
 
@@ -179,9 +179,10 @@ def _read(path: Path) -> str:
 
 
 def _numbers(text: str) -> list[int]:
-    """
+    """Expand a list of ranges.
+
     >>> _numbers("0-2,8")
     [0, 1, 2, 8]
     """
     pairs = [part.partition("-") for part in text.split(",")] if text else []
-    return [number for first, _, last in pairs for number in range(int(first), int(last or first) + 1)]
+    return [cpu_index for first, _, last in pairs for cpu_index in range(int(first), int(last or first) + 1)]

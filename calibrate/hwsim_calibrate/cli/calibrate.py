@@ -74,7 +74,10 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
 @measuring_options
 @click.option("--cases", is_flag=True, help="Print one line per case.")
 def measure(output: Path | None, budget: float | None, cases: bool, **options: Any) -> None:
-    """Time numpy kernels, memory and a GPU, in rounds that are spread over the whole run."""
+    """Time numpy kernels, memory and a GPU.
+
+    Every case is timed in several rounds, which are spread over the whole run.
+    """
     from hwsim_calibrate import text
     from hwsim_calibrate.session import BUDGET
 
@@ -114,7 +117,7 @@ def _stem(path: str | Path) -> str:
 @click.option("--budget", type=click.FloatRange(min=1), default=steps.VALIDATION, show_default=True, metavar="SECONDS",
               help="Time limit for the programs.")  # fmt: skip
 def validate(files: tuple[str, ...], programs: bool, budget: float) -> None:
-    """Report the prediction errors of a fit to FILES of measurements.
+    """Report the prediction errors of a fit to FILES.
 
     The errors are taken at sizes that are held out of a second fit, and for small programs that no fit has used.
     """
@@ -133,7 +136,10 @@ def validate(files: tuple[str, ...], programs: bool, budget: float) -> None:
 @click.argument("file")
 @click.option("--cases", is_flag=True, help="Print one line per case.")
 def show(file: str, cases: bool) -> None:
-    """Print a file of measurements, with its disturbances and the suites that are missing."""
+    """Print a file of measurements.
+
+    The output includes the disturbances, and the suites that were not measured.
+    """
     from hwsim_calibrate import text
 
     click.echo(text.format_measurements(steps.load_merged((file,)), every=cases), nl=False)
@@ -142,7 +148,10 @@ def show(file: str, cases: bool) -> None:
 @command.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print the machine's fingerprint and all findings as JSON.")
 def doctor(as_json: bool) -> None:
-    """Report sources of noise and unusual settings of this machine, with remedies. Root is not required."""
+    """Report noise and unusual settings of this machine.
+
+    Each finding has its effect on measurements and a remedy. Root is not required.
+    """
     from dataclasses import asdict
 
     from hwsim_calibrate import text

@@ -149,9 +149,9 @@ def group_means(rows: int, groups: int) -> Step:
     group, value = rng.integers(0, groups, rows), rng.random(rows)
 
     def step() -> object:
-        many = np.bincount(group, minlength=groups)
-        mean = np.bincount(group, value, groups) / many
-        square = np.bincount(group, value * value, groups) / many
+        counts = np.bincount(group, minlength=groups)
+        mean = np.bincount(group, value, groups) / counts
+        square = np.bincount(group, value * value, groups) / counts
         return mean, np.sqrt(np.maximum(square - mean * mean, 0.0))
 
     return step

@@ -36,17 +36,17 @@ def correct(calls: Sequence[LibraryCall], ratios: Floats) -> Corrections:
 
 
 def choose(calls: Sequence[LibraryCall], ratios: Floats) -> tuple[float, float]:
-    """Return the (width, shrink) with the smallest leave-one-out error, for functions with many sizes."""
+    """Return the (width, shrink) with the smallest leave-one-out error, for functions with large_groups sizes."""
     groups: dict[str, list[int]] = {}
     for index, call in enumerate(calls):
         groups.setdefault(key_of(call), []).append(index)
     log = np.log(ratios)
     best, least_error = (DEFAULT.width, DEFAULT.shrink), math.inf
-    many = [members for members in groups.values() if len(members) > FEW] or list(groups.values())
-    apart = [_distances([calls[member] for member in members]) for members in many]
-    logs = [log[members] for members in many]
+    large_groups = [members for members in groups.values() if len(members) > FEW] or list(groups.values())
+    distances = [_distances([calls[member] for member in members]) for members in large_groups]
+    logs = [log[members] for members in large_groups]
     for width in WIDTHS:
-        weights = [np.exp(-squared / (2.0 * width**2)) for squared in apart]
+        weights = [np.exp(-squared / (2.0 * width**2)) for squared in distances]
         for shrink in SHRINKS:
             left = [ours - near @ ours / (near.sum(1) + shrink) for near, ours in zip(weights, logs, strict=True)]
             error = float(np.minimum(np.abs(np.concatenate(left)), 0.5).mean())

@@ -115,7 +115,7 @@ class Model:
                 self._put(("levels", level, role), _PER_BYTE[level][role], 1.5)
 
     def _columns(self) -> Floats:
-        """The terms that no capacity changes."""
+        """Return the terms that do not depend on cache capacities."""
         columns = np.zeros((len(self.calls), len(self._start)))
         for row, call in enumerate(self.calls):
             for name, amount in self._terms(call):

@@ -58,14 +58,14 @@ class ArrayNames:
     def of(nodes: Sequence[Node], steps: Sequence[Step]) -> ArrayNames:
         """Group the arrays of a program."""
         names = ArrayNames(steps, list(leaves(nodes)))
-        for number, (leaf, _) in enumerate(names.leaves):
+        for index, (leaf, _) in enumerate(names.leaves):
             for turn, call in enumerate(leaf.calls):
-                names.of_call[call] = number
+                names.of_call[call] = index
                 for place, array in enumerate(steps[call].made):
-                    names.maker[array.value] = (number, place), turn
-        for number, (leaf, _) in enumerate(names.leaves):
+                    names.maker[array.value] = (index, place), turn
+        for index, (leaf, _) in enumerate(names.leaves):
             if len(leaf.calls) > 1:
-                names._join(number, leaf)
+                names._join(index, leaf)
         for slot, _ in names.maker.values():
             names.makers.setdefault(names.top(slot), []).append(slot[0])
         return names
@@ -86,21 +86,21 @@ class ArrayNames:
     def mistakes(self) -> Iterator[Mistake]:
         """Yield all mistakes in the order of the calls."""
         latest: dict[Slot, int] = {}
-        for number, step in enumerate(self.steps):
+        for index, step in enumerate(self.steps):
             for value in (*step.reads, *step.updates):
                 if value is not None and (meant := latest.get(self.slot(value))) != value:
-                    yield self._mistake(number, value, meant)
+                    yield self._mistake(index, value, meant)
             for array in step.made:
                 latest[self.slot(array.value)] = array.value
 
-    def _join(self, number: int, leaf: Leaf) -> None:
+    def _join(self, index: int, leaf: Leaf) -> None:
         for values in zip(*((*self.steps[call].reads, *self.steps[call].updates) for call in leaf.calls), strict=True):
             slots = dict.fromkeys(self.slot(value) for value in values if value is not None)
             if len(slots) < 2:
                 continue
             first, *others = sorted(slots)
             joiners = self.joiners.setdefault(first, [])
-            joiners.append(number)
+            joiners.append(index)
             for slot in others:
                 self._above[slot] = first
                 joiners += self.joiners.pop(slot, [])
@@ -109,14 +109,14 @@ class ArrayNames:
         leaf, path = self.leaves[self.of_call[call]]
         top = self.slot(value)
         concerned = [self.of_call[call], *self.joiners.get(top, ()), *self.makers[top]]
-        around = tuple(dict.fromkeys(path[0] for number in concerned if (path := self.leaves[number][1])))
+        around = tuple(dict.fromkeys(path[0] for index in concerned if (path := self.leaves[index][1])))
         slot, turn = self.maker[value]
         if meant is not None and self.maker[meant][0] == slot:
             made, loops = self.leaves[slot[0]]
             return Mistake(made, (_parting(loops, turn, self.maker[meant][1]),), True, around)
         if path:
             return Mistake(leaf, (path[-1],), False, around)
-        inner = dict.fromkeys(path[-1] for number in self.joiners[top] if (path := self.leaves[number][1]))
+        inner = dict.fromkeys(path[-1] for index in self.joiners[top] if (path := self.leaves[index][1]))
         return Mistake(self.leaves[self.joiners[top][0]][0], tuple(inner), False, around)
 
 
