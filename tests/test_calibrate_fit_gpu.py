@@ -92,7 +92,7 @@ def test_rows_held_out_are_predicted(part: str, dtype: str, gen: int) -> None:
     assert len(products.cases) >= 20
     assert products.median <= 0.035
     assert products.p90 <= 0.08
-    for group in ("memory", "host copies, pinned", "host copies, pageable", "copies inside"):
+    for group in ("memory", "host copies, pinned", "host copies, pageable", "device copies"):
         assert errors[group].median <= 0.05, group
 
 
@@ -148,4 +148,4 @@ def test_a_machine_with_a_gpu_simulates_and_tells_its_errors() -> None:
     run = hwsim.simulate(fitted.yaml(), {"hwsim": "workload/1", "name": "step", "program": program})
     assert run.makespan_s == pytest.approx(1e9 / (0.85 * 0.96 * 63e9), rel=0.1)
     assert "matmuls fp16" in fitted.gpu
-    assert "rows held out" in fitted.machine["parts"]["gpu"]["notes"]
+    assert "held-out cases" in fitted.machine["parts"]["gpu"]["notes"]
