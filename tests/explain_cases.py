@@ -69,7 +69,7 @@ STATEMENTS: Final = {
     ],
     "convolution": [
         "convolution: {name: conv forward, device: gpu0, batch: 32, channels: [64, 128], size: [56, 56], kernel: 3, padding: 1}",
-        "convolution: {name: conv backward, device: gpu1, batch: 8, channels: [3, 16], size: [32, 32], kernel: 5, pass: backward}",
+        "convolution: {name: conv grad, device: gpu1, batch: 8, channels: [3, 16], size: [32, 32], kernel: 5, pass: backward}",
         "convolution: {name: conv on CPU, device: cpu, batch: 8, channels: [3, 16], size: [32, 32], kernel: 3}",
     ],
     "norm": [
@@ -77,8 +77,8 @@ STATEMENTS: Final = {
         "norm: {name: RMS norm backward, device: cpu, shape: [8192, 1024], of: rms, pass: backward}",
     ],
     "pool": [
-        "pool: {name: max pooling, device: gpu0, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56]}",
-        "pool: {name: max pooling backward, device: gpu1, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56], pass: backward}",
+        "pool: {name: max pool, device: gpu0, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56]}",
+        "pool: {name: max pool grad, device: gpu1, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56], pass: backward}",
     ],
     "embedding": [
         "embedding: {name: token embedding, device: gpu0, lookups: 8192, width: 4096, table: 128256, dtype: fp16}",
