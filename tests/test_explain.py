@@ -355,7 +355,7 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             LAPTOP, "d2l/async-loop", {"blocking": True}, {"add": (30.0, 30.0), "host": (20.0, 20.0)}, 1.43,
             "`host` takes 20.0 ms (40 %), bound by host CPU.",
         ),
-        (STATION, "d2l/copy-overlap", {}, {"matmul": (165.7, 165.7), "copy to CPU": (96.15, 9.62)}, 1.68, "all but the last 9.61 ms"),
+        (STATION, "d2l/copy-overlap", {}, {"matmul": (165.7, 165.7), "copy to CPU": (96.15, 9.62)}, 1.68, "but the last 9.61 ms"),
         (
             STATION, "d2l/parallel-cpu-gpu", {}, {"matmul on CPU": (655.2, 655.2), "matmul on GPU": (165.7, 0.0)}, 2.0,
             "`matmul on CPU` takes all 655 ms, bound by CPU cores.",
