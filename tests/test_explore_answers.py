@@ -88,9 +88,7 @@ def test_many_ops_are_few_spans_that_cover_the_same(desk: WorkerState) -> None:
     assert part["sent"] == part["spans"], "zoomed in, each op is a span"
     low, high = part["part"]
     assert (low, high) == pytest.approx((0.5 * found["seconds"], 0.51 * found["seconds"]))
-    assert [piece[3] for piece in found["path"]] == ["matmul x 5,000", "copy to CPU", "copy to CPU"], (
-        "equal pieces of a long path are one"
-    )
+    assert [piece[3] for piece in found["path"]] == ["matmul x 5,000", "copy to CPU", "copy to CPU"], "equal pieces are one"
     assert (found["path"][0][0], found["path"][-1][1], len(found["path"])) == (0, TICKS, found["pieces"])
 
 
