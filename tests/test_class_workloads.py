@@ -90,10 +90,10 @@ def test_every_workload_for_class_is_in_the_lab_sheet_and_the_library(root: Path
 
 def test_the_first_word_costs_as_much_as_five_hundred() -> None:
     took = each("dram-random-vs-burst")
-    assert took["random"] / 1e6 == pytest.approx(100e-9, rel=1e-6)
-    assert took["burst"] / 1e6 == pytest.approx(0.2e-9, rel=1e-3)
-    assert took["random"] / took["burst"] == pytest.approx(500, rel=1e-3)
-    assert 1e6 / took["random"] == pytest.approx(10e6)
+    assert took["random reads"] / 1e6 == pytest.approx(100e-9, rel=1e-6)
+    assert took["burst read"] / 1e6 == pytest.approx(0.2e-9, rel=1e-3)
+    assert took["random reads"] / took["burst read"] == pytest.approx(500, rel=1e-3)
+    assert 1e6 / took["random reads"] == pytest.approx(10e6)
 
 
 def test_four_banks_do_four_times_the_random_reads_and_more_are_not_there() -> None:
@@ -104,41 +104,41 @@ def test_four_banks_do_four_times_the_random_reads_and_more_are_not_there() -> N
 def test_four_cores_ask_for_256_gb_a_second_and_get_40() -> None:
     took = each("cache-starvation")
     asked = 8e9 * 32
-    assert asked / took["from the caches"] == pytest.approx(4 * 32 * 2e9)
-    assert asked / took["from memory"] == pytest.approx(40e9)
+    assert asked / took["load from cache"] == pytest.approx(4 * 32 * 2e9)
+    assert asked / took["load from memory"] == pytest.approx(40e9)
     one = each("cache-starvation", **{"machine.cpu.memory.bandwidth": "20 GB/s"})
-    assert one["from memory"] / took["from the caches"] == pytest.approx(256 / 20)
-    assert each("cache-starvation", again="64 MiB")["from the caches"] == pytest.approx(took["from memory"])
+    assert one["load from memory"] / took["load from cache"] == pytest.approx(256 / 20)
+    assert each("cache-starvation", again="64 MiB")["load from cache"] == pytest.approx(took["load from memory"])
 
 
 def test_a_misaligned_number_costs_the_lines_it_crosses_into() -> None:
     took = each("misaligned-access")
-    assert took["array misaligned"] / took["array aligned"] == pytest.approx(1 + 1 / 8)
-    assert took["one a line - across two"] / took["one a line - aligned"] == pytest.approx(2)
-    assert took["random from memory - across two"] / took["random from memory - aligned"] == pytest.approx(2)
+    assert took["array - misaligned"] / took["array - aligned"] == pytest.approx(1 + 1 / 8)
+    assert took["strided - line split"] / took["strided - aligned"] == pytest.approx(2)
+    assert took["random - line split"] / took["random - aligned"] == pytest.approx(2)
     none = each("misaligned-access", offset="0 B")
-    assert none["array misaligned"] == pytest.approx(none["array aligned"])
+    assert none["array - misaligned"] == pytest.approx(none["array - aligned"])
 
 
 def test_a_stride_brings_whole_lines_and_backward_is_as_fast_as_forward() -> None:
     took = each("stride")
-    assert took["forward - next to each other"] == pytest.approx(1e8 * 8 / 40e9)
-    assert took["forward - every other"] / took["forward - next to each other"] == pytest.approx(2)
-    assert took["forward - one a line"] / took["forward - next to each other"] == pytest.approx(8)
-    assert took["forward - one a page"] == pytest.approx(1e8 * 100e-9 / (4 * 10))
-    for how in ("next to each other", "one a line"):
+    assert took["forward - contiguous"] == pytest.approx(1e8 * 8 / 40e9)
+    assert took["forward - 16 B stride"] / took["forward - contiguous"] == pytest.approx(2)
+    assert took["forward - 64 B stride"] / took["forward - contiguous"] == pytest.approx(8)
+    assert took["forward - 4 KiB stride"] == pytest.approx(1e8 * 100e-9 / (4 * 10))
+    for how in ("contiguous", "64 B stride"):
         assert took[f"backward - {how}"] == took[f"forward - {how}"]
-    times = [each("stride", stride=f"{step} B", numbers=0)["forward - as asked"] for step in (8, 16, 32, 64, 128, 4096)]
+    times = [each("stride", stride=f"{step} B", numbers=0)["forward - custom stride"] for step in (8, 16, 32, 64, 128, 4096)]
     assert times == sorted(times)
 
 
 def test_the_time_of_an_access_jumps_where_a_cache_ends() -> None:
     took = each("measure-cache-size")
-    assert took["through 16 KiB"] / 1e6 == pytest.approx(4 * 0.5e-9)
-    assert took["through 128 KiB"] / 1e6 == pytest.approx((0.25 * 4 + 0.75 * 12) * 0.5e-9)
-    assert took["through 1 GiB"] / 1e6 == pytest.approx(100e-9, rel=0.01)
+    assert took["pointer chase - 16 KiB"] / 1e6 == pytest.approx(4 * 0.5e-9)
+    assert took["pointer chase - 128 KiB"] / 1e6 == pytest.approx((0.25 * 4 + 0.75 * 12) * 0.5e-9)
+    assert took["pointer chase - 1 GiB"] / 1e6 == pytest.approx(100e-9, rel=0.01)
     sizes = [2**power * 1024 for power in range(3, 17)]
-    times = [each("measure-cache-size", set=f"{size} B", steps=0)["through as much as asked"] for size in sizes]
+    times = [each("measure-cache-size", set=f"{size} B", steps=0)["pointer chase - custom size"] for size in sizes]
     assert times == sorted(times)
     jumps = {size for size, one, two in zip(sizes, times, times[1:], strict=False) if two / one > 1.9}
     assert jumps == {32 * 1024, 256 * 1024, 8 * 1024**2}
@@ -146,9 +146,9 @@ def test_the_time_of_an_access_jumps_where_a_cache_ends() -> None:
 
 def test_four_channels_in_turns_are_four_times_one() -> None:
     took = each("channel-layout")
-    assert took["array in one channel"] / took["a quarter in each channel"] == pytest.approx(4, rel=1e-3)
-    assert took["four threads in one channel"] / took["a thread in each channel"] == pytest.approx(4, rel=1e-3)
-    assert 1.024e9 / took["array in one channel"] == pytest.approx(25.6e9, rel=0.06)
+    assert took["stream - 1 channel"] / took["stream - 4 channels"] == pytest.approx(4, rel=1e-3)
+    assert took["random - 1 channel"] / took["random - 4 channels"] == pytest.approx(4, rel=1e-3)
+    assert 1.024e9 / took["stream - 1 channel"] == pytest.approx(25.6e9, rel=0.06)
 
 
 # ---- cores
@@ -156,18 +156,18 @@ def test_four_channels_in_turns_are_four_times_one() -> None:
 
 def test_a_shared_line_makes_cores_wait_for_each_other() -> None:
     took = each("false-sharing")
-    assert took["one line for all"] == pytest.approx(8 * 1e6 * 20.6e-9, rel=1e-3)
-    assert took["a line each"] == pytest.approx(1e6 * 20 / 3.6e9, rel=1e-3)
-    shared = [each("false-sharing", cores=cores)["one line for all"] for cores in range(1, 9)]
+    assert took["increment - shared line"] == pytest.approx(8 * 1e6 * 20.6e-9, rel=1e-3)
+    assert took["increment - private lines"] == pytest.approx(1e6 * 20 / 3.6e9, rel=1e-3)
+    shared = [each("false-sharing", cores=cores)["increment - shared line"] for cores in range(1, 9)]
     assert all(more > few for few, more in pairwise(shared))
-    assert all(time > each("false-sharing", cores=1)["a line each"] for time in shared[1:])
+    assert all(time > each("false-sharing", cores=1)["increment - private lines"] for time in shared[1:])
 
 
 def test_vector_units_do_as_many_numbers_as_their_registers_hold() -> None:
     took = each("vectorise")
     gain = {name: took["scalar"] / took[name] for name in ("SSE", "AVX2", "AVX-512")}
     assert gain == pytest.approx({"SSE": 4, "AVX2": 8, "AVX-512": 16 * 2.6 / 3.8}, rel=1e-3)
-    assert took["scalar of the phone"] / took["NEON"] == pytest.approx(4)
+    assert took["phone scalar"] / took["phone NEON"] == pytest.approx(4)
     assert took["scalar"] == pytest.approx(100e9 / (2 * 2 * 3.8e9), rel=1e-3)
     assert each("vectorise", dtype="fp64")["AVX2"] == pytest.approx(2 * took["AVX2"])
 
@@ -189,29 +189,29 @@ def test_tensor_cores_gain_by_fewer_bits_where_they_take_them() -> None:
 
 def test_a_hard_disk_does_a_hundred_accesses_a_second() -> None:
     took = each("hdd-random-vs-sequential")
-    assert 1000 / took["at random"] == pytest.approx(100, rel=0.01)
-    assert took["in sequence"] == pytest.approx(10e-3 + 4096e3 / 200e6)
-    sizes = [each("hdd-random-vs-sequential", size=size)["at random"] for size in ("512 B", "4 KiB", "64 KiB", "1 MB")]
+    assert 1000 / took["random reads"] == pytest.approx(100, rel=0.01)
+    assert took["sequential reads"] == pytest.approx(10e-3 + 4096e3 / 200e6)
+    sizes = [each("hdd-random-vs-sequential", size=size)["random reads"] for size in ("512 B", "4 KiB", "64 KiB", "1 MB")]
     assert sizes == sorted(sizes)
 
 
 def test_a_real_hard_disk_seeks_and_waits_half_a_turn() -> None:
-    took = each("hdd-random-vs-sequential", "desktop")["at random"]
+    took = each("hdd-random-vs-sequential", "desktop")["random reads"]
     assert took / 1000 == pytest.approx(7.4e-3 + 60 / 7200 / 2, rel=0.1)
 
 
 def test_the_worst_wait_is_a_turn_and_the_mean_wait_half_of_one() -> None:
     took = each("hdd-worst-rotation")
     for rpm in (7200, 10000):
-        assert took[f"{rpm} a minute - at worst"] / 1000 == pytest.approx(60 / rpm, rel=2e-3)
-        assert took[f"{rpm} a minute - on average"] / 1000 == pytest.approx(30 / rpm, rel=2e-3)
-    assert took["7200 a minute - at worst"] / 1000 == pytest.approx(8.33e-3, rel=2e-3)
+        assert took[f"{rpm} rpm - worst case"] / 1000 == pytest.approx(60 / rpm, rel=2e-3)
+        assert took[f"{rpm} rpm - average"] / 1000 == pytest.approx(30 / rpm, rel=2e-3)
+    assert took["7200 rpm - worst case"] / 1000 == pytest.approx(8.33e-3, rel=2e-3)
 
 
 def test_tracks_hold_the_root_of_what_the_area_holds() -> None:
     took = each("hdd-density")
-    rim, hub = took["1 Tb per square inch - rim"], took["1 Tb per square inch - hub"]
-    assert hub / took["5 Tb per square inch - hub"] == pytest.approx(math.sqrt(5), rel=2e-3)
+    rim, hub = took["1 Tb per square inch - outer track"], took["1 Tb per square inch - inner track"]
+    assert hub / took["5 Tb per square inch - inner track"] == pytest.approx(math.sqrt(5), rel=2e-3)
     million_an_inch = 1e6 / 0.0254 / 8  # bytes a metre
     one_turn = hub / 1e9 * (2 * math.pi * 15e-3 * million_an_inch)
     assert one_turn == pytest.approx(60 / 7200, rel=2e-3)
@@ -220,7 +220,7 @@ def test_tracks_hold_the_root_of_what_the_area_holds() -> None:
 
 def test_an_ssd_needs_many_reads_under_way() -> None:
     took = each("ssd-queue-depth")
-    rates = {int(name.split()[0]): 64000 / seconds for name, seconds in took.items()}
+    rates = {int(name.split()[-1]): 64000 / seconds for name, seconds in took.items()}
     one = 120e-6 + 4096 / 3e9
     assert rates[1] == pytest.approx(1 / one)
     assert rates[4] == pytest.approx(4 / one)
@@ -230,26 +230,26 @@ def test_an_ssd_needs_many_reads_under_way() -> None:
 
 def test_a_small_write_costs_a_whole_block() -> None:
     took = each("ssd-small-writes")
-    assert took["in sequence"] == pytest.approx(2**28 / 1e9, rel=1e-3)
-    assert took["pieces of 256 KiB"] == pytest.approx(took["in sequence"], rel=0.02)
-    assert took["pieces of 4 KiB"] / took["in sequence"] == pytest.approx(64, rel=0.01)
-    times = [took[f"pieces of {size} KiB"] for size in (256, 64, 16, 4)]
+    assert took["sequential writes"] == pytest.approx(2**28 / 1e9, rel=1e-3)
+    assert took["random 256 KiB writes"] == pytest.approx(took["sequential writes"], rel=0.02)
+    assert took["random 4 KiB writes"] / took["sequential writes"] == pytest.approx(64, rel=0.01)
+    times = [took[f"random {size} KiB writes"] for size in (256, 64, 16, 4)]
     assert times == sorted(times)
 
 
 def test_a_volume_bursts_until_its_credits_are_spent() -> None:
     took = each("cloud-iops")
-    assert took["as long as the credits last"] == pytest.approx(5.4e6 / (3000 - 1500))
-    assert took["as many as asked"] == pytest.approx(3600 + 10.8e6 / 1500)
-    times = [each("cloud-iops", reads=reads)["as many as asked"] for reads in (1e6, 10.8e6, 20e6)]
+    assert took["random reads - burst credits"] == pytest.approx(5.4e6 / (3000 - 1500))
+    assert took["random reads - full dataset"] == pytest.approx(3600 + 10.8e6 / 1500)
+    times = [each("cloud-iops", reads=reads)["random reads - full dataset"] for reads in (1e6, 10.8e6, 20e6)]
     assert times == sorted(times)
     bought = {"machine.disk.size": "1000 GiB"}
-    assert each("cloud-iops", **bought)["as many as asked"] == pytest.approx(21.6e6 / 3000)
+    assert each("cloud-iops", **bought)["random reads - full dataset"] == pytest.approx(21.6e6 / 3000)
 
 
 def test_a_disk_cache_ends_where_the_rate_drops_to_that_of_the_platter() -> None:
     took = each("measure-disk-cache")
-    rates = {size: size * 2**20 * 100 / took[f"{size} MiB again and again"] for size in (8, 64, 256, 512)}
+    rates = {size: size * 2**20 * 100 / took[f"reread {size} MiB"] for size in (8, 64, 256, 512)}
     assert [rates[size] for size in (8, 64, 256)] == pytest.approx([600e6] * 3, rel=0.01)
     assert rates[512] == pytest.approx(261e6, rel=0.01)
 
@@ -261,10 +261,10 @@ def test_lanes_behind_a_switch_are_all_there_for_one() -> None:
     took = each("pcie-lanes-shared")
     assert took == pytest.approx(
         {
-            "behind the switch - alone": 5e-6 + 32e9 / 32e9,
-            "behind the switch - both at once": 5e-6 + 32e9 / 16e9,
-            "8 lanes each - alone": 5e-6 + 32e9 / 16e9,
-            "8 lanes each - both at once": 5e-6 + 32e9 / 16e9,
+            "x16 switch - one GPU": 5e-6 + 32e9 / 32e9,
+            "x16 switch - both GPUs": 5e-6 + 32e9 / 16e9,
+            "x8 each - one GPU": 5e-6 + 32e9 / 16e9,
+            "x8 each - both GPUs": 5e-6 + 32e9 / 16e9,
         }
     )
 
@@ -276,19 +276,19 @@ def test_a_small_message_costs_its_handling_and_a_large_one_its_bytes() -> None:
     for protocol, headers in (("UDP", 28), ("TCP", 52)):
         frames = math.ceil(1e6 / (1500 - headers))
         wire = (1e6 + frames * (headers + 38)) / (10e9 / 8)
-        assert wire < took[f"all in one - {protocol}"] < 1.1 * wire
-        assert took[f"small messages - {protocol}"] > 20 * took[f"all in one - {protocol}"]
+        assert wire < took[f"one large message - {protocol}"] < 1.1 * wire
+        assert took[f"small messages - {protocol}"] > 20 * took[f"one large message - {protocol}"]
     times = [each("ethernet-small-messages", messages=count)["small messages - TCP"] for count in (1, 10, 100, 10_000)]
     assert times == sorted(times)
 
 
 def test_dma_wins_where_much_is_copied_and_leaves_the_cores_alone() -> None:
     took = each("dma-or-cpu-copy")
-    assert took["small - by a core"] < took["small - by DMA"] / 3
-    assert took["large - by DMA"] < took["large - by a core"] < took["large - pageable memory"]
-    work, copied = 6.4e9 / 64e9, took["large - by a core"]
-    assert took["arithmetic beside DMA"] == pytest.approx(work)
-    assert took["arithmetic beside a core"] == pytest.approx(copied + work - 0.75 * copied, rel=1e-3)
+    assert took["small copy - CPU core"] < took["small copy - DMA"] / 3
+    assert took["large copy - DMA"] < took["large copy - CPU core"] < took["large copy - pageable"]
+    work, copied = 6.4e9 / 64e9, took["large copy - CPU core"]
+    assert took["compute during DMA copy"] == pytest.approx(work)
+    assert took["compute during CPU copy"] == pytest.approx(copied + work - 0.75 * copied, rel=1e-3)
 
 
 def test_light_in_glass_needs_a_tenth_of_a_second_there_and_back() -> None:

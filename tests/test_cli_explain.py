@@ -30,19 +30,19 @@ def test_the_json_accounts_for_every_femtosecond() -> None:
 
 
 def test_the_path_is_printed_piece_by_piece_when_asked_for() -> None:
-    assert hwsim("explain", STATION, OVERLAP, "--path").stdout.count("y (matmul) on gpu, iteration") == 9
+    assert hwsim("explain", STATION, OVERLAP, "--path").stdout.count("matmul on gpu, iteration") == 9
     assert len(json.loads(hwsim("explain", STATION, OVERLAP, "--path", "--json").stdout)["pieces"]) == 12
 
 
 def test_one_op_is_derived_when_asked_for() -> None:
-    done = hwsim("explain", STATION, OVERLAP, "--op", "y to CPU", "--no-what-if")
+    done = hwsim("explain", STATION, OVERLAP, "--op", "copy to CPU", "--no-what-if")
     assert "link gpu->cpu: bytes / bandwidth = 16 MB / 1.665 GB/s = 9.610 ms   [bound]" in done.stdout
     assert "compute: flop" not in done.stdout
 
 
 def test_an_op_that_does_not_exist_is_a_mistake_with_a_hint() -> None:
-    done = hwsim("explain", STATION, OVERLAP, "--op", "y to CPO", code=2)
-    assert "did you mean 'y to CPU'" in done.stderr
+    done = hwsim("explain", STATION, OVERLAP, "--op", "copy to CPO", code=2)
+    assert "did you mean 'copy to CPU'" in done.stderr
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

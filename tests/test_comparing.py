@@ -199,7 +199,7 @@ def test_a_waterfall_leads_from_one_run_to_the_other(machines: Comparison) -> No
     assert steps.last == machines.second.makespan_fs
     assert steps.first + sum(step.share for step in steps.steps) == steps.last
     assert "gpu + link gpu*-nvs" in {step.change.name for step in steps.steps}  # NVLinks are as many as the GPU has
-    assert {"nic", "link cards"} <= {change.name for change in steps.without}
+    assert {"nic", "link nics"} <= {change.name for change in steps.without}
 
 
 def test_swapped_machines_have_opposite_shares(machines: Comparison) -> None:

@@ -290,10 +290,10 @@ def test_an_op_that_waited_for_a_server_says_for_which() -> None:
 
 def test_only_ops_of_the_run_can_be_asked_for() -> None:
     run = api.simulate(STATION, "d2l/copy-overlap")
-    assert [derivation.name for derivation in explain(run, op="y", again=False).derivations] == ["y"]
+    assert [derivation.name for derivation in explain(run, op="matmul", again=False).derivations] == ["matmul"]
     with pytest.raises(NoSuchOp, match="no op 'z'") as error:
         explain(run, op="z", again=False)
-    assert error.value.names == ("y", "y to CPU")
+    assert error.value.names == ("matmul", "copy to CPU")
 
 
 # ---- what if
@@ -355,10 +355,10 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             LAPTOP, "d2l/async-loop", {"blocking": True}, {"add": (30.0, 30.0), "host": (20.0, 20.0)}, 1.43,
             "`host` takes 20.0 ms (40 %), bound by host CPU.",
         ),
-        (STATION, "d2l/copy-overlap", {}, {"y": (165.7, 165.7), "y to CPU": (96.15, 9.62)}, 1.68, "all but the last 9.61 ms"),
+        (STATION, "d2l/copy-overlap", {}, {"matmul": (165.7, 165.7), "copy to CPU": (96.15, 9.62)}, 1.68, "but the last 9.61 ms"),
         (
-            STATION, "d2l/parallel-cpu-gpu", {}, {"on the CPU": (655.2, 655.2), "on the GPU": (165.7, 0.0)}, 2.0,
-            "`on the CPU` takes all 655 ms, bound by CPU cores.",
+            STATION, "d2l/parallel-cpu-gpu", {}, {"matmul on CPU": (655.2, 655.2), "matmul on GPU": (165.7, 0.0)}, 2.0,
+            "`matmul on CPU` takes all 655 ms, bound by CPU cores.",
         ),
     ],
 )  # fmt: skip

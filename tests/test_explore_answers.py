@@ -88,7 +88,7 @@ def test_many_ops_are_few_spans_that_cover_the_same(desk: WorkerState) -> None:
     assert part["sent"] == part["spans"], "zoomed in, each op is a span"
     low, high = part["part"]
     assert (low, high) == pytest.approx((0.5 * found["seconds"], 0.51 * found["seconds"]))
-    assert [piece[3] for piece in found["path"]] == ["y x 5,000", "y to CPU", "y to CPU"], "equal pieces of a long path are one"
+    assert [piece[3] for piece in found["path"]] == ["matmul x 5,000", "copy to CPU", "copy to CPU"], "equal pieces are one"
     assert (found["path"][0][0], found["path"][-1][1], len(found["path"])) == (0, TICKS, found["pieces"])
 
 
@@ -137,11 +137,11 @@ def test_an_op_has_its_numbers_and_its_reason(desk: WorkerState) -> None:
     found = asked(desk, "run", texts())
     piece = found["path"][-1]
     op = asked(desk, "op", texts() | {"op": piece[6]})
-    assert piece[3] == "y to CPU"
+    assert piece[3] == "copy to CPU"
     assert any("1.665 GB/s" in numbers for _, _, numbers, _ in op["lines"])
-    assert op["waits"] == "its predecessor y on gpu has ended"
+    assert op["waits"] == "its predecessor matmul on gpu has ended"
     assert op["spare"] == "No slack: a delay of this op delays the end of the run."
-    copies = next(lane for lane in found["lanes"] if found["names"][lane["name_of"][0]] == "y to CPU")
+    copies = next(lane for lane in found["lanes"] if found["names"][lane["name_of"][0]] == "copy to CPU")
     first = asked(desk, "op", texts() | {"op": copies["op"][0]})
     assert first["spare"] == "Slack 62.60 ms: a delay of this op up to this time does not delay the end of the run."
     assert desk.answered("op", texts() | {"op": 10**9})[0] == 400
@@ -229,8 +229,8 @@ def test_what_is_exported_is_the_run(desk: WorkerState) -> None:
         found = asked(desk, "exported", texts() | {"set": some})
         run = Session(MACHINE, WORKLOAD).shown(some)
         assert Session(found["machine"], found["workload"]).shown().makespan_s == run.makespan_s
-        assert "# That is a tenth of what PCIe 3.0 x16 carries" in found["machine"] or len(some) == 3
-        assert "# The products alone" in found["workload"], "comments stay"
+        assert "# This is a tenth of the bandwidth" in found["machine"] or len(some) == 3
+        assert "# Matmuls without copies" in found["workload"], "comments stay"
 
 
 def test_mistakes_have_their_place(desk: WorkerState) -> None:

@@ -121,7 +121,7 @@ def test_a_figure_in_a_notebook_is_the_one_that_is_written(tmp_path: Path) -> No
 def test_a_statement_is_shown_on_as_many_lines_as_it_needs() -> None:
     shown = hwsim.show("d2l/kvstore-push-pull")
     assert max(map(len, shown.splitlines())) <= 110
-    assert "- {busy: {name: forward 0, device: gpu0, time: $time, reads: w0}}" in shown
+    assert "- {busy: {name: forward layer 0, device: gpu0, time: $time, reads: w0}}" in shown
 
 
 def test_large_numbers_of_a_file_are_shown_with_an_exponent() -> None:

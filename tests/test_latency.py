@@ -78,7 +78,7 @@ BETTER = [
     ("machine.links.slots.gen", "4"),
     ("machine.links.nvlink.links", "4"),
     ("machine.links.ocean.length", "9000 km"),
-    ("machine.links.fabric card.latency", "50 ns"),
+    ("machine.links.fabric nic.latency", "50 ns"),
 ]
 
 

@@ -103,7 +103,7 @@ def test_lines_of_the_library_are_runs_with_their_own_set(machine: str, workload
     ("machine", "workload", "change", "speedup"),
     [
         ("desktop", "d2l/false-sharing", "coherence.cluster of cpu halved", 1.937),
-        ("d2l-two-nodes", "d2l/ethernet-small-messages", "overhead.* of card halved", 1.930),
+        ("d2l-two-nodes", "d2l/ethernet-small-messages", "overhead.* of nic halved", 1.930),
         ("d2l-disks", "d2l/hdd-random-vs-sequential", "latency of hdd halved", 1.992),
         ("desktop", "d2l/ssd-queue-depth", "latency of disk halved", 1.898),
         ("d2l-copies", "d2l/dma-or-cpu-copy", "copies.pageable of gpu doubled", 1.572),
@@ -285,9 +285,9 @@ SUM: dict[str, Any] = {"hwsim": "workload/1", "program": [{"allreduce": {"name":
 
 
 def test_several_links_of_a_machine_inside_are_set_in_any_order() -> None:
-    sets = {"machine.node.links.cards.gen": 3, "machine.node.links.slots.gen": 3, "machine.node.links.nvlink.latency": "1 us"}
+    sets = {"machine.node.links.nics.gen": 3, "machine.node.links.slots.gen": 3, "machine.node.links.nvlink.latency": "1 us"}
     found = [api.prepare(TWO_NODES, SUM, set=dict(each)).machine for each in (sets.items(), reversed(sets.items()))]
-    for name in ("cards", "slots"):
+    for name in ("nics", "slots"):
         rates = [one.links_called(name)[0].bandwidth for one in found]
         assert rates[0] == rates[1] == pytest.approx(_bandwidth(TWO_NODES, name) / 2)
     with pytest.raises(SpecError, match="no link 'nope'"):

@@ -25,7 +25,7 @@ from hwsim.units import Quantity, parse
 from published.parts import declared
 
 ROOT = Path(__file__).resolve().parents[2] / "machines/classes"
-MARK = "# ---- what its parts have in common, written by `python scripts/classes.py` ----\n"
+MARK = "# ---- medians over the parts of the class, written by `python scripts/classes.py` ----\n"
 KNOWN = ("measured", "fitted", "datasheet", "recalled", "standard", "stated")
 LEAST = 0.03  # spread of a number that all parts share: they share its measurement, too
 ALONE = 0.35  # spread of a number that a single part of the whole kind has
