@@ -136,8 +136,6 @@ def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[ServiceMemory]
                 size = None if model.memory.size is None else model.memory.size * len(names)
             case Memory(size=capacity):
                 size = capacity
-            case _:
-                pass
         sizes[name] = None if size is None else int(size)
     return sizes
 

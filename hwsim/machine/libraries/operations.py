@@ -44,9 +44,8 @@ class RankGroup:
     def __post_init__(self) -> None:
         if self.ranks < 1 or any(size < 1 for size in self.nodes):
             raise CannotCollect("expected at least one rank, and at least one rank per node")
-        total = sum(self.nodes)  # integers
-        if self.nodes and total != self.ranks:
-            raise CannotCollect(f"the nodes have {total} ranks in total, the group {self.ranks}")
+        if self.nodes and sum(self.nodes) != self.ranks:  # integers
+            raise CannotCollect(f"the nodes have {sum(self.nodes)} ranks in total, the group {self.ranks}")  # integers
 
     @property
     def sizes(self) -> tuple[int, ...]:
