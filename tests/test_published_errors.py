@@ -224,22 +224,22 @@ def within(found: coverage.Cover, level: float, low: float, high: float) -> bool
 @pytest.mark.rows
 def test_intervals_hold_what_they_say_altogether(covers: list[coverage.Cover]) -> None:
     whole = {cover.case: cover for cover in covers if cover.topic == "all"}
-    assert 0.88 <= whole["device left out"].inside[0.9] <= 0.92
-    assert 0.88 <= whole["known"].inside[0.9] <= 0.93
-    assert whole["source left out"].inside[0.9] >= 0.85
-    for each in ("known", "device left out"):
+    assert 0.88 <= whole["held-out device"].inside[0.9] <= 0.92
+    assert 0.88 <= whole["interpolated"].inside[0.9] <= 0.93
+    assert whole["held-out source"].inside[0.9] >= 0.85
+    for each in ("interpolated", "held-out device"):
         assert 0.45 <= whole[each].inside[0.5] <= 0.57, each
 
 
 # Outside of its band by more than its groups allow: the best figure, and why.
-REACHED = {("disk", "known"): 0.945}  # 94 %: widths of seven drives' curves, each judged by the other six
+REACHED = {("disk", "interpolated"): 0.945}  # 94 %: widths of seven drives' curves, each judged by the other six
 
 
 @pytest.mark.rows
 def test_intervals_hold_what_they_say_in_every_topic(covers: list[coverage.Cover]) -> None:
     wrong = []
     for cover in covers:
-        low, high = (0.85, 1.0) if cover.case == "source left out" else (0.88, 0.92)
+        low, high = (0.85, 1.0) if cover.case == "held-out source" else (0.88, 0.92)
         high = max(high, REACHED.get((cover.topic, cover.case), high))
         if cover.units >= 3 and not within(cover, 0.9, low, high):
             wrong.append(f"{cover.topic} {cover.case}: 90 % holds {cover.inside[0.9]:.3f} ({cover.units} units)")

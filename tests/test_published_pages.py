@@ -91,38 +91,39 @@ def found() -> list[Residual]:
     return [*rows, made("product", "outside", "k80", -0.8, "0"), made("moe", "known", "gpu0", 0.1, "0")]
 
 
-def test_a_topic_has_a_line_for_what_was_interpolated_left_out_and_never_fitted(found: list[Residual]) -> None:
+def test_a_quantity_has_a_row_for_every_evaluation(found: list[Residual]) -> None:
     text = summary.page(found, {})
-    lines = [splitline for splitline in text.splitlines() if splitline.startswith("| matrix products, 16")]
-    assert [each.split("|")[2].strip() for each in lines] == ["interpolated", "left out", "left out", "never fitted"]
+    lines = [splitline for splitline in text.splitlines() if splitline.startswith("| GEMMs, 16")]
+    assert [each.split("|")[2].strip() for each in lines] == ["interpolated", "cross-validated", "cross-validated", "not fitted"]
     assert "| 80 % | 80 % |" in lines[-1]
 
 
 def test_a_bound_that_is_missed_is_bold() -> None:
     rows = [Miss("a", 1.3, 1.0, "g"), Miss("b", 1.1, 1.0, "g")]
-    score = Score(name="x", metric="group median", value=group_median(rows)[0], bound=0.1, rows=2, half="left out",
+    score = Score(name="x", metric="group median", value=group_median(rows)[0], bound=0.1, rows=2, half="cross-validated",
                   worst=worst_of(rows))  # fmt: skip
     assert "**18 %**" in summary.page([], {"gemm": [score]})
     text = page("components", {"gemm": [score]})
-    assert "| gemm | x | left out | 2 | 1 | 17.9 % | 24.6 % | **17.9 %** of 10 % |" in text
-    assert "why" not in text.split("furthest off")[1].splitlines()[0]  # nobody looked for a reason
+    assert "| gemm | x | cross-validated | 2 | 1 | 17.9 % | 24.6 % | **17.9 %** of 10 % |" in text
+    assert "cause" not in text.split("largest errors |")[1].splitlines()[0]  # nobody investigated it
+    assert "**The median error is 18 % on devices" in text
 
 
 def test_a_reason_stands_where_somebody_looked() -> None:
     rows = [Miss("a", 1.3, 1.0, "g"), Miss("b", 1.1, 1.0, "g")]
     ranked = worst_of(rows, lambda miss: "split over k" if miss.row == "a" else "")
-    score = Score(name="x", metric="mean |error|", value=0.2, bound=0.3, rows=2, worst=ranked)
+    score = Score(name="x", metric="mean relative error", value=0.2, bound=0.3, rows=2, worst=ranked)
     text = page("components", {"gemm": [score]})
-    assert "| furthest off | group | predicted | measured | ratio | why |" in text
+    assert "| largest errors | group | predicted (s) | measured (s) | ratio | cause |" in text
     assert "split over k" in text
-    assert "20 % of 30 % (mean \\|error\\|)" in text
+    assert "20 % of 30 % (mean relative error)" in text
 
 
 def test_the_page_of_intervals_says_how_wide_and_how_right(found: list[Residual], tmp_path: Path) -> None:
     text = intervals_page.page(found, tmp_path)
     assert (tmp_path / intervals_page.PICTURE).exists()
-    assert "| product | device left out | 120 | 6 | 6 |" in text
-    assert "Which of two is faster" in text
+    assert "| GEMMs, 16 and 32 bit | held-out device | 120 | 6 | 6 |" in text
+    assert "Which device is faster" in text
 
 
 def test_figures_that_are_read_are_counted(tmp_path: Path) -> None:

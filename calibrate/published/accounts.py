@@ -11,7 +11,7 @@ from published.parts import declared
 from published.shipping import licence, name_of, source_of
 
 WHY: Final[Mapping[tuple[str, str], str]] = {(table, source): why for table, source, why in declared("accounts")["why"]}
-SERVING: Final = "beyond the sample that is scored"
+SERVING: Final = "not in the scored sample"
 HEAD: Final[str] = declared("accounts")["head"]
 
 
@@ -30,7 +30,7 @@ def page(data: Path, read: set[tuple[str, int]]) -> str:
             lines.append(
                 f"| {path.stem} | {source} | {rows:,} | {flagged or ''} | {scored:,} | {why} | {says} | {'yes' if says else ''} |"
             )
-    lines.append(f"| all | | {total[0]:,} | {total[1]:,} | {total[2]:,} | | | |")
+    lines.append(f"| total | | {total[0]:,} | {total[1]:,} | {total[2]:,} | | | |")
     return HEAD + "\n".join(lines) + "\n"
 
 
@@ -53,4 +53,4 @@ def _rows(data: Path, path: Path, read: set[tuple[str, int]]) -> Iterator[tuple[
 
 
 def _why(table: str, source: str) -> str:
-    return WHY.get((table, source), SERVING if table.startswith("aic_") else "in no topic")
+    return WHY.get((table, source), SERVING if table.startswith("aic_") else "not used by any topic")

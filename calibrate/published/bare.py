@@ -8,9 +8,8 @@ file (generation left out). The other topics have the residuals of these rows.
 from __future__ import annotations
 
 import functools
-import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +22,7 @@ from hwsim.origins import Case
 from hwsim.spec import Mistakes, Tree, decode_all, find, read, tree_of
 from published import classes, gemm, gpu_bandwidth, hostdev, products
 from published.gpu_benches import latencies
-from published.score import Miss, Score, group_median, scored
+from published.score import Miss, Score, scored
 
 KEYS: Final = ("vendor", "generation", "flop", "vector", "memory", "sms", "clock")
 SIZES: Final = ("l1", "l2")  # of whose keys a datasheet has the size, and that it comes in two parts
@@ -90,14 +89,13 @@ def lonely(name: str) -> bool:
 def scores(data: Path) -> tuple[Score, ...]:
     """Streams, latencies, copies and large products of bare parts."""
     found = []
-    cases: tuple[tuple[Case, float], ...] = (("device", 0.10), ("generation", AFTER))
-    for case, bound in cases:
-        words = f"{case} left out"
+    cases: tuple[tuple[Case, str, float], ...] = (("device", "GPU", 0.10), ("generation", "GPU generation", AFTER))
+    for case, unit, bound in cases:
         found += [
-            _score(f"streams of bare GPUs, {words}", streams(data, case), bound),
-            _score(f"dependent reads of bare GPUs, {words}", chases(data, case), 0.15),
+            _score(f"memory bandwidth from the datasheet, held-out {unit}", streams(data, case), bound),
+            _score(f"latency of dependent reads from the datasheet, held-out {unit}", chases(data, case), 0.15),
         ]
-    return (*found, _slots(copies(data)), _score("large products of bare GPUs, device left out", large(data), 0.10))
+    return (*found, _slots(copies(data)), _score("large GEMMs from the datasheet, held-out GPU", large(data), 0.10))
 
 
 def streams(data: Path, case: Case) -> list[Miss]:
@@ -165,28 +163,15 @@ def large(data: Path) -> list[Miss]:
 
 def _slots(misses: Sequence[Miss]) -> Score:
     """Half of the slots are nearer: one of seven carries half of what the others do."""
-    groups: dict[str, list[float]] = {}
-    for miss in misses:
-        groups.setdefault(miss.group, []).append(miss.error)
-    medians = [statistics.median(errors) for errors in groups.values()]
     return scored(
-        "copies from 1 MB over a bare slot, its generation left out",
+        "copies of at least 1 MB over PCIe, held-out PCIe generation",
         misses,
         0.05,
-        "not fitted",
-        metric="median of the groups' medians",
-        why=lambda miss: hostdev.REASONS["K80"] if "K80" in miss.group else "unlike the other slots",
-        notes=f"{len(medians)} devices, mean {statistics.fmean(medians):.1%}; without the K80 all are within 5 %.",
+        "cross-validated",
+        metric="median of the group medians",
+        why=lambda miss: hostdev.REASONS["K80"] if "K80" in miss.group else "",
     )
 
 
-def _score(name: str, misses: Iterable[Miss], bound: float, reason: Callable[[Miss], str] | None = None) -> Score:
-    found = list(misses)
-    return scored(
-        name,
-        found,
-        bound,
-        "not fitted",
-        why=reason or (lambda _: "unlike the other devices of its class"),
-        notes=f"90th percentile {group_median(found)[1]:.1%}; {len({each.group for each in found})} groups.",
-    )
+def _score(name: str, misses: Iterable[Miss], bound: float) -> Score:
+    return scored(name, list(misses), bound, "cross-validated")

@@ -17,7 +17,7 @@ from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
 from published.cnn_training import kernels_of
 from published.parts import table
 from published.residual import Residual, of_miss
-from published.score import Half, Miss, Score, held_out, scored, tails
+from published.score import Half, Miss, Score, held_out, scored
 
 # What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
 # (mixed precision, compiled by XLA).
@@ -25,9 +25,6 @@ TABLES: Final[Mapping[int, tuple[tuple[bool, bool], ...]]] = {
     3: ((False, False), (True, False), (True, True)),
     4: ((False, False), (False, True), (True, False), (True, True)),
 }
-
-
-NOTE: Final = "EfficientNet is left out: the rows do not say which of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +98,13 @@ def scores(data: Path) -> tuple[Score, ...]:
     found = rows(data)
     held = held_rows(found)
     return (
-        _score("batches not fitted to", held, "held out", 0.153),
-        _score("the same without TensorFlow's SE-ResNeXt on a T4", [row for row in held if not slow(row)], "held out"),
-        _score("all batches", found, "all", 0.151),
+        _score("images/s, held-out batch sizes", held, "interpolated", 0.153),
+        _score(
+            "images/s, held-out batch sizes, without TensorFlow's SE-ResNeXt on T4",
+            [row for row in held if not slow(row)],
+            "interpolated",
+        ),
+        _score("images/s, all batch sizes", found, "partly fitted", 0.151),
     )
 
 
@@ -115,11 +116,11 @@ def slow(row: Row) -> bool:
 def reason(row: Row) -> str:
     """Why a row is far off."""
     if slow(row):
-        return "convolutions in groups without a kernel for this GPU: PyTorch is 1.5 to 2.7 times faster on the same"
+        return "grouped convolutions without a kernel model; PyTorch is 1.5 to 2.7 times faster on the same GPU"
     if row.batch <= 4:
-        return "bound by the host, whose time for a kernel is one number for each framework"
+        return "host-bound; each framework has one launch time for all kernels"
     if row.software == "tensorflow-xla" and row.batch <= 8:
-        return "bound by the host"
+        return "host-bound"
     return ""
 
 
@@ -141,4 +142,4 @@ def residuals(data: Path) -> Iterator[Residual]:
 def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = None) -> Score:
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
     known = {row.said(): row for row in found}
-    return scored(name, misses, 0.14, half, why=lambda miss: reason(known[miss.row]), reached=reached, notes=tails(misses, NOTE))
+    return scored(name, misses, 0.14, half, why=lambda miss: reason(known[miss.row]), reached=reached)

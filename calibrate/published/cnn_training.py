@@ -27,7 +27,7 @@ from hwsim.origins import Case
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.residual import Residual, of_miss
-from published.score import Half, Miss, Score, held_out, scored, tails
+from published.score import Half, Miss, Score, held_out, scored
 
 Constants = tuple[Mapping[Units, ConvolutionSpeeds], Mapping[str, Software]]
 Kernels = tuple[KernelTimes, Software]
@@ -86,9 +86,9 @@ def scores(data: Path) -> tuple[Score, ...]:
     scored = [row for row in found if row.scored]
     held = held_rows(scored)
     return (
-        _score("steps not fitted to", held, 0.10, "held out"),
-        _score("all steps", scored, 0.10, "all"),
-        _score("AlexNet", [row for row in found if not row.scored], 0.20, "not fitted", 0.276),
+        _score("images/s, held-out sizes", held, 0.10, "interpolated"),
+        _score("images/s, all sizes", scored, 0.10, "partly fitted"),
+        _score("images/s, AlexNet", [row for row in found if not row.scored], 0.20, "not fitted", 0.276),
     )
 
 
@@ -153,19 +153,17 @@ def reason(miss: Miss) -> str:
     """Why a row is far off."""
     if "alexnet" in miss.row:
         if "K80" in miss.group:
-            return (
-                "5 x 5 and 3 x 3 of many channels: the constant of Kepler's transformed convolutions is that of Inception's 3 x 3"
-            )
-        return "kernels for convolutions of many channels (FFT)" if miss.predicted < miss.measured else "images from files bind"
+            return "5 x 5 and 3 x 3 convolutions of many channels: Kepler's constant is fitted to Inception's 3 x 3"
+        return "FFT kernels for convolutions of many channels" if miss.predicted < miss.measured else "bound by reading images"
     if "se-res" in miss.row and miss.predicted > miss.measured:
         return ""
     if "P100" in miss.group and "gavel" in miss.group:
-        return "rows of one curve differ by 10 % from a line in the batch"
+        return "measured times differ by 10 % from a line in the batch size"
     if "MxNet" in miss.group:
-        return "norm, addition and activation fused more in 16 bit than in 32"
+        return "norm, addition and activation are fused more in 16-bit than in 32-bit formats"
     return ""
 
 
 def _score(name: str, found: Sequence[Row], bound: float, half: Half, reached: float | None = None) -> Score:
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
-    return scored(name, misses, bound, half, why=reason, reached=reached, notes=tails(misses))
+    return scored(name, misses, bound, half, why=reason, reached=reached)

@@ -27,7 +27,7 @@ from hwsim.spec import Mistakes, read_text
 from published.collective_machines import MACHINES, SERVING, STAS
 from published.parts import declared, table
 from published.residual import Residual, of_miss
-from published.score import Half, Miss, Score, scored, tails
+from published.score import Half, Miss, Score, scored
 
 MIB: Final = 1 << 20
 OPERATIONS: Final[Mapping[str, Operation]] = {"all_reduce": "all-reduce", "all_gather": "all-gather", "send_recv": "send"}
@@ -173,11 +173,11 @@ def scores(data: Path) -> tuple[Score, ...]:
     kept = [row for row in stas_rows() if not row.even and row.size >= MIB]
     far = [row for row in stas_rows() if row.nodes == 4 and row.size == 4096 * MIB]
     return (
-        _nccl("all-reduce from 1 MiB", [row for row in reduced if row.size >= MIB], 0.06),
-        _nccl("all-reduce of any size", reduced, 0.08),
-        _nccl("all-gather and send", others, 0.10),
-        _nccl("all-reduce on 8 H200, 8 B200 and 4 x 8 B200 from 1 MiB", kept, 0.10),
-        _nccl("all-reduce of 4 GiB on 4 x 8 B200", far, 0.10),
+        _nccl("NCCL all-reduce from 1 MiB", [row for row in reduced if row.size >= MIB], 0.06),
+        _nccl("NCCL all-reduce of any size", reduced, 0.08),
+        _nccl("NCCL all-gather and send", others, 0.10),
+        _nccl("NCCL all-reduce from 1 MiB on 8 H200, 8 B200 and 4 x 8 B200", kept, 0.10),
+        _nccl("NCCL all-reduce of 4 GiB on 4 x 8 B200", far, 0.10),
         _mpi(data),
     )
 
@@ -220,7 +220,7 @@ def _residual(topic: str, case: Case, row: Row, seconds: float) -> Residual:
     )
 
 
-def _nccl(name: str, rows: Sequence[Row], bound: float, half: Half = "held out") -> Score:
+def _nccl(name: str, rows: Sequence[Row], bound: float, half: Half = "interpolated") -> Score:
     return _score(name, rows, bound, predicted, half)
 
 
@@ -231,18 +231,14 @@ def _mpi(data: Path) -> Score:
         mpi: Mpi = measured(Mpi, row.machine)
         return mpi.seconds(row.operation, row.ranks, row.size)
 
-    return _score("MPI", rows, 0.20, model, "held out")
+    return _score("MPI", rows, 0.20, model, "interpolated")
 
 
 def _score(name: str, rows: Sequence[Row], bound: float, model: Callable[[Row], float], half: Half) -> Score:
     misses = [Miss(row.said(), model(row), row.seconds, row.group) for row in rows]
-    return scored(name, misses, bound, half, why=_reason, notes=tails(misses))
+    return scored(name, misses, bound, half, why=_reason)
 
 
 def _reason(miss: Miss) -> str:
     """Why a row is far off, from what it is."""
-    if "vidur" in miss.group:
-        return "a timer of 1 us, and sizes at which a later measurement takes less"
-    if "stackhpc" in miss.group or "hpc-tests" in miss.group:
-        return ""
-    return ""
+    return "timer resolution of 1 us, launch noise" if "vidur" in miss.group else ""

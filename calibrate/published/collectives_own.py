@@ -21,7 +21,7 @@ from published.collectives import Row, bus_of, devices_of, halved, machine_of
 from published.collectives_serving import SYSTEMS
 from published.parts import declared, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, scored, tails
+from published.score import Miss, Score, scored
 from published.search import Floats, least_squares
 
 FRAMEWORKS: Final = {"TRTLLM": "trtllm", "vLLM_custom_graph": "vllm", "SGLang_CustomAllReduce_graph": "sglang"}
@@ -101,12 +101,14 @@ def scores(data: Path) -> tuple[Score, ...]:
     odd = [row for row in rows(data) if not row.even]
     wide = [row for row in odd if GENERATIONS[row.machine] != "pcie"]
     return (
-        _score("own all-reduce on NVLink", [(row, predicted(row)) for row in wide if own(row)], 0.06),
-        _score("all-reduce of frameworks on NVLink, any size", [(row, predicted(row)) for row in wide], 0.08),
+        _score("custom all-reduce kernels on NVLink", [(row, predicted(row)) for row in wide if own(row)], 0.06),
+        _score("all-reduce of serving frameworks on NVLink, any size", [(row, predicted(row)) for row in wide], 0.08),
         _score(
-            "own all-reduce of two GPUs on PCIe", [(row, predicted(row)) for row in odd if own(row) and row not in wide], 0.15
+            "custom all-reduce kernels of two GPUs on PCIe",
+            [(row, predicted(row)) for row in odd if own(row) and row not in wide],
+            0.15,
         ),
-        _score("own all-reduce, machines left out", _left_out(data), 0.20),
+        _score("custom all-reduce kernels, held-out machine", _left_out(data), 0.20),
     )
 
 
@@ -152,4 +154,4 @@ def _residual(row: Row, value: float, case: Case) -> Residual:
 
 def _score(name: str, said: Sequence[tuple[Row, float]], bound: float) -> Score:
     misses = [Miss(f"{row.machine}: {row.said()}", value, row.seconds, row.group) for row, value in said]
-    return scored(name, misses, bound, "not fitted" if "left out" in name else "held out", notes=tails(misses))
+    return scored(name, misses, bound, "cross-validated" if "held-out" in name else "interpolated")

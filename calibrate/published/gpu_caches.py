@@ -13,7 +13,7 @@ from hwsim.origins import Case
 from published.gpu_benches import GENERATIONS, Point, bandwidths, rate
 from published.parts import part
 from published.residual import Residual, left_out, of_miss
-from published.score import Miss, Score, group_median, scored
+from published.score import Miss, Score, scored
 
 CACHES = ("l2", "together")
 
@@ -25,23 +25,16 @@ def scores(data: Path) -> tuple[Score, ...]:
     caches = [_miss(point) for point in points if point.published and not point.fitted and point.curve in CACHES]
     ramps = [_miss(point) for point in points if not point.published and point.curve == "l2" and not point.fitted]
     return (
+        scored("cache bandwidth (gpu-cache, gpu-l2-cache)", caches, 0.08, "interpolated", why=_why),
+        scored("bandwidth of caches, of streams by threads, and of small kernels", held, 0.08, "interpolated", why=_why),
         scored(
-            "GPU caches: gpu-cache, gpu-l2-cache",
-            caches,
-            0.08,
-            "held out",
+            "bandwidth by working set, from L2 cache to memory, four GPUs",
+            ramps,
+            0.05,
+            "interpolated",
+            metric="mean relative error",
             why=_why,
-            notes=f"90th percentile {group_median(caches)[1]:.1%}.",
         ),
-        scored(
-            "GPU caches, streams by threads and small kernels together",
-            held,
-            0.08,
-            "held out",
-            why=_why,
-            notes=f"90th percentile {group_median(held)[1]:.1%}.",
-        ),
-        scored("second-level cache to memory, four GPUs", ramps, 0.05, "held out", metric="mean |error|", why=_why),
     )
 
 
@@ -88,7 +81,7 @@ def _miss(point: Point) -> Miss:
 
 def _why(miss: Miss) -> str:
     if "mi100" in miss.row.lower() or "MI100" in miss.group:
-        return "MI100: rates scatter by a factor of two between neighbouring sizes"
+        return "MI100: bandwidth varies by a factor of two between neighbouring sizes"
     if "mi210" in miss.row:
-        return "MI210: several groups of threads read the same block at once, which the second level then sends once"
+        return "MI210: several work-groups read the same block at once, and L2 sends it only once"
     return ""

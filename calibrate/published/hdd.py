@@ -31,7 +31,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     seeks = misses(residuals(data), "known")
     queue = [
         Miss(
-            f"{row['disk_seek_source']} {row['policy']}, {row['qd']} under way",
+            f"{row['disk_seek_source']} {row['policy']}, queue depth {row['qd']}",
             _rate(row),
             float(row["iops"]),
             row["disk_seek_source"],
@@ -40,13 +40,12 @@ def scores(data: Path) -> tuple[Score, ...]:
         if row["policy"] in ("FCFS", "SPTF")
     ]
     return (
-        scored("seek curves of five drives", seeks, 0.08, "held out", metric="mean |error|", why=_why),
+        scored("seek time by distance, five drives", seeks, 0.08, "interpolated", metric="mean relative error", why=_why),
         scored(
-            "accesses a second against depth 1..64, two drives",
+            "IOPS by queue depth 1 to 64, two drives",
             queue,
             0.08,
-            metric="mean |error|",
-            notes="a request-level simulation on the measured curves; the gain was fitted on it",
+            metric="mean relative error",
         ),
     )
 
@@ -71,7 +70,9 @@ def residuals(data: Path) -> list[Residual]:
 
 def _why(miss: Miss) -> str:
     return (
-        "misread: shorter than every seek over fewer cylinders" if miss.predicted > 1.5 * miss.measured else "knee of the curve"
+        "faulty point: shorter than every seek over fewer cylinders"
+        if miss.predicted > 1.5 * miss.measured
+        else "knee of the seek curve"
     )
 
 

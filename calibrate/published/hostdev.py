@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hwsim import api
-from hwsim.formats import percent
 from hwsim.machine import Machine, TransferOptions
 from hwsim.origins import Case
 from published.parts import declared, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, held_out, scored
+from published.score import Miss, Score, held_out, scored
 
 DEVICES: Final[dict[str, tuple[str, str]]] = declared("hostdev")["devices"]
 REASONS: Final[dict[str, str]] = declared("hostdev")["reasons"]
@@ -94,46 +93,39 @@ def scores(data: Path) -> tuple[Score, ...]:
             held += [_miss(row, name) for row in held_out(group, lambda row: float(row["transfer_bytes"]))]
         else:
             lone += [_miss(row, name) for row in group]
-    (_, tail), (few, few_tail) = group_median(held), group_median(lone)
     loaded = [_loaded(size) for size in sorted(LOADS)[1::2]]
     at_once = [Miss(pair.name, times, pair.both / _one_way(pair), pair.name) for pair, times in _both_ways()]
     return (
         scored(
-            "host-device copies, and inside a GPU from 15 MB",
+            "copies between host and GPU, and inside a GPU from 15 MB",
             held,
             0.04,
-            "held out",
-            metric="mean over source x device of the median |ln|",
+            "interpolated",
             why=_reason,
-            notes=f"90th percentile {percent(tail, '.1f')}; pinned and CPU stores over PCIe 3.0, copies inside a V100",
         ),
         scored(
-            "copies of 32 MB on devices that nothing was fitted to, median of all",
+            "copies of 32 MB, GPUs without fitted rows",
             lone,
             0.05,
             "not fitted",
-            metric="median |ln|",
+            metric="median over all rows",
             why=_reason,
-            notes=f"mean over devices {percent(few, '.1f')}, 90th percentile {percent(few_tail, '.1f')}: K80 and a remote socket",
         ),
         scored(
-            "a core that reads a GPU's memory over the bus",
+            "reads of GPU memory by a CPU core over PCIe",
             loaded,
             0.10,
-            "held out",
-            metric="median |ln|",
-            why=lambda miss: "a routine that reads it in two or four loads, one after the other" * (miss.error > 0.2),
-            notes="a load waits for the way there and back; long runs have as many lines under way as a core has buffers, fitted "
-            "on the other half of the sizes. Reads of 64 to 256 bytes take up to four trips: the routine's own steps",
+            "interpolated",
+            metric="median over all rows",
+            why=lambda miss: "the routine reads this size in two or four consecutive loads" * (miss.error > 0.2),
         ),
         scored(
-            "copies both ways at once over copies one way, from the other hosts",
+            "bidirectional relative to one-way copy bandwidth, held-out host",
             at_once,
             0.10,
-            "not fitted",
-            metric="median |ln|",
-            why=lambda miss: "the engine's reads starve beside its writes" * (miss.error > 0.15),
-            notes="seven hosts carry 1.68 to 1.85 times as much both ways; one, an A100 behind a switch, 1.44",
+            "cross-validated",
+            metric="median over all rows",
+            why=lambda miss: "the copy engine favours its writes over its reads" * (miss.error > 0.15),
         ),
     )
 
@@ -206,7 +198,5 @@ def _reason(miss: Miss) -> str:
     if size <= 4e3 and "d2h" in miss.row:
         return REASONS["small"]
     if "gdrcopy" in miss.group:
-        return "near the knee: the write-combining buffers drain while the core goes on"
-    if miss.group.endswith("V100-PCIE-32GB"):
-        return ""
+        return "near the knee: write-combining buffers drain while the core continues"
     return ""

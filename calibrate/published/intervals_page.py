@@ -1,4 +1,4 @@
-"""The page of intervals: what part of the measurements they hold, how wide they are, and which of two devices is faster."""
+"""The page of intervals: coverage and width of the predicted intervals, and claims about the faster of two devices."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from published.errors import WIDEST
 from published.intervals import LEVELS
 from published.parts import declared
 from published.residual import Residual
+from published.summary import TOPICS_SHOWN
 
 PICTURE: Final = "coverage.png"
-ORDER: Final = ("known", "source left out", "device left out")
+ORDER: Final = ("interpolated", "held-out source", "held-out device")
 HEAD: Final[str] = declared("intervals_page")["head"]
 RATIOS: Final[str] = declared("intervals_page")["ratios"]
 
@@ -27,45 +28,55 @@ SERVED: Final = ("attention", "moe", "product", "product4", "product8", "weighto
 
 
 def page(found: Sequence[Residual], folder: Path) -> str:
-    """The page in Markdown; its picture is written beside it."""
+    """Return the page in Markdown, and write its picture into the folder."""
     judged = coverage.judged(found)
     covers, claims = coverage.covers(judged), list(coverage.claims(judged))
     (folder / PICTURE).write_bytes(draw(covers))
     made, right = coverage.total(claims)
-    out = HEAD + "".join(map(_cover, covers)) + RATIOS + "".join(map(_claims, claims))
+    lead = " and ".join(f"{100 * each.inside[0.9]:.0f} % ({each.case})" for each in covers if each.topic == "all")
+    out = (
+        HEAD.format(lead=f"**The 90 % intervals contain {lead} of the measured rows.**")
+        + "".join(map(_cover, covers))
+        + RATIOS
+        + "".join(map(_claims, claims))
+    )
     share = percent(right / made, ".1f") if made else "none"
-    out += f"| all | | {sum(claim.works for claim in claims):,} | | | | | {made:,} | **{share}** |\n"
+    out += f"| total | | {sum(claim.works for claim in claims):,} | | | | | {made:,} | **{share}** |\n"
     served = [each for each in judged if each.topic in SERVED]
     return out + KERNELS + "".join(map(_claims, coverage.claims(served, apart=True)))
 
 
+def _quantity(topic: str) -> str:
+    return TOPICS_SHOWN.get(topic, topic)
+
+
 def _width(half: float) -> str:
-    """A half width in per cent; beyond what `errors.yaml` says at most it is no promise."""
+    """Return a half width in per cent, or a note if it reaches the maximum of `errors.yaml`."""
     if half > math.sinh(WIDEST):
-        return f"no promise (beyond a factor of {math.exp(WIDEST):.0f})"
+        return f"above a factor of {math.exp(WIDEST):.0f}"
     return percent(half, ".2g" if half < 0.1 else ".0f")
 
 
 def _cover(found: Cover) -> str:
     holds = " | ".join(percent(found.inside[level], ".0f") for level in LEVELS)
-    ranged = f"({100 * found.low[0.9]:.0f} to {100 * found.high[0.9]:.0f})"
+    ranged = f"{100 * found.low[0.9]:.0f} to {100 * found.high[0.9]:.0f} %"
     bold = "**" if found.topic == "all" else ""
     return (
-        f"| {bold}{found.topic}{bold} | {found.case} | {found.rows:,} | {found.units} | {found.groups} | {holds} | {ranged} "
-        f"| {_width(found.half[0.5])} | {_width(found.half[0.9])} |\n"
+        f"| {bold}{_quantity(found.topic)}{bold} | {found.case} | {found.rows:,} | {found.units} | {found.groups} "
+        f"| {holds} | {ranged} | {_width(found.half[0.5])} | {_width(found.half[0.9])} |\n"
     )
 
 
 def _claims(found: Claims) -> str:
     right = percent(found.right / found.claims, ".1f") if found.claims else ""
     return (
-        f"| {found.topic} | {found.case} | {found.works:,} | {found.pairs} | {found.alike:+.2f} | {percent(found.holds, '.0f')} "
-        f"| {_width(found.half)} | {found.claims:,} | {right} |\n"
+        f"| {_quantity(found.topic)} | {found.case} | {found.works:,} | {found.pairs} | {found.alike:+.2f} "
+        f"| {percent(found.holds, '.0f')} | {_width(found.half)} | {found.claims:,} | {right} |\n"
     )
 
 
 def draw(found: Iterable[Cover]) -> bytes:
-    """A panel a case: part of the rows held, with its range, and the median width beside it."""
+    """Return a figure with one panel per case: coverage with its range, and median width."""
     covers = [each for each in found if each.units > 1]
     panels = [[cover for cover in covers if cover.case == case] for case in ORDER]
     with figure_bytes(".png", width=10, height=0.9 + 0.24 * sum(len(rows) + 1.6 for rows in panels)) as (figure, buffer):
@@ -81,7 +92,7 @@ def draw(found: Iterable[Cover]) -> bytes:
                 held.plot([100 * row.inside[level] for row in rows], heights, "o", color=colour, markersize=4,
                           label=f"{100 * level:.0f} % intervals")  # fmt: skip
                 wide.barh(heights, [100 * row.half[level] for row in rows], height=0.28, color=colour)
-            names = [f"{row.topic} ({row.units} units)" for row in rows]
+            names = [f"{_quantity(row.topic)} ({row.units} units)" for row in rows]
             for axes in (held, wide):
                 axes.set_ylim(len(rows) - 0.4, -0.6)
                 open_axes(axes, "x")
@@ -92,8 +103,8 @@ def draw(found: Iterable[Cover]) -> bytes:
             wide.set_xlim(0.3, 300)
             wide.set_xticks([1, 3, 10, 30, 100, 300], ["1", "3", "10", "30", "100", "300"])
             wide.minorticks_off()
-            held.set_title(f"{case}: rows inside the interval (%)", fontsize=9, loc="left")
-            wide.set_title("median half width (%)", fontsize=9, loc="left")
+            held.set_title(f"{case}: coverage (% of rows)", fontsize=9, loc="left")
+            wide.set_title("median width (% of the prediction)", fontsize=9, loc="left")
             if number == 0:
                 held.legend(frameon=False, fontsize=8, loc="lower left")
     return buffer.getvalue()

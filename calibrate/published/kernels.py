@@ -25,7 +25,7 @@ from hwsim.origins import Case
 from hwsim.spec import SpecError
 from published.parts import declared, part, table
 from published.residual import Residual, of_miss
-from published.score import Half, Miss, Score, scored, tails
+from published.score import Half, Miss, Score, scored
 from published.search import simplex
 
 Array = NDArray[np.float64]
@@ -245,13 +245,12 @@ def score(
     name: str,
     found: Iterable[tuple[Group, Array]],
     bound: float,
-    half: Half = "held out",
+    half: Half = "interpolated",
     reached: float | None = None,
-    notes: str = "",
 ) -> Score:
     """Median error of the groups' mean."""
     missed = [miss for group, said in found for miss in misses(group, said)]
-    return scored(name, missed, bound, half, reached=reached, notes=tails(missed, notes))
+    return scored(name, missed, bound, half, reached=reached)
 
 
 def misses(group: Group, predicted: Array) -> list[Miss]:

@@ -64,20 +64,23 @@ def scores(data: Path) -> tuple[Score, ...]:
     misses = missed()
     over, tight, count = refused(data)
     inside = sum(miss.relative <= SPREAD for miss in misses) / len(misses)
-    said = f"{inside:.0%} lie within the {SPREAD:.0%} that the verdict allows for. Bound chosen after the figure."
+    said = (
+        f"{inside:.0%} of the rows lie within the {SPREAD:.0%} that the verdict allows for. The bound was set after the result."
+    )
     return (
-        scored("memory of trainings, reserved by PyTorch", misses, 0.10, "not fitted", why=reason, notes=said),
-        Score(name="runs that ran and are refused", metric="part", value=len(over) / count, bound=0.02, rows=count,
-              half="not fitted", notes=f"{len(tight)} of them are called tight." + _named(over)),
+        scored("GPU memory reserved by PyTorch in training", misses, 0.10, "not fitted", why=reason, notes=said),
+        Score(name="training runs that fitted into memory but are rejected", metric="share of runs",
+              value=len(over) / count, bound=0.02, rows=count, half="not fitted",
+              notes=f"{len(tight)} of the runs are reported as tight." + _named(over)),
     )  # fmt: skip
 
 
 def _named(over: Sequence[str]) -> str:
-    return f" Refused: {'; '.join(over)}." if over else ""
+    return f" Rejected: {'; '.join(over)}." if over else ""
 
 
 def reason(miss: Miss) -> str:
     """Why a row is far off, where somebody looked."""
     if miss.group == "stages" and miss.predicted < miss.measured:
-        return "stages of a pipeline keep more than activations, weights and gradients; nothing says what"
+        return "pipeline stages keep more than activations, weights and gradients; cause unknown"
     return ""

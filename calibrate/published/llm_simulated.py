@@ -18,12 +18,12 @@ from hwsim.models import Transformer, estimate, load_framework
 from hwsim.models.plan import replicas
 from published.llm_rows import Row, rows
 from published.llm_training import reason
-from published.score import Miss, Score, group_median, scored, tails
+from published.score import Miss, Score, group_median, scored
 
 ROWS: Final = 60
 MOST: Final = 1_024  # GPUs of a run that is simulated
 LONGEST: Final = 5_000  # micro-batches times stages of a run that is simulated; longer ones take minutes
-LEFT_OUT: Final = "Runs of over 5,000 micro-batches times stages are left out; with six of them among the sixty it was"
+EXCLUDED: Final = "Runs with more than 5,000 micro-batches x stages are excluded; with six of them,"
 PLAN: Final = ("global_batch", "microbatch", "sequence", "sequence_parallel", "schedule", "chunks", "uneven", "sharding",
                "shards", "recompute", "optimizer", "dtype")  # fmt: skip
 
@@ -91,10 +91,10 @@ def scores(data: Path) -> tuple[Score, ...]:
     misses = [Miss(row.name(), seconds, row.seconds, row.group) for row, seconds in zip(chosen, times, strict=True)]
     closed = [Miss(row.name(), seconds, row.seconds, row.group) for row, seconds in zip(chosen, estimates, strict=True)]
     apart = [Miss(row.name(), seconds, other, row.group) for row, seconds, other in zip(chosen, times, estimates, strict=True)]
-    (by_estimate, _), (_, widest) = map(group_median, (closed, apart))
-    notes = tails(misses, f"The estimate of the same rows: {percent(by_estimate)}. {LEFT_OUT} 3.4 %.")
-    more = f"Mean of the groups' 90th percentiles {percent(widest)}. {LEFT_OUT} 0.89 %."
+    by_estimate = percent(group_median(closed)[0])
+    notes = f"The closed-form estimate of the same rows has {by_estimate}. {EXCLUDED} the group median was 3.4 %."
+    more = f"{EXCLUDED} the 90th percentile was 0.89 %."
     return (
-        scored("simulated steps of language models", misses, 0.08, why=reason, notes=notes),
-        scored("simulated beside estimated steps", apart, 0.02, "not fitted", notes=more),
+        scored("simulated training steps against measurements", misses, 0.08, why=reason, notes=notes),
+        scored("simulated against estimated training steps", apart, 0.02, "not fitted", notes=more),
     )  # fmt: skip

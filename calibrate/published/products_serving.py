@@ -30,7 +30,7 @@ from published.parts import part, table
 from published.products_pooled import OWN, Constants, Tiles, Timed, tiling
 from published.products_pooled import fit as fitted
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, scored, tails
+from published.score import Half, Miss, Score, scored
 
 NAME: Final = "it"
 SOURCE: Final = "ai-dynamo/aiconfigurator"
@@ -74,7 +74,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     "int4_wo": Kind("int4-weights", "bf16", "int4", False, "weightonly", {"trtllm": _WIDE}, {"": 0.10}),
 }  # fmt: skip
 LEFT_OUT: Final = (("bfloat16", ""), ("fp8", "trtllm"), ("fp8", "vllm"))
-OTHER_KERNELS: Final = " Its kernels are others on every generation, written for it."
 FEW: Final = 60  # rows of each GPU in a fit of all
 POOLED: Final = 200
 SEED: Final = 1
@@ -196,14 +195,14 @@ def scores(data: Path) -> tuple[Score, ...]:
         for framework, bound in kind.bounds.items():
             mine = [row for row in held if row.kind == name and framework in ("", row.framework)]
             title = f"{kind.key}{f', {framework}' if framework else ''}"
-            scored.append(_score(f"products of serving: {title}", mine, _known, bound, "held out"))
+            scored.append(_score(f"GEMMs, {title}", mine, _known, bound, "interpolated"))
     for name, framework in LEFT_OUT:
         some = [row for row in found if row.kind == name and framework in ("", row.framework)]
-        title = f"{KINDS[name].key}{f', {framework}' if framework else ''}, generation left out"
+        title = f"GEMMs, {KINDS[name].key}{f', {framework}' if framework else ''}, held-out GPU generation"
         for own, bound in ((False, 0.12), (True, 0.08 if name == "bfloat16" else 0.06)):
-            what = title + (", three numbers of its own" if own else "")
+            what = title + (", three constants from 60 of its rows" if own else "")
             test = [row for group in groups(some).values() for row in [row for row in group if not row.fitted][::THIN]]
-            scored.append(_score(what, test, _of_others(some, own), bound, "not fitted"))
+            scored.append(_score(what, test, _of_others(some, own), bound, "cross-validated"))
     return tuple(scored)
 
 
@@ -225,34 +224,25 @@ def _of_others(every: Sequence[Row], own: bool) -> Callable[[Row], float]:
     return lambda row: seconds_of(gpus[row.framework, row.system], row)
 
 
-# The best that was reached where that is more than the bound, and why.
-REACHED: Final[Mapping[str, tuple[float, str]]] = {
-    "products of serving: bf16": (
-        0.0651,
-        " One set of constants serves both frameworks; apart they come to 6.2 %. L40S 12 %: its weights stayed in its cache.",
-    ),
-    "products of serving: fp8, trtllm": (
-        0.0467,
-        " Hopper 3 %, Blackwell 4 to 5 %; L40S 8 % and RTX PRO 6000 6 %, whose memories are slow beside their caches.",
-    ),
-    "fp8, vllm, generation left out": (0.138, OTHER_KERNELS),
-    "fp8, vllm, generation left out, three numbers of its own": (0.101, OTHER_KERNELS),
+# Score reached so far, where it exceeds the bound.
+REACHED: Final[Mapping[str, float]] = {
+    "GEMMs, bf16": 0.0651,
+    "GEMMs, fp8, trtllm": 0.0467,
+    "GEMMs, fp8, vllm, held-out GPU generation": 0.138,
+    "GEMMs, fp8, vllm, held-out GPU generation, three constants from 60 of its rows": 0.101,
 }
 
 
-def _score(
-    name: str, mine: Sequence[Row], said: Callable[[Row], float], bound: float, half: Literal["held out", "not fitted"]
-) -> Score:
+def _score(name: str, mine: Sequence[Row], said: Callable[[Row], float], bound: float, half: Half) -> Score:
     misses = [Miss(row.name(), said(row), row.seconds, row.group) for row in mine]
-    reached, why = REACHED.get(name, (None, ""))
-    return scored(name, misses, bound, half, why=_reason, reached=reached, notes=tails(misses) + why)
+    return scored(name, misses, bound, half, why=_reason, reached=REACHED.get(name))
 
 
 def _reason(miss: Miss) -> str:
     m, n, _ = (int(each) for each in miss.row.split(":")[1].split("x"))
     if miss.predicted > miss.measured:
-        return "the weights stayed in the cache" if min(m, n) <= 512 else "a kernel made for this shape"
-    return "skinny: the library has no good kernel for it" if min(m, n) <= 128 else "the library chose a slow kernel"
+        return "the weights stayed in the cache" if min(m, n) <= 512 else "the library has a special kernel for this shape"
+    return "skinny GEMM; the library has no efficient kernel" if min(m, n) <= 128 else "the library chose a slow kernel"
 
 
 # ---- constants of other GPUs ----

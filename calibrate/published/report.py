@@ -1,74 +1,86 @@
-"""The scores as text: one line each, and the page of docs/validation."""
+"""Scores as text: one line per score on the terminal, and the pages of docs/validation."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, get_args
 
 from hwsim.formats import percent
 from published import TOPICS
 from published.parts import declared
-from published.score import Miss, Score
+from published.score import Half, Miss, Score
 
 TITLES: Final[Mapping[str, str]] = declared("report")["titles"]
 HEAD: Final = declared("report")["head"]
-KINDS: Final[Mapping[str, str]] = {
-    "held out": "interpolated",
-    "left out": "left out",
-    "not fitted": "never fitted",
-    "all": "all",
+REFERENCES: Final = frozenset(declared("report")["references"])
+ABOUT: Final[Mapping[str, str]] = declared("report")["about"]
+UNITS: Final[Mapping[str, Mapping[str, str]]] = declared("report")["units"]
+EVALUATIONS: Final[tuple[Half, ...]] = get_args(Half)
+UNSEEN: Final[Mapping[Half, str]] = {
+    "cross-validated": "on devices, GPU generations, machines or sources held out of the fit",
+    "interpolated": "on held-out sizes of devices used for fitting",
+    "not fitted": "on measurements of a kind never used for fitting",
 }
-ORDER: Final = tuple(KINDS)
 
 
 def line(score: Score) -> str:
-    """One score in a line of text."""
+    """Return one line of text with a score, its bound and its metric."""
     mark = "ok  " if score.value <= score.bound else "MISS"
     figure = f"{mark} {_percent(score.value):>7} (bound {_percent(score.bound)})"
-    return f"{figure}  {score.name}, {score.metric}, {score.rows} rows {score.half}"
+    return f"{figure}  {score.name}, {score.metric}, {score.rows} rows, {score.half}"
 
 
 def page(name: str, found: Mapping[str, Sequence[Score]]) -> str:
-    """The whole page in Markdown."""
-    out = [f"{TITLES[name]} {HEAD}".rstrip("\n")]
+    """Return a page in Markdown."""
+    title, _, intro = TITLES[name].partition("\n\n")
+    out = [title, "", _lead([score for topic, scores in found.items() if topic not in REFERENCES for score in scores])]
+    out += ["", f"{intro} {HEAD}".rstrip("\n")]
     for topic, scores in found.items():
-        out += [_row(topic, score) for score in sorted(scores, key=lambda score: ORDER.index(score.seen))]
+        out += [_row(topic, score) for score in sorted(scores, key=lambda score: EVALUATIONS.index(score.half))]
     for topic, scores in found.items():
-        out += ["", f"## {TOPICS[topic]}"]
+        out += ["", f"## {TOPICS[topic][0].upper()}{TOPICS[topic][1:]}", "", ABOUT[topic]]
         for score in scores:
-            out += _details(score)
+            out += _details(topic, score)
     return "\n".join(out) + "\n"
+
+
+def _lead(scores: Sequence[Score]) -> str:
+    """Return a paragraph with the typical error on rows not used for fitting: medians over the comparisons with measurements."""
+    parts = []
+    for half, where in UNSEEN.items():
+        ranked = [score.worst for score in scores if score.half == half and score.worst.groups]
+        if ranked:
+            median, tail = (
+                statistics.median(values) for values in zip(*((each.median, each.tail) for each in ranked), strict=True)
+            )
+            count = f"{len(ranked)} comparison{'s' * (len(ranked) > 1)}"
+            parts.append(f"{_percent(median, '.2g')} {where} (90th percentile {_percent(tail, '.2g')}; {count})")
+    return f"**The median error is {', '.join(parts)}.** These are medians over comparisons with measurements of real machines."
 
 
 def _row(topic: str, score: Score) -> str:
     ranked = score.worst
     median, tail = (_percent(ranked.median), _percent(ranked.tail)) if ranked.groups else ("", "")
-    return (
-        f"| {topic} | {score.name} | {KINDS[score.seen]} | {score.rows} | {ranked.groups} | {median} | {tail} | {_held(score)} |"
-    )
+    return f"| {topic} | {score.name} | {score.half} | {score.rows} | {ranked.groups} | {median} | {tail} | {_held(score)} |"
 
 
 def _held(score: Score) -> str:
-    """The figure that a test holds, and its bound: the bound alone where the figure is the group median."""
+    """Return the bound, with the tested value if it is not the group median or misses the bound."""
     bound = _percent(score.bound)
     figure = _percent(score.value) if score.value <= score.bound else f"**{_percent(score.value)}**"
     if score.metric == "group median":
         return bound if score.value <= score.bound else f"{figure} of {bound}"
-    return f"{figure} of {bound} ({score.metric})".replace("|", "\\|")  # or it would end the cell
+    return f"{figure} of {bound} ({score.metric})"
 
 
-def _details(score: Score) -> list[str]:
-    out = [
-        "",
-        f"### {score.name}",
-        "",
-        f"{_percent(score.value)} {score.metric}, bound {_percent(score.bound)}, {score.rows} rows, {KINDS[score.seen]}.",
-    ]
-    if score.notes:
-        out += ["", score.notes]
+def _details(topic: str, score: Score) -> list[str]:
+    figures = f"{score.rows:,} row{'s' * (score.rows != 1)}, {score.half}: {score.metric} {_percent(score.value)}"
+    out = ["", f"### {score.name}", "", f"{figures} (bound {_percent(score.bound)}). {score.notes}".strip()]
     if shown := score.worst.furthest:
+        unit = next(unit for begin, unit in UNITS[topic].items() if score.name.startswith(begin))
         why = any(each.reason for each in shown)
-        out += ["", "| furthest off | group | predicted | measured | ratio |" + (" why |" if why else "")]
+        out += ["", f"| largest errors | group | predicted ({unit}) | measured ({unit}) | ratio |" + (" cause |" if why else "")]
         out += ["|---|---|---|---|---|" + ("---|" if why else "")]
         out += [_miss(each, why=why) for each in shown]
     return out
@@ -80,7 +92,7 @@ def _miss(row: Miss, *, why: bool) -> str:
     return f"| {row.row} | {row.group} | {row.predicted:.4g} | {row.measured:.4g} | {ratio} |{reason}"
 
 
-def _percent(value: float) -> str:
+def _percent(value: float, digits: str = ".3g") -> str:
     if 1e-12 < value < 1e-6:
         return "below 0.0001 %"
-    return percent(value, ".3g" if value < 10 else ".0f") if value > 1e-12 else "0 %"
+    return percent(value, digits if value < 10 else ".0f") if value > 1e-12 else "0 %"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-from hwsim.formats import percent
+from published.parts import declared
 
 # Rows at sizes between those fitted; of a device or source that the fit did not see; that nothing was fitted to; all rows.
-Half = Literal["held out", "left out", "not fitted", "all"]
-WORST = 10
-_LEFT_OUT: Final = re.compile(r"left out|from (the )?other|each .* from|from datasheets|of its maker's others|have one fit")
+Half = Literal["cross-validated", "not fitted", "interpolated", "partly fitted"]
+WORST = 5
 T = TypeVar("T")
 
 
@@ -68,8 +66,7 @@ class Score:
         value: the figure, 0.05 for 5 %.
         bound: what it should be at most.
         rows: how many rows it is of.
-        half: rows the parameters never saw ("held out"), whose device or source they never saw ("left out"), rows of a model
-            without any fit, or all rows.
+        half: use of the rows and of similar rows in the fit, see `Half`.
         reached: the best that honest attempts came to, where that is more than the bound; `notes` says why.
         worst: the rows, those furthest off first.
     """
@@ -79,15 +76,10 @@ class Score:
     value: float
     bound: float
     rows: int
-    half: Half = "all"
+    half: Half = "partly fitted"
     reached: float | None = None
     worst: Ranked = Ranked()
     notes: str = ""
-
-    @property
-    def seen(self) -> Half:
-        """Rows by what the parameters saw; a name that says what was left out says more than the half."""
-        return "left out" if self.half in ("held out", "not fitted") and _LEFT_OUT.search(self.name) else self.half
 
     @property
     def limit(self) -> float:
@@ -153,19 +145,17 @@ def _by_group_median(of: Callable[[Iterable[float]], float]) -> Callable[[Sequen
     return lambda rows: statistics.median(of(each.error for each in group) for group in by_group(rows).values())
 
 
+NOTES: Final[Mapping[str, str]] = declared("score")["notes"]
 # By the name that a score says: how the errors of its rows are put together.
 METRICS: Final[Mapping[str, Callable[[Sequence[Miss]], float]]] = {
     "group median": lambda rows: group_median(rows)[0],
-    "mean over source x device of the median |ln|": lambda rows: group_median(rows)[0],
-    "median |ln|": lambda rows: statistics.median(each.error for each in rows),
-    "median of the groups' medians": _by_group_median(statistics.median),
-    "median over devices of the mean |ln|": _by_group_median(statistics.fmean),
-    "median over drives of the mean |ln|": _by_group_median(statistics.fmean),
-    "mean |error|": mean_error,
-    "worst |error|": worst_error,
-    "worst |error| of a row": worst_error,
-    "largest |error|": worst_error,
-    "largest difference": worst_error,
+    "median over all rows": lambda rows: statistics.median(each.error for each in rows),
+    "median of the group medians": _by_group_median(statistics.median),
+    "median over devices of the mean error": _by_group_median(statistics.fmean),
+    "median over drives of the mean error": _by_group_median(statistics.fmean),
+    "mean relative error": mean_error,
+    "largest relative error": worst_error,
+    "largest relative difference": worst_error,
 }
 
 
@@ -173,7 +163,7 @@ def scored(
     name: str,
     rows: Sequence[Miss],
     bound: float,
-    half: Half = "all",
+    half: Half = "partly fitted",
     *,
     metric: str = "group median",
     why: Callable[[Miss], str] = lambda _: "",
@@ -191,7 +181,7 @@ def scored(
         half=half,
         reached=reached,
         worst=worst_of(rows, why, shown),
-        notes=notes,
+        notes=notes or NOTES.get(name, ""),
     )
 
 
@@ -212,8 +202,3 @@ def held_out(
             scored_sizes = set(sorted({size(row) for row in mine})[1::2])
             out += [row for row in sorted(mine, key=size) if size(row) in scored_sizes]
     return out
-
-
-def tails(rows: Iterable[Miss], more: str = "") -> str:
-    """The groups' 90th percentiles in words, as notes say them, and more after them."""
-    return f"Mean of the groups' 90th percentiles {percent(group_median(rows)[1], '.0f')}. {more}".strip()

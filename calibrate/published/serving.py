@@ -33,10 +33,10 @@ from published.serving_rows import Kind, Served
 from published.serving_runs import Found, all_of, simulated
 
 NAMES: Final = {
-    "latency": "end to end",
-    "first_token": "first token",
-    "each_token": "each token",
-    "tokens_per_s": "tokens a second",
+    "latency": "end-to-end latency",
+    "first_token": "TTFT",
+    "each_token": "TPOT",
+    "tokens_per_s": "throughput",
 }
 AGAIN: Final = 0.001  # rows are kept with four digits
 
@@ -57,6 +57,7 @@ class Topic(NamedTuple):
     bounds: tuple[Bound, ...]
     kind: Kind | None = None
     half: Half = "not fitted"
+    title: str = ""
 
 
 READERS: Final[Mapping[str, Callable[[Path], list[Served]]]] = {
@@ -120,16 +121,16 @@ def figures(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequen
         misses = [each.miss(quantity) for each in found if each.has(quantity)]
         if misses:
             pooled = percent(statistics.median(miss.error for miss in misses), ".3g")
-            more = f" {refused} rows the library cannot serve." if refused else ""
+            more = f" {refused} rows cannot be simulated with the library." if refused else ""
             without = _without(rows) if topic in SETS["closed"] and quantity == "each_token" and rows else ""
             out.append(
                 scored(
-                    f"{topic.name}, {NAMES[quantity]}",
+                    f"{topic.title or topic.name}, {NAMES[quantity]}",
                     misses,
                     bound,
                     topic.half,
                     reached=reached,
-                    notes=f"The median of all rows together is {pooled}. {notes}{more} {bias(misses)}{without}",
+                    notes=f"Median over all rows: {pooled}. {bias(misses)} {notes}{more}{without}".strip(),
                 )
             )
     return out
@@ -138,7 +139,7 @@ def figures(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequen
 def bias(misses: Iterable[Miss]) -> str:
     """Whether predictions are too long or too short, in words."""
     middle = statistics.median(miss.predicted / miss.measured for miss in misses) - 1
-    return f"In the middle, predictions are {percent(abs(middle), '.1f')} {'above' if middle > 0 else 'below'}."
+    return f"In the median, predictions are {percent(abs(middle), '.1f')} {'above' if middle > 0 else 'below'} measurements."
 
 
 def _again(found: Sequence[Found]) -> Score:
@@ -151,12 +152,12 @@ def _again(found: Sequence[Found]) -> Score:
         if quantity in now.predicted and quantity in each.served.measured
     ]
     return scored(
-        "runs simulated again, beside what is kept of them",
+        "stored against repeated simulations",
         misses,
         AGAIN,
-        metric="largest difference",
+        metric="largest relative difference",
         shown=0,
-        notes="Figures are of every run as `python -m published.serving --write` kept it; here is what it says today.",
+        notes="This page uses simulations stored by `python -m published.serving --write`; a sample is repeated here.",
     )
 
 
@@ -166,15 +167,9 @@ def set_of(topics: Sequence[Topic]) -> str:
 
 
 def _without(rows: Sequence[serving_kept.Kept]) -> str:
-    """What models and GPUs say of hosts, each left out."""
-    text = (
-        "As shipped, no constant that a token's time depends on was found on rows of experts: of hosts those of vLLM are of"
-        " its profiles, those of TensorRT-LLM of dense models. Here a time of each iteration, and of each request, is found"
-        " without a model, or without a GPU, from the other rows of this kind, which is worse than none where they differ:"
-        " without Llama 3.1 8B three rows of dense models are left of TensorRT-LLM."
-    )
+    """Tables of errors with each model, and each GPU, held out of the host constants."""
     tables = (serving_kept.left_out(rows, lambda row: row.model), serving_kept.left_out(rows, lambda row: row.gpu))
-    return "\n\n".join((f" {text}", *tables))
+    return "\n\n".join(("", *tables))
 
 
 def _peers(data: Path, staged: Sequence[Found]) -> Score:
@@ -182,8 +177,8 @@ def _peers(data: Path, staged: Sequence[Found]) -> Score:
     said = serving_peers.said(data, staged)
     ours = [each for each in said if each.simulator == serving_peers.OURS and each.quantity == "latency"]
     return Score(
-        name="the stages that other simulators were asked for, end to end",
-        metric="median |error|",
+        name="end-to-end latency of the stages that other simulators also predict",
+        metric="median relative error",
         value=statistics.median(abs(our.ratio - 1) for our in ours),
         bound=0.04,
         rows=len(ours),

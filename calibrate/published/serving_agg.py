@@ -39,9 +39,9 @@ SPREAD: Final = 0.1  # of the lengths of answers there
 TIMES: Final = 10  # requests for each client
 SHORTEST: Final = 0.8  # of the nominal length
 WAITING: Final = 0.5  # of the time in which an answer is written, that a first token takes at most without a limit of its own
-LIMITED: Final = "most of a request's time is spent in a line, before a limit that is not stated"
-GUESSING: Final = "several tokens are guessed at once, by the benchmark's log of changes"
-SPECULATING: Final = "speculative decoding in some of its twins, in which is not stated"
+LIMITED: Final = "most of a request's time is spent in a queue, whose limit is not stated"
+GUESSING: Final = "speculative decoding, according to the benchmark's change log"
+SPECULATING: Final = "some repetitions use speculative decoding; which ones is not stated"
 
 
 def rows(data: Path) -> list[Served]:

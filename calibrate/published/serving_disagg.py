@@ -33,7 +33,7 @@ from published.serving_rows import (
     whole,
 )
 
-UNSAID: Final = "whether it speculates is not stated"
+UNSAID: Final = "speculative decoding is neither stated nor excluded"
 KNOWN: Final = ("kimi-k2",)  # no layers for multi-token prediction
 ALONE: Final = 4  # requests for each client, of a worker that is asked alone
 TIMES: Final = 10  # and of all workers

@@ -122,7 +122,7 @@ def residuals(rows: Iterable[Kept]) -> Iterator[Residual]:
 def left_out(rows: Sequence[Kept], of: Callable[[Kept], str]) -> str:
     """Medians of |error| of each token and of the first one, as shipped and with host constants found without the unit."""
     out = [
-        "| left out | rows | each token | so left out | first token | so left out |",
+        "| held out | rows | TPOT error | TPOT error, held out | TTFT error | TTFT error, held out |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     whole: list[tuple[float, ...]] = []

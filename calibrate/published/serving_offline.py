@@ -37,7 +37,7 @@ GATHER: Final = 60  # timeout_iters, of DeepSeek alone
 # **Source**: NVIDIA/TensorRT-LLM: docs/source/blogs/Best_perf_practice_on_DeepSeek-R1_in_TensorRT-LLM.md, "max-throughput".
 LATENT: Final = "deepseek"
 HOPPER: Final = frozenset({"H100", "H200"})
-STAGED: Final = "stages of a pipeline work on batches of their own there; here one batch passes all"
+STAGED: Final = "pipeline stages work on separate batches, but are simulated with one batch"
 FULL: Final = 0.6  # of a copy's memory for weights, at most
 BITS: Final[Mapping[str, float]] = {"fp8": 1.0, "fp4": 0.5625, "mxfp4": 0.53}
 

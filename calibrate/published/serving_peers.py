@@ -15,7 +15,7 @@ from published.serving_runs import Found
 
 OURS: Final = "hwsim"
 METRICS: Final[Mapping[str, str]] = {"e2e_mean": "latency", "ttft_mean": "first_token"}
-HEAD: Final = "| simulator | stages | end to end, median | end to end, mean | first token, median |\n|---|---|---|---|---|"
+HEAD: Final = "| simulator | stages | latency, median error | latency, mean error | TTFT, median error |\n|---|---|---|---|---|"
 
 
 class Said(NamedTuple):

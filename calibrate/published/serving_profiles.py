@@ -20,7 +20,7 @@ from published.parts import table
 from published.serving_rows import Line, Served, Shape, read, subject, whole
 
 LONGEST: Final = 120.0  # seconds of a run that are simulated: it is in a steady state after a few
-OVERLOADED: Final = "its line grows all the time"
+OVERLOADED: Final = "overload: the queue grows without limit"
 ALIKE: Final = 0.005  # of a stage's part of all requests
 
 

@@ -25,13 +25,13 @@ def scores(data: Path) -> tuple[Score, ...]:
     drive = part(Ssd, "mqsim-default")
     depth = table(data / "oracles" / "mqsim_read_iops_vs_qd.csv")
     reads = [
-        _miss(drive, "read", row, f"{row['size_B']} B, {row['qd']} under way")
+        _miss(drive, "read", row, f"{row['size_B']} B, queue depth {row['qd']}")
         for row in depth
         if row["pattern"] == "RANDOM_UNIFORM"
     ]
     chips = [
         Miss(
-            f"{row['channels']} channels x {row['chips_per_channel']} chips, {row['qd']} under way",
+            f"{row['channels']} channels x {row['chips_per_channel']} chips, queue depth {row['qd']}",
             _chips(drive, row),
             float(row["iops"]),
         )
@@ -39,7 +39,7 @@ def scores(data: Path) -> tuple[Score, ...]:
         if row["dies_per_chip"] == "1"
     ]
     writes = [
-        _miss(drive, "write", row, f"{row['pattern'].lower()} {row['size_B']} B, {row['qd']} under way")
+        _miss(drive, "write", row, f"{row['pattern'].lower()} {row['size_B']} B, queue depth {row['qd']}")
         for row in table(data / "oracles" / "mqsim_write_fresh_vs_qd.csv")
         if row["cache"] == "TURNED_OFF"
     ]
@@ -53,18 +53,17 @@ def scores(data: Path) -> tuple[Score, ...]:
         for row in depth
         if row["pattern"] == "STREAMING" and row["qd"] == ("512" if row["size_B"] != "131072" else "64")
     ]
-    planes = "one chip reads two planes at once there when many requests wait; not modelled"
     return (
-        _score("random reads of 4, 16 and 128 KiB against depth 1..512", reads, 0.03, _knee),
-        _score("random reads against channels and chips", chips, 0.10, _few, planes),
-        _score("fresh writes against depth 1..256", writes, 0.10, _stairs, "no cache"),
-        _score("write amplification, random writes", worn, 0.10, lambda _: "sensitive to the reserve"),
-        _score("striped reads at full depth", top, 0.10, lambda _: "rounding of chips and channels", "they rise in steps"),
+        _score("random reads of 4, 16 and 128 KiB by queue depth 1 to 512", reads, 0.03, _knee),
+        _score("random reads by channels and chips", chips, 0.10, _few),
+        _score("writes to a fresh drive by queue depth 1 to 256", writes, 0.10, _stairs),
+        _score("write amplification of random writes", worn, 0.10, lambda _: "sensitive to the spare capacity"),
+        _score("striped reads at full queue depth", top, 0.10, lambda _: ""),
     )
 
 
-def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str], notes: str = "") -> Score:
-    return scored(name, rows, bound, metric="mean |error|", why=why, notes=notes)
+def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str]) -> Score:
+    return scored(name, rows, bound, metric="mean relative error", why=why)
 
 
 def _miss(drive: Ssd, direction: Direction, row: dict[str, str], name: str) -> Miss:
@@ -91,16 +90,12 @@ def _amplification(drive: Ssd, over_provisioning: float) -> float:
 
 
 def _knee(miss: Miss) -> str:
-    return "128 KiB is 16 pages: two already fill every chip" if "131072" in miss.row else ""
+    return "two requests of 128 KiB (16 pages each) already occupy every chip" if "131072" in miss.row else ""
 
 
 def _few(miss: Miss) -> str:
-    return (
-        "several planes of one chip at once, which the model leaves out"
-        if miss.predicted < miss.measured
-        else "chips and channels both near their limit"
-    )
+    return "several planes of one chip at once" if miss.predicted < miss.measured else "chips and channels both near their limit"
 
 
 def _stairs(miss: Miss) -> str:
-    return "stripe by stripe: the step comes later than the model's ramp" if "streaming" in miss.row else ""
+    return "stripes: MQSim's step is later than the closed form's ramp" if "streaming" in miss.row else ""

