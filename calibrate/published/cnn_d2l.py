@@ -143,7 +143,7 @@ def _predicted(each: Mapping[str, str], builds: tuple[str, ...]) -> float | None
         return None
     host = eager.host_of(builds)
     match KINDS[name]:
-        case "products":
+        case "GEMMs":
             return _products() if "复制" not in each["notes"] and "opy" not in each["notes"] else None
         case "optimizers":
             rule = "yogi" if "def yogi" in said else name
