@@ -1,4 +1,4 @@
-"""The models beside what others measured and published, and beside reference simulators.
+"""Compare predictions of hwsim with published measurements and with reference simulators.
 
     python -m published --data DIR            print the scores
     python -m published --data DIR --write    write the pages of docs/validation
@@ -17,7 +17,7 @@ from typing import Final
 
 from published.score import Score
 
-# Topic: (module in this package, what it is about).  A new topic is a new file and a line here.
+# Topic (a module of this package): its title. A new topic needs a new module and an entry here and in declared/report.yaml.
 TOPICS: Final[dict[str, str]] = {
     "attention": "attention kernels, prefill phase",
     "bare": "GPUs and PCIe slots from datasheets and class defaults",
@@ -62,7 +62,7 @@ TOPICS: Final[dict[str, str]] = {
     "one_core": "memory bandwidth of one core",
 }
 
-# Page of docs/validation: the topics it is of.  A topic in no page is of the first.
+# Page of docs/validation: its topics. Topics that no page lists belong to the first page.
 PAGES: Final[dict[str, tuple[str, ...]]] = {
     "components": (),
     "models": (
@@ -90,12 +90,12 @@ PAGES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def topics_of(page: str) -> tuple[str, ...]:
-    """The topics of a page, in its order."""
+    """Return the topics of a page, in the page's order."""
     elsewhere = {topic for topics in PAGES.values() for topic in topics}
     return PAGES[page] or tuple(topic for topic in TOPICS if topic not in elsewhere)
 
 
 def scores_of(topic: str, data: Path) -> tuple[Score, ...]:
-    """The scores of one topic."""
+    """Return the scores of one topic."""
     found: tuple[Score, ...] = importlib.import_module(f"{__name__}.{topic}").scores(data)
     return found

@@ -1,4 +1,4 @@
-"""Score the models against what others published; arguments as in the package's docstring."""
+"""Score the models against published measurements; the package's docstring lists the arguments."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from published.score import Score
 from published.shipping import SHIPPED
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "validation"
-OF_ALL: Final = ("summary", "intervals", "sources")  # pages of all topics
+OF_ALL: Final = ("summary", "intervals", "sources")  # pages that cover all topics
 Scores = Mapping[str, Sequence[Score]]
 
 
 def main() -> None:
-    """Print the scores, or write the pages."""
+    """Print the scores, write the pages, or write `hwsim/errors.yaml`."""
     parser = argparse.ArgumentParser(prog="python -m published", description=__doc__)
-    parser.add_argument("topics", nargs="*", choices=[*TOPICS, []], help="all if left out")
+    parser.add_argument("topics", nargs="*", choices=[*TOPICS, []], help="topics to score; default: all")
     parser.add_argument(
         "--data",
         type=Path,
         default=os.environ.get("HWSIM_REFERENCE_DATA", SHIPPED),
-        help="the folder of measurements; without it those that come with hwsim",
+        help="folder of measurements; default: the measurements distributed with hwsim",
     )
     parser.add_argument("--write", action="store_true", help="write the pages of docs/validation")
-    parser.add_argument("--page", choices=[*PAGES, *OF_ALL], help="this page alone")
+    parser.add_argument("--page", choices=[*PAGES, *OF_ALL], help="write only this page")
     parser.add_argument("--errors", action="store_true", help="write hwsim/errors.yaml")
     said = parser.parse_args()
     data = Path(said.data)
     if data == SHIPPED and (said.write or said.errors):
-        parser.error("--data DIR is needed, or $HWSIM_REFERENCE_DATA: pages are written from all measurements")
+        parser.error("--write and --errors need all measurements: give --data DIR or set $HWSIM_REFERENCE_DATA")
     pages = [said.page] if said.page else [*PAGES, *OF_ALL]
     if said.errors:
         errors.write(left_out.residuals(data), data)
@@ -49,22 +49,22 @@ def main() -> None:
 
 
 def _topics(pages: Sequence[str]) -> list[str]:
-    """The topics that pages need: the summary and the sources all of them, intervals none."""
+    """Return the topics needed for pages: all topics for the summary and the sources, none for the intervals."""
     names = PAGES if {"summary", "sources"} & set(pages) else [name for name in pages if name in PAGES]
     return [topic for name in names for topic in topics_of(name)]
 
 
 def scored(topics: Sequence[str], data: Path) -> dict[str, tuple[Score, ...]]:
-    """Print the scores of topics; those whose measurements do not come with hwsim say so."""
+    """Print and return the scores of topics; skip topics whose measurements are not distributed with hwsim."""
     found = {}
     for topic in topics:
         print(f"\n{topic}: {TOPICS[topic]}")
         try:
             found[topic] = scores_of(topic, data)
-        except (FileNotFoundError, KeyError, ValueError):  # no table, or no row in it
+        except (FileNotFoundError, KeyError, ValueError):  # missing or empty table
             if data != SHIPPED:
                 raise
-            print(f"  its figures do not come with hwsim: {SHIPPED / 'sources.yaml'} says where they are")
+            print(f"  skipped: its measurements are not distributed with hwsim; {SHIPPED / 'sources.yaml'} lists the sources")
             continue
         for score in found[topic]:
             print("  " + line(score))

@@ -1,4 +1,4 @@
-"""The page of sources: which rows of every table are scored, which are not and why, and which come with hwsim."""
+"""The page of sources: scored and unscored rows of each table, reasons, licences, and rows distributed with hwsim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD: Final[str] = declared("accounts")["head"]
 
 
 def page(data: Path, read: set[tuple[str, int]]) -> str:
-    """The page in Markdown.
+    """Return the page in Markdown.
 
     Args:
         read: (table, row) of every figure that a topic read, see `published.parts`.
@@ -35,7 +35,7 @@ def page(data: Path, read: set[tuple[str, int]]) -> str:
 
 
 def _counted(data: Path, path: Path, read: set[tuple[str, int]]) -> Mapping[str, tuple[int, int, int, int]]:
-    """By source: rows, flagged ones, scored ones, those without a flag that are not scored."""
+    """Return by source: all rows, flagged rows, scored rows, and unflagged rows that are not scored."""
     found: dict[str, list[int]] = {}
     for name, flagged, scored in _rows(data, path, read):
         own = found.setdefault(name, [0, 0, 0, 0])

@@ -1,9 +1,10 @@
-"""Attention of a prefill: kernels of vLLM, TensorRT-LLM and SGLang on nine GPUs.
+"""Attention kernels of the prefill phase: kernels of vLLM, TensorRT-LLM and SGLang on nine GPUs.
 
-Tables of ai-dynamo/aiconfigurator: FlashAttention 2 and 3, FlashInfer's and TensorRT-LLM's kernels, by head size and length,
-in 16 bits, 8 bits, and with an 8-bit cache; latent attention; encoders of images.  Half of the shapes of every kernel and GPU
-are fitted.  Left out: a generation of GPUs, with constants fitted to those whose units are fed alike, by the law of head sizes;
-then with three constants of the GPU's own from 60 shapes.
+The tables of ai-dynamo/aiconfigurator contain FlashAttention 2 and 3 and the kernels of FlashInfer and TensorRT-LLM, by head
+size and length, in 16 bits, in 8 bits, and with an 8-bit cache; also latent attention and image encoders. Half of the shapes of
+each kernel and GPU are used for fitting. If a GPU generation is held out, its constants are fitted to GPUs whose matrix units
+get operands in the same way, with the law of head sizes; a second comparison fits three constants to 60 shapes of the held-out
+GPU.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from published.residual import Residual
 from published.score import Score
 
 LONG: Final = 2048
-WINDOW: Final = 1024  # tokens below which a kernel skips keys
-EAGER: Final = ("flash latent", "flash kv8 latent")  # started by the host one by one: below `HOST` they time it
+WINDOW: Final = 1024  # minimum tokens for a kernel that skips keys
+EAGER: Final = ("flash latent", "flash kv8 latent")  # launched one by one by the host: times below `HOST` are host times
 HOST: Final = 4e-4
-LEAST: Final = 30  # rows that a group has at least
+LEAST: Final = 30  # minimum rows of a group
 CONSTANTS: Final = (
     Constant("start", 8e-6, 5e-7, 1e-4),
     Constant("prologue", 150.0, 1.0, 3000.0),
@@ -53,13 +54,13 @@ CONSTANTS: Final = (
     Constant("passing", 50e9, 5e9, 1e12),
 )
 LAW: Final = (Constant("efficiency", 0.75, 0.1, 1.2), Constant("exponentials", 0.8, 0.05, 10.0))
-LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8", "tensorrt fp8")  # kernels that several generations have
+LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8", "tensorrt fp8")  # kernels of several generations
 OWN: Final = ("start", "efficiency", "passing")
 TRIED: Final = ((64, False), (128, False), (256, False), (128, True))
 
 
 def rows(data: Path) -> list[Group]:
-    """Groups of all tables, whose GPUs the library has."""
+    """Return the groups of all tables whose GPUs are in the library."""
     folder = data / "validation" / "serving"
     shape = ("batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim")
     found = groups(folder / "aic_context_attention.csv", _key, _plain, shape)
@@ -103,30 +104,31 @@ def _latent(said: Mapping[str, str]) -> str:
 
 
 def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
-    """Keys are 192 wide, values 128: 160 on average, every head its own."""
+    """Return one row per head, with 160 columns: the average of keys (192 wide) and values (128 wide)."""
     heads = float(said["num_heads"])
     size = {"sequences": float(said["batch_size"]), "queries": float(said["isl"]), "heads": heads, "kv_heads": heads}
     return {**size, "head": 160.0, "kv_width": 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0}
 
 
 def call_of(columns: Mapping[str, Array]) -> AttentionCall:
-    """The calls of a group with these columns."""
+    """Return the kernel calls of a group with these columns."""
     numbers: dict[str, Any] = dict(columns)
     return AttentionCall(cached=0.0 * numbers["queries"], warm=1.0, **numbers)
 
 
 def rates_of(group: Group, gpu: Gpu | None = None) -> KernelRates:
-    """What its GPU has, in the format of its kernel."""
+    """Return the rates of the GPU in the kernel's number format."""
     gpu = gpu or gpu_of(group.system)
     assert gpu is not None
     return gpu.attending(computes(group) or "bf16")
 
 
 def computes(group: Group) -> str:
-    """Number format of a kernel's products, where it is not that of q: with an 8-bit cache some convert q as well.
+    """Return the number format of a kernel's matmuls if it differs from that of q: some kernels with an 8-bit cache convert q
+    too.
 
-    TensorRT-LLM takes as long with an 8-bit cache as all in 8 bits on Hopper and Blackwell, and FlashInfer on Blackwell reaches
-    more than the 16-bit peak.
+    TensorRT-LLM with an 8-bit cache takes as long as in 8 bits throughout on Hopper and Blackwell. FlashInfer on Blackwell
+    exceeds the 16-bit peak.
     """
     if " fp8" in group.key or group.key.endswith(" kv8 latent wide"):
         return "fp8"
@@ -136,14 +138,14 @@ def computes(group: Group) -> str:
 
 
 def kernel_of(rows: int, packed: bool, found: Mapping[str, float], shares: Mapping[float, float] | None = None) -> PrefillKernel:
-    """A kernel with these constants."""
+    """Return a kernel with these constants."""
     known: dict[str, Any] = {name: value for name, value in found.items() if not name.startswith("share")}
     table = {f"{head:g}": share for head, share in (shares or {}).items()}
     return PrefillKernel(rows=rows, packed=packed, share=table, **known)
 
 
 def predict(group: Group, kernel: PrefillKernel) -> Array:
-    """Seconds of its rows."""
+    """Return the time of each row, in seconds."""
     call, rates = call_of(group.columns), rates_of(group)
     heads = group.columns["head"]
     share: Any = np.zeros(len(group))
@@ -159,7 +161,7 @@ def fit_pooled(
     rounds: int = 3,
     each: int = 60,
 ) -> PrefillKernel:
-    """One kernel for several GPUs, by the law of head sizes.  known, names: with these constants, but for those."""
+    """Fit one kernel to several GPUs with the law of head sizes. known: fixed constants; names: constants to fit."""
     columns, rates = together(parts, rates_of)
     call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
@@ -177,24 +179,22 @@ def fit_pooled(
 
 
 def shipped(group: Group) -> PrefillKernel | None:
-    """The kernel as the library has it."""
+    """Return the kernel as in the library."""
     gpu = gpu_of(group.system)
     kernels = gpu.attention if gpu is not None else None
     return kernels.prefill.get(group.key) if isinstance(kernels, AttentionKernels) and gpu is not None else None
 
 
-# ---- left out ----
+# ---- cross-validation ----
 
 
 def left_out(
     found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], PrefillKernel] | None = None
 ) -> list[tuple[Group, Array]]:
-    """(rows, what a fit without their device, or generation, says of them).
+    """Return (rows, predictions by a fit without their device or generation).
 
-    own: then three constants of the GPU; fits: of a call before.
-
-    The other GPUs are those whose units are fed alike; a device has no others of its generation, or a generation none alike:
-    nothing is said.
+    Only GPUs whose matrix units get operands in the same way are used. If none remains in the generation (or at all), the rows
+    are skipped. own: also fit three constants to the held-out GPU; fits: fits of an earlier call.
     """
 
     def fit(parts: Sequence[Group], known: PrefillKernel | None) -> PrefillKernel:
@@ -205,7 +205,7 @@ def left_out(
 
 
 def by_law(group: Group, kernel: PrefillKernel) -> Array:
-    """Seconds of rows by a kernel of several GPUs: its share of the peak follows the law of head sizes."""
+    """Return the times of rows by a kernel fitted to several GPUs: its efficiency follows the law of head sizes."""
     call, rates = call_of(group.columns), rates_of(group)
     share: Any = kernel.law(call.head, rates)
     return np.asarray(kernel.parts(call, rates, share).seconds)
@@ -215,7 +215,7 @@ def by_law(group: Group, kernel: PrefillKernel) -> Array:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Fitted; latent and encoders; a generation left out, without and with three constants of its own."""
+    """Return scores of interpolated rows, and with a GPU or GPU generation held out."""
     found = rows(data)
     known = held(found, shipped, predict)
     plain = [(group, said) for group, said in known if not group.key.endswith(("latent", "encoder"))]
@@ -235,7 +235,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Known, device left out, generation left out; rows drawn evenly."""
+    """Return interpolated residuals, and those with the device or the generation held out; rows are sampled evenly."""
     found = rows(data)
     return residuals_of("attention", held(found, shipped, predict), lambda case: left_out(found, case), _regime)
 

@@ -1,4 +1,4 @@
-"""BabelStream on all devices together: GPUs and CPUs, each by its own model."""
+"""BabelStream on all devices: GPUs and CPUs, each with its own model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from published.score import Score, scored
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """The half that nothing was fitted to, and all rows from datasheets with the efficiency of the other devices."""
+    """Return scores of held-out rows, and of held-out devices with the efficiency of the other devices."""
     held, unseen = (
         gpus + cpus for gpus, cpus in zip(gpu_bandwidth.stream_misses(data), cpu_bandwidth.stream_misses(data), strict=True)
     )

@@ -1,8 +1,8 @@
-"""GPUs and slots as a datasheet has them, with everything else from their classes, which had not seen them.
+"""GPUs and PCIe slots described by their datasheet; all other values are class defaults that exclude the device.
 
-A bare GPU states its vendor and generation, its dense peaks, memory, clock, multiprocessors and caches. The classes of
-`machines/classes` are written anew without it (device left out), or without all parts of its generation and the generation's own
-file (generation left out). The other topics have the residuals of these rows.
+A bare GPU states its vendor, generation, dense peaks, memory, clock, multiprocessors and caches. The classes of
+`machines/classes` are computed again without the device, or without all parts of its generation and without the generation's
+own file. Residuals of these rows are returned by the topics that own the rows.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from published.gpu_benches import latencies
 from published.score import Miss, Score, scored
 
 KEYS: Final = ("vendor", "generation", "flop", "vector", "memory", "sms", "clock")
-SIZES: Final = ("l1", "l2")  # of whose keys a datasheet has the size, and that it comes in two parts
-LARGE: Final = 1024  # rows, columns and depth of a large product
-AFTER: Final = 0.13  # bound of streams with a generation left out; chosen after the figure, as nobody had asked for one
-BYTES: Final = 1e6  # of a copy that the slot limits
-_FOLDERS: Final[list[tempfile.TemporaryDirectory[str]]] = []  # gone at the end of the process
-LEVELS: Final = (0.5, 4.0)  # a working set below half of a cache, or beyond four times the last one: no ramps between levels
+SIZES: Final = ("l1", "l2")  # keys for which a datasheet has the size, and whether there are two partitions
+LARGE: Final = 1024  # minimum m, n and k of a large GEMM
+AFTER: Final = 0.13  # bound of bandwidth with a held-out generation; chosen after the result
+BYTES: Final = 1e6  # minimum size (B) of a copy limited by the slot
+_FOLDERS: Final[list[tempfile.TemporaryDirectory[str]]] = []  # deleted at the end of the process
+LEVELS: Final = (0.5, 4.0)  # working sets below half a cache, or above 4x the last one: excludes ramps between levels
 
 
 @functools.cache
 def root(without: frozenset[str], path: str = "") -> Path:
-    """A folder of classes of GPUs written without some parts; path: a class whose own file is left out."""
+    """Return a folder of GPU classes computed without some parts. path: class whose own file is also removed."""
     _FOLDERS.append(tempfile.TemporaryDirectory(prefix="hwsim-classes-"))
     folder = Path(_FOLDERS[-1].name)
     for file, text in classes.files("gpu", without).items():
@@ -48,7 +48,7 @@ def root(without: frozenset[str], path: str = "") -> Path:
 
 @functools.cache
 def tree(name: str) -> Tree:
-    """A part of the library as its datasheet has it."""
+    """Return a part of the library with its datasheet values only."""
     whole = classes.parts("gpu")[name]
     keys = {key: each for key in KEYS if (each := whole.get(key)) is not None}
     for key in SIZES:
@@ -59,7 +59,7 @@ def tree(name: str) -> Tree:
 
 @functools.cache
 def gpu(name: str, case: Case) -> Gpu:
-    """A bare part, filled in from classes that do not know it."""
+    """Return a bare part, completed from classes that exclude it."""
     path = class_of(tree(name), "gpu").path
     left = frozenset({name, *twins(name)})
     folder = root(left)
@@ -72,7 +72,7 @@ def gpu(name: str, case: Case) -> Gpu:
 
 @functools.cache
 def twins(name: str) -> list[str]:
-    """Parts that take numbers of this one by `use:`, and the one that it takes them of: the same measurements."""
+    """Return the parts that copy values of this part by `use:`, and the part that it copies; they share measurements."""
     uses = {part: read(find("gpu", part)).text("use") for part in classes.parts("gpu")}
     return [each for each, other in uses.items() if other == name and "ecc" in each] + [
         other for other in (uses[name],) if other is not None and "ecc" in name
@@ -81,13 +81,13 @@ def twins(name: str) -> list[str]:
 
 @functools.cache
 def lonely(name: str) -> bool:
-    """Whether no other part of its generation is known."""
+    """Return whether the library has no other part of its generation."""
     path, left = class_of(tree(name), "gpu").path, {name, *twins(name)}
     return not any(class_of(other, "gpu").path == path for each, other in classes.parts("gpu").items() if each not in left)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Streams, latencies, copies and large products of bare parts."""
+    """Return scores of bandwidth, latency, copies and large GEMMs of bare parts."""
     found = []
     cases: tuple[tuple[Case, str, float], ...] = (("device", "GPU", 0.10), ("generation", "GPU generation", AFTER))
     for case, unit, bound in cases:
@@ -99,14 +99,14 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def streams(data: Path, case: Case) -> list[Miss]:
-    """BabelStream; a device whose generation has no other counts as a generation left out."""
+    """Return BabelStream rows; if a generation has a single device, the generation is held out instead of the device."""
     rows = gpu_bandwidth._babelstream(data)  # noqa: SLF001  (one reader of the rows)
     named = [(row, gpu_bandwidth.DEVICES[row["hardware"]]) for row in rows]
     return [gpu_bandwidth._miss(row, gpu(name, case)) for row, name in named if not (case == "device" and lonely(name))]  # noqa: SLF001
 
 
 def chases(data: Path, case: Case) -> list[Miss]:
-    """One thread that follows pointers, where one level serves it."""
+    """Return the latency of a thread that follows pointers, for working sets served by a single level."""
     found = []
     for point in latencies(data):
         if case == "device" and lonely(point.part):
@@ -118,7 +118,7 @@ def chases(data: Path, case: Case) -> list[Miss]:
 
 
 def within(bare: Gpu, size: float) -> bool:
-    """Whether one level alone serves a chain in so many bytes."""
+    """Return whether a chain of this size is served by one level."""
     if bare.l1 is None or bare.l2 is None:
         return False
     near = bare.l2.near or bare.l2.size
@@ -130,7 +130,7 @@ def within(bare: Gpu, size: float) -> bool:
 
 
 def copies(data: Path) -> list[Miss]:
-    """Pinned copies over a slot of which only generation and lanes are stated; its generation's own file is left out."""
+    """Return pinned copies over a slot with known generation and lanes only; the generation's own class file is removed."""
     found = []
     for row in hostdev.rows(data):
         size, direction = float(row["transfer_bytes"]), row["direction"]
@@ -156,13 +156,12 @@ def _host(name: str, generation: int) -> Machine:
 
 
 def large(data: Path) -> list[Miss]:
-    """Products with all sides large, from the tiles of the other GPUs."""
+    """Return GEMMs with three large sides, with the tiles of the other GPUs."""
     rows = [row for row in products.rows(data) if min(row.product.m, row.product.n, row.product.k) >= LARGE]
     return [Miss(row.name(), products.seconds_of(gemm.from_datasheet(row.part), row), row.seconds, row.group) for row in rows]
 
 
 def _slots(misses: Sequence[Miss]) -> Score:
-    """Half of the slots are nearer: one of seven carries half of what the others do."""
     return scored(
         "copies of at least 1 MB over PCIe, held-out PCIe generation",
         misses,

@@ -1,8 +1,8 @@
-"""Encoders of BERT: FasterTransformer's tables, with those of TensorFlow and TorchScript beside it.
+"""BERT encoders: tables of NVIDIA/FasterTransformer, including TensorFlow and TorchScript.
 
-A row is a pass of a batch through BERT-base on a T4, V100, A10 or A100.  How much each program moves, and how fast it issues
-kernels, is fitted to the even places of its rows by size; the odd places are scored.  Rows whose real lengths are not
-stated ("effective" FasterTransformer) are left out.
+A row is one pass of a batch through BERT-base on a T4, V100, A10 or A100. The memory traffic and the launch time of each
+program are fitted to alternate sizes. Rows that do not state the real sequence lengths ("effective" FasterTransformer) are
+excluded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCALE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One pass."""
+    """One forward pass."""
 
     id: str
     group: str
@@ -48,7 +48,7 @@ class Row:
 
 
 def rows(data: Path) -> list[Row]:
-    """The rows that say how long their sequences are."""
+    """Return the rows with stated sequence lengths."""
     return [row for said in table(data / "validation" / "09_infer.csv") if (row := _row(said)) is not None]
 
 
@@ -62,7 +62,7 @@ def _row(said: Mapping[str, str]) -> Row | None:
     ):
         return None
     software, notes, layers = said["software"], said["notes"], round(float(said["layers"]))
-    if said["precision"] not in FORMATS or layers != 12:  # the larger encoder's rows are above the peak: lengths differ there too
+    if said["precision"] not in FORMATS or layers != 12:  # above the peak: its lengths differ, too
         return None
     dtype = FORMATS[said["precision"]] if "FP16" not in software else "fp16"
     framework = "fastertransformer"
@@ -87,23 +87,23 @@ def _framework(name: str) -> Framework:
 
 
 def seconds_of(row: Row) -> float:
-    """What the library says of a pass."""
+    """Return the predicted time of a pass, in seconds."""
     use = _framework(row.framework)
     return one_pass(
         row.model, row.slice, row.cluster, use, KernelTimes(row.cluster.gpu, use, known=_KNOWN.setdefault(row.part, {}))
     ).seconds
 
 
-_KNOWN: Final[dict[str, dict[Work, float]]] = {}  # kernels of a part that were timed
+_KNOWN: Final[dict[str, dict[Work, float]]] = {}  # cache: timed kernels by part
 
 
 def held_rows(found: Iterable[Row]) -> list[Row]:
-    """Alternate sizes of every program, GPU and number format."""
+    """Return alternate sizes of every program, GPU and number format."""
     return held_out(found, lambda row: row.size, lambda row: (row.group, row.framework, row.slice.dtype))
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """The half that nothing was fitted to."""
+    """Return the score of the held-out sizes."""
     held = held_rows(rows(data))
     misses = [Miss(f"{row.id}: {row.said}", seconds_of(row), row.seconds, row.group) for row in held]
     return (
@@ -112,7 +112,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> Iterator[Residual]:
-    """The half that nothing was fitted to."""
+    """Return residuals of the held-out sizes."""
     for row in held_rows(rows(data)):
         yield of_miss(
             Miss(f"{row.part}: {row.said}", seconds_of(row), row.seconds, row.group),
@@ -126,7 +126,7 @@ def residuals(data: Path) -> Iterator[Residual]:
 
 
 def reason(miss: Miss) -> str:
-    """Why a row is far off."""
+    """Return the cause of a large error."""
     if miss.error < 2 * SCALE:
         return ""
     if "batch 1 " in miss.row:

@@ -1,10 +1,11 @@
-"""What the parts of the library have in common, for the files of their classes: `python scripts/classes.py [--check]`.
+"""Compute class defaults from the parts of the library: `python scripts/classes.py [--check]`.
 
-`machines/classes/gpu/**.yaml` end in a block that this program writes; what stands above it is written by hand. Each number is
-the median over the parts of the class that have one of their own: measured, fitted, or read off a document, never guessed, and
-parts that share a value by `use:` count once. Times that the clock sets are counted in cycles, what the multiprocessors do
-together in bytes a clock and multiprocessor. The spread is the standard deviation of the logarithm over the parts; of a single
-part, that of the nearest wider class with several. It is never below 3 %, and doubled where the class is of no vendor.
+The files `machines/classes/gpu/**.yaml` end with a block written by this program; the text above it is written by hand. A
+default is the median over the parts of a class that have their own value: measured, fitted, or from a document, but not
+guessed. Parts that share a value by `use:` count once. Times that scale with the clock are in cycles; rates of all
+multiprocessors are in bytes per clock and multiprocessor. The spread is the standard deviation of the logarithm over the parts.
+A class with a single part takes the spread of the nearest wider class with several. The spread is at least 3 %, and doubled for
+classes without a vendor.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from published.parts import declared
 ROOT = Path(__file__).resolve().parents[2] / "machines/classes"
 MARK = "# ---- medians over the parts of the class, written by `python scripts/classes.py` ----\n"
 KNOWN = ("measured", "fitted", "datasheet", "recalled", "standard", "stated")
-LEAST = 0.03  # spread of a number that all parts share: they share its measurement, too
-ALONE = 0.35  # spread of a number that a single part of the whole kind has
+LEAST = 0.03  # spread of a value shared by all parts, which also share its measurement
+ALONE = 0.35  # spread of a value that only one part of the kind has
 
 
 @dataclass(frozen=True)
 class Number:
-    """A key of a part, and what it is counted in.
+    """A key of a part and its unit in the class file.
 
-    per: "" as it is, "clock" in cycles, "bytes" in bytes a clock and multiprocessor, "each" in bytes a clock, "l2" in parts of
-        the size of that cache.
-    generations: only of a generation: others need not have such a thing.
+    per: "" as stated; "clock" in cycles; "bytes" in bytes per clock and multiprocessor; "each" in bytes per clock; "l2" as a
+    fraction of that cache's size. generations: the key is written for GPU generations only, because other classes may lack the
+    feature.
     """
 
     key: str
@@ -47,14 +48,14 @@ class Number:
 
 
 NUMBERS = tuple(Number(**each) for each in declared("classes")["numbers"])
-AHEAD = {"amd": 2.4}  # a cache has at least so many times the bandwidth of the memory behind it; others 1.6
-CLOCKS = 1.5e9  # a GPU that does not say its clock, as a fallback of what is counted in cycles
+AHEAD = {"amd": 2.4}  # minimum bandwidth of a cache relative to the memory behind it; typically 1.6
+CLOCKS = 1.5e9  # assumed clock of a GPU without a stated clock, for values in cycles
 FAMILIES = ("gpu",)
 
 
 @dataclass(frozen=True)
 class Found:
-    """A number of a part, counted as `Number.per` says."""
+    """A value of a part, in the unit `Number.per`."""
 
     part: str
     value: float
@@ -63,7 +64,7 @@ class Found:
 
 @functools.cache
 def parts(kind: str) -> dict[str, Tree]:
-    """The parts of the library of a kind that are of a class, `use:` followed."""
+    """Return the parts of a kind that belong to a class, with `use:` resolved."""
     out = {}
     for name in names(kind):
         mistakes = Mistakes()
@@ -75,7 +76,7 @@ def parts(kind: str) -> dict[str, Tree]:
 
 
 def number(tree: Tree, key: str) -> tuple[float, str] | None:
-    """The number under a key and the kind of its source; None if the part has none."""
+    """Return a value and the kind of its source; None if the part does not have it."""
     node: Tree | None = tree
     for step in key.split("."):
         node = node.get(step) if node is not None else None
@@ -92,7 +93,7 @@ def number(tree: Tree, key: str) -> tuple[float, str] | None:
 
 
 def counted(tree: Tree, entry: Number) -> tuple[float, str] | None:
-    """The number of a part as the class counts it; None where it is a guess or not there."""
+    """Return a part's value in the class's unit; None if it is missing or a guess."""
     found = number(tree, entry.key)
     if found is None or found[1] not in KNOWN:
         return None
@@ -108,7 +109,7 @@ def counted(tree: Tree, entry: Number) -> tuple[float, str] | None:
 
 
 def collect(trees: Mapping[str, Tree], kind: str) -> dict[str, dict[str, list[Found]]]:
-    """By class and key what its parts have; classes of vendors hold all of their generations, "" everything."""
+    """Return the values of parts by class and key; a vendor class contains all its generations, "" contains all parts."""
     out: dict[str, dict[str, list[Found]]] = defaultdict(lambda: defaultdict(list))
     for name, tree in trees.items():
         path = class_of(tree, kind).path
@@ -125,12 +126,12 @@ def collect(trees: Mapping[str, Tree], kind: str) -> dict[str, dict[str, list[Fo
 
 
 def _same(trees: Mapping[str, Tree], there: Found, entry: Number, raw: tuple[float, str] | None) -> bool:
-    """Whether another part has the very same number, by `use:` or "as the V100"; sizes of a datasheet may well be equal."""
+    """Return whether another part has the same value by `use:` or by "as the V100"; equal datasheet sizes do not count."""
     return not entry.key.endswith((".size", ".threads")) and number(trees[there.part], entry.key) == raw
 
 
 def spread(values: Sequence[float], wider: Iterable[Sequence[float]]) -> float:
-    """Standard deviation of the logarithm; of a single value that of the nearest wider class that has several."""
+    """Return the standard deviation of the logarithm; for a single value, that of the nearest wider class with several values."""
     for group in (values, *wider):
         if len(group) > 1:
             return max(LEAST, statistics.stdev(map(math.log, group)))
@@ -138,7 +139,7 @@ def spread(values: Sequence[float], wider: Iterable[Sequence[float]]) -> float:
 
 
 def text(entry: Number, found: Sequence[Found], wide: float, ahead: float, size: float) -> str:
-    """The number of a class as its file has it; size: of the last cache."""
+    """Return a class value as written to the file. size: size of the last cache."""
     value = statistics.median(each.value for each in found)
     written = {
         "": _plain(entry, value),
@@ -152,21 +153,21 @@ def text(entry: Number, found: Sequence[Found], wide: float, ahead: float, size:
 
 
 def _each(value: str, ahead: float) -> str:
-    """Of a multiprocessor: all of them together have what the next level has, at least."""
+    """Return the rate of one multiprocessor; all of them together have at least the rate of the next level."""
     return f'["max({value}, 1.05 * $l2_bandwidth / $sms)", "max({value}, {ahead:.3g} * $memory_bandwidth / $sms)"]'
 
 
 def _cycles(value: float) -> str:
-    """Cycles over the clock; without a clock a time."""
+    """Return a time as cycles over the clock, with a fallback in seconds for an unknown clock."""
     return f"[{value:.3g} / $clock, {_unit(value / CLOCKS, 's')}]"
 
 
-# The second cache and the memory have clocks of their own: four generations of NVIDIA's take the same time within 2 and 10 %.
+# L2 and memory have their own clocks: their latencies differ by 2 and 10 % over four NVIDIA generations.
 BESIDE = {"l2.latency": "min({}, $l2_miss)", "l2.far": "min({}, $l2_miss)", "l2.miss": "max({}, $l2_latency)"}
 
 
 def _plain(entry: Number, value: float) -> str:
-    if entry.key in BESIDE:  # within what the part states of the levels beside it
+    if entry.key in BESIDE:  # bounded by the part's stated values of neighbouring levels
         return f'["{BESIDE[entry.key].format(_unit(value, entry.unit))}", {_unit(value, entry.unit)}]'
     if entry.key == "l2.sustained.copy":  # a cache with a stated bandwidth is faster than the memory behind it
         return f'["min(1, max({value:.3g}, 1.05 * $memory_bandwidth / $l2_bandwidth))", {value * 100:.3g} %]'
@@ -184,7 +185,7 @@ def _unit(value: float, unit: str) -> str:
 
 
 def block(path: str, by_class: Mapping[str, Mapping[str, Sequence[Found]]]) -> str:
-    """The written part of the file of a class."""
+    """Return the generated block of a class file."""
     lines: list[str] = []
     before: list[str] = []
     ahead = AHEAD.get(path.partition("/")[0], 1.6)
@@ -207,7 +208,7 @@ def block(path: str, by_class: Mapping[str, Mapping[str, Sequence[Found]]]) -> s
 
 
 def files(kind: str, without: Collection[str] = ()) -> dict[Path, str]:
-    """The files of the classes of a kind, as they should be; without some parts, as if nobody had measured these."""
+    """Return the expected class files of a kind. without: parts to exclude, as if they had not been measured."""
     by_class = collect({name: tree for name, tree in parts(kind).items() if name not in without}, kind)
     out = {}
     for path in sorted({*by_class, *(each.removeprefix(f"{kind}/") for each in names("class") if each.startswith(f"{kind}/"))}):
@@ -223,7 +224,7 @@ def files(kind: str, without: Collection[str] = ()) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files, or compare them; the exit code."""
+    """Write the files, or compare them, and return the exit code."""
     changed = []
     for kind in FAMILIES:
         for file, wanted in files(kind).items():

@@ -1,15 +1,16 @@
-"""The text's own notebooks on V100, as they print their rates: convolutions, recurrent networks, optimizers, products.
+"""Training notebooks of *Dive into Deep Learning* on V100, with their printed rates: CNNs, RNNs, optimizers and GEMMs.
 
-The timers of the notebooks for PyTorch start once a batch has been loaded, and stop when its loss is on the host: no figure has
-the loader, but all have the copy of the batch from pageable memory, which the GPU waits for, and none overlaps with the next.
+In the PyTorch notebooks, a timer starts after a batch is loaded and stops when its loss is on the host. The times exclude the
+data loader, but include the copy of the batch from pageable memory. The GPU waits for this copy, and consecutive batches do not
+overlap.
 
-    one GPU     the step of a container's framework, with what the eager framework moves more, + the copy
-    two GPUs    `DataParallel`: one thread issues both replicas; making them and summing their gradients takes what section 13.6
-                prints for two GPUs beyond one
+    one GPU     the training step of a container's framework, with the additional traffic of eager mode, + the copy
+    two GPUs    `DataParallel`: one thread launches both replicas; creating them and summing their gradients takes the additional
+                time that section 13.6 prints for two GPUs
 
-Nothing is fitted to the rows that are scored: the bytes an eager framework moves, Keras's time of a step and what a second GPU
-adds are those of other notebooks of the same builds (`published.eager_d2l`); the time of a second GPU's first batch is that of
-a cell that is not scored. The copy of pages that are there already is a guess.
+The scored rows are not used for fitting. The traffic of eager frameworks, Keras's time per step and the overhead of a second
+GPU are from other notebooks of the same builds (`published.eager_d2l`). The time of a second GPU's first batch is from an
+unscored cell. The rate of a copy from resident pages is a guess.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ from published.score import Miss, Score, scored
 
 GPU: Final = "v100-sxm2-16gb"
 MACHINE: Final = "p3.16xlarge"
-PAGEABLE: Final = 6e9  # bytes/s from pageable memory whose pages are there; a guess: half of what PCIe 3 carries
-START: Final = 80 * 128 * (1 / 1062.4 - 1 / 1525.4)  # s: cell 15 of a notebook beyond cell 17, the same work, 80 batches of 128
-FIRST: Final = "d2l-00187"  # the cell that says so
-NORM_OPS: Final = 4 * (9 + 6 / 3)  # batch norm by hand, beyond the library's: four layers, 9 ops with gradients, 6 without
+PAGEABLE: Final = 6e9  # B/s from resident pageable memory; a guess: half the bandwidth of PCIe 3.0
+START: Final = 80 * 128 * (1 / 1062.4 - 1 / 1525.4)  # s: cell 15 of a notebook minus cell 17; same work, 80 batches of 128
+FIRST: Final = "d2l-00187"  # the cell with this time
+NORM_OPS: Final = 4 * (9 + 6 / 3)  # handwritten minus library batch norm: four layers, 9 ops with gradients, 6 without
 
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """What a notebook trains: a network of the library, its images, and the examples of a batch on all GPUs."""
+    """The training of a notebook: network of the library, image shape, and batch size over all GPUs."""
 
     network: str
     input: Shape
@@ -61,7 +62,7 @@ NOTEBOOKS: Final[Mapping[str, Notebook]] = {
     "image-augmentation": Notebook("d2l-resnet-18", (3, 32, 32), 256),
     "fine-tuning": Notebook("resnet-18", (3, 224, 224), 128),
 }
-# Not AlexNet and the network in network: the model of convolutions does not have windows of 11 x 11 right (`cnn_training`).
+# Without AlexNet and Network in Network: 11 x 11 convolutions are not modelled accurately (`cnn_training`).
 OTHERS: Final[Mapping[str, Notebook]] = {
     "vgg": Notebook("d2l-vgg", (1, 224, 224), 128),
     "densenet": Notebook("d2l-densenet", (1, 96, 96), 256),
@@ -71,14 +72,14 @@ WHY: Final[Mapping[str, str]] = declared("cnn_d2l")["why"]
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """All notebooks, and each kind."""
+    """Return scores of all notebooks, and of each kind."""
     found = list(_misses(data))
     kinds = {kind: [miss for miss in found if KINDS[miss.group] == kind] for kind in KINDS.values()}
     return (_score("all notebooks", found), *(_score(kind, misses) for kind, misses in kinds.items()))
 
 
 def residuals(data: Path) -> list[Residual]:
-    """With the other cells of the same builds; and of PyTorch with those of the other build alone."""
+    """Return residuals with host times from other cells of the same build, and for PyTorch also from the other build only."""
     found = list(_residuals(data, "known", {}))
     swapped = {"pytorch 2022": ("pytorch 2023",), "pytorch 2023": ("pytorch 2022",)}
     return found + [residual for residual in _residuals(data, "source", swapped) if residual.unit in swapped]
@@ -126,18 +127,18 @@ def _framework(each: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _measured(each: Mapping[str, str]) -> float:
-    """Seconds of a batch, of 20 batches of an optimizer, of the whole otherwise."""
+    """Return the time of one batch, of 20 batches for optimizers, or else of the whole cell, in seconds."""
     value = float(each["value"])
     if each["metric"] == "tokens_per_s":
         return eager.TOKENS / value
     return NOTEBOOKS[_name(each)].batch / value if each["metric"] == "examples_per_s" else value
 
 
-# ---- what each cell takes ----
+# ---- time of each cell ----
 
 
 def _predicted(each: Mapping[str, str], builds: tuple[str, ...]) -> float | None:
-    """Seconds, as `_measured`; None: not scored."""
+    """Return the predicted time as in `_measured`; None if the cell is not scored."""
     name, said, tensorflow = _name(each), each["workload"], "TensorFlow" in each["software"]
     if each["id"] == FIRST or name not in KINDS:
         return None
@@ -172,7 +173,7 @@ def _products() -> float:
 
 @functools.cache
 def software_of(builds: tuple[str, ...]) -> Software:
-    """What an eager framework moves, and Keras's time of a step, by the other notebooks."""
+    """Return the framework with eager-mode traffic, or Keras's time per step, from the other notebooks."""
     base = SOFTWARE["tensorflow-ngc" if builds == eager.TENSORFLOW else "pytorch-ngc"]
 
     def wrong(moved: float) -> float:
@@ -193,7 +194,7 @@ def _one(notebook: Notebook, builds: tuple[str, ...]) -> float:
 
 
 def _two(notebook: Notebook, builds: tuple[str, ...]) -> float:
-    """Seconds of a step on two GPUs of one process, which has the weights of ResNet-18 as the cell that says what it adds."""
+    """Return the time of a step on two GPUs of one process."""
     found = software_of(builds)
     return _step(notebook, replace(found, dispatch=2 * found.dispatch), 2) + eager.middle(builds, "second gpu")
 
@@ -203,11 +204,11 @@ def _times(software: Software) -> KernelTimes:
     return KernelTimes(part(Gpu, GPU), software.kernels, known=_KNOWN)
 
 
-_KNOWN: Final[dict[Work, float]] = {}  # kernels that were timed
+_KNOWN: Final[dict[Work, float]] = {}  # cache of kernel times
 
 
 def _step(notebook: Notebook, software: Software, gpus: int = 1) -> float:
-    """Seconds of a step of one of so many GPUs, and of the copy of all images."""
+    """Return the time of a step of one of several GPUs, and of the copy of all images, in seconds."""
     step = data_parallel_step(_network(notebook), notebook.batch // gpus, "fp32", _times(software), software)
     return step.seconds + 4.0 * notebook.batch * math.prod(notebook.input) / PAGEABLE
 

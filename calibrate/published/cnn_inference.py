@@ -1,7 +1,7 @@
-"""Inference of networks of convolutions: NVIDIA's examples in PyTorch and TensorFlow, on one GPU.
+"""CNN inference on one GPU: NVIDIA/DeepLearningExamples in PyTorch and TensorFlow.
 
-Constants of convolutions are those of training but for Turing, whose rows are here; those of frameworks are fitted on the even
-places of each table's batches, and the odd places are scored.
+Convolution constants are those fitted to training, except for Turing, whose rows are in these tables. Framework constants are
+fitted to alternate batch sizes of each table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from published.parts import table
 from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, held_out, scored
 
-# What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
+# Tables under one heading, in their order (NVIDIA/DeepLearningExamples, README of each network):
 # (mixed precision, compiled by XLA).
 TABLES: Final[Mapping[int, tuple[tuple[bool, bool], ...]]] = {
     3: ((False, False), (True, False), (True, True)),
@@ -45,13 +45,13 @@ class Row:
         return self.group, self.network, self.dtype, self.software
 
     def said(self) -> str:
-        """The row in words."""
+        """Return a description of the row."""
         return f"{self.id}: {self.network} {self.dtype}, {self.batch}, {self.software}"
 
 
 @cache
 def rows(data: Path) -> tuple[Row, ...]:
-    """Every row of a network that the library has."""
+    """Return the rows of networks that are in the library."""
     headed: dict[str, list[list[dict[str, str]]]] = {}
     for each in table(data / "validation" / "09_infer.csv"):
         if each["flag"] or "Classification" not in each["source"] or not last_of(NETWORKS, each["model"]):
@@ -84,17 +84,17 @@ def _row(each: Mapping[str, str], mixed: bool, compiled: bool) -> Row:
 
 
 def predicted(row: Row) -> float:
-    """Images a second."""
+    """Return the predicted throughput, in images/s."""
     return row.batch / batch_pass(network_of(row.network), row.batch, row.dtype, *kernels_of(row.gpu, row.software)).seconds
 
 
 def held_rows(found: Sequence[Row]) -> list[Row]:
-    """Alternate batches of each table."""
+    """Return alternate batch sizes of each table."""
     return held_out(found, lambda row: row.batch, lambda row: row.curve)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """The half that was not fitted to, and all."""
+    """Return scores of held-out batch sizes, and of all."""
     found = rows(data)
     held = held_rows(found)
     return (
@@ -109,12 +109,12 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def slow(row: Row) -> bool:
-    """TensorFlow's convolutions in groups on a T4: the same network on the same GPU is 1.5 to 2.7 times faster in PyTorch."""
+    """Return whether a row has TensorFlow's grouped convolutions on a T4, which take 1.5 to 2.7 times as long as PyTorch's."""
     return row.gpu == "t4" and "next" in row.network and row.software.startswith("tensorflow")
 
 
 def reason(row: Row) -> str:
-    """Why a row is far off."""
+    """Return the cause of a large error."""
     if slow(row):
         return "grouped convolutions without a kernel model; PyTorch is 1.5 to 2.7 times faster on the same GPU"
     if row.batch <= 4:
@@ -125,7 +125,7 @@ def reason(row: Row) -> str:
 
 
 def residuals(data: Path) -> Iterator[Residual]:
-    """The half that was not fitted to."""
+    """Return residuals of the held-out batch sizes."""
     for row in held_rows(rows(data)):
         work = row.said().partition(": ")[2]
         yield of_miss(

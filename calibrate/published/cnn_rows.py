@@ -1,4 +1,4 @@
-"""Published trainings of networks of convolutions as rows: the network, the machine and the framework of each."""
+"""Published CNN trainings: network, machine and framework of each row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from published.parts import declared, table
 NETWORKS: Final[Mapping[str, str]] = declared("cnn_rows")["networks"]
 GPUS: Final[Mapping[str, str]] = declared("cnn_rows")["gpus"]
 MACHINES: Final[Mapping[str, str]] = declared("cnn_rows")["machines"]
-# Machines of the rows that the library does not have: eight GPUs behind four PCIe switches of two sockets.
+# A machine that is not in the library: eight GPUs behind four PCIe switches of two sockets.
 _SWITCHED: Final = """hwsim: machine/1
 parts:
   cpu: {{kind: cpu, use: xeon-e5-2690v4, count: 2}}
@@ -31,7 +31,7 @@ links:
   - {{between: [cpu*, psw*], per: 2, kind: pcie, use: pcie3-x16}}
   - {{between: [psw*, gpu*], per: 2, kind: pcie, use: pcie3-x16}}
 """
-# Two quads with all their diagonals, each GPU linked to its like: NVIDIA DGX-1 With Tesla V100 System Architecture, WP-08437.
+# Two fully connected quads, with a link between corresponding GPUs: NVIDIA DGX-1 With Tesla V100 System Architecture, WP-08437.
 _QUADS: Final = tuple((a, b) for a in range(8) for b in range(a + 1, 8) if a // 4 == b // 4 or b == a + 4)
 _MESH: Final = "".join(f"  - {{between: [gpu{a}, gpu{b}], kind: nvlink, use: nvlink1}}\n" for a, b in _QUADS)
 BATCHES: Final[Mapping[tuple[str, str, str, str], int]] = {
@@ -42,7 +42,7 @@ UPDATES: Final[Mapping[str, str]] = {"parameter_server on GPU": "ps-sharded", "N
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measured training; `exchange`: how gradients are summed, "" as NCCL chooses."""
+    """One measured training; `exchange`: method of summing gradients, "" for NCCL's choice."""
 
     id: str
     group: str
@@ -62,13 +62,13 @@ class Row:
         return self.group, self.network, self.dtype
 
     def said(self) -> str:
-        """The row in words."""
+        """Return a description of the row."""
         return f"{self.id}: {self.network} {self.dtype}, {self.gpus} x {self.batch}"
 
 
 @cache
 def rows(data: Path) -> tuple[Row, ...]:
-    """Every row of a network that the library has."""
+    """Return the rows of networks that are in the library."""
     return tuple(
         _row(each)
         for each in table(data / "validation" / "08_cnn_train.csv")
@@ -77,7 +77,7 @@ def rows(data: Path) -> tuple[Row, ...]:
 
 
 def last_of(known: Mapping[str, str], said: str) -> str:
-    """What the last of the words that a text has stands for; "" if it has none."""
+    """Return the value of the last key contained in a text; "" without one."""
     return next((known[word] for word in reversed(list(known)) if word in said), "")
 
 
@@ -115,7 +115,7 @@ def _row(each: Mapping[str, str]) -> Row:
 
 
 def _way(said: str) -> str:
-    """How gradients are summed: on the CPU unless the row says otherwise."""
+    """Return the method of summing gradients: on the CPU unless the row states another."""
     if "without NCCL" in said:
         return "ps-cpu"
     return next((way for word, way in UPDATES.items() if word in said), "ps-cpu")
@@ -133,7 +133,7 @@ def _batch(each: Mapping[str, str], dtype: str) -> int:
 
 @cache
 def machine_of(name: str, gpu: str) -> Machine:
-    """The machine of the library, or the one of 2017."""
+    """Return a machine of the library, or the machine of 2017."""
     if name:
         return api.load_machine(name)
     return api.load_machine(_SWITCHED.format(gpu=gpu) + (_MESH if gpu == "p100-sxm2" else ""))
@@ -141,7 +141,7 @@ def machine_of(name: str, gpu: str) -> Machine:
 
 @cache
 def exchange_of(name: str, gpu: str, gpus: int, way: str) -> Callable[[float], float] | None:
-    """Seconds that so many bytes of gradients take; a parameter server on the CPU is met by a single GPU as well."""
+    """Return the time to sum gradients as a function of bytes; a CPU parameter server also serves a single GPU."""
     if gpus == 1 and way != "ps-cpu":
         return None
     machine = machine_of(name, gpu)
@@ -158,5 +158,5 @@ def exchange_of(name: str, gpu: str, gpus: int, way: str) -> Callable[[float], f
 
 @cache
 def network_of(name: str) -> FeedForwardNetwork:
-    """The network of the library called that."""
+    """Return the network of the library with this name."""
     return load_network(name)

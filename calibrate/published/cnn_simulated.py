@@ -1,7 +1,7 @@
-"""Steps of training networks of convolutions, simulated: the largest of each source and device on several GPUs.
+"""CNN training steps, simulated: the run on the most GPUs of each source and device.
 
-The same rows as in `cnn_training`, whose constants these are; what differs from the estimate is what a simulated step has:
-kernels that wait for the host one by one, sums that share links, servers that update what they keep.
+Rows and constants are those of `cnn_training`. A simulated step also has kernels that wait for the host, collectives that share
+links, and parameter servers that update their weights.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from published.score import Miss, Score, scored
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """One row of each group."""
+    """Return the score of one row per group."""
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in largest(rows(data))]
     return (scored("images/s on several GPUs, simulated", misses, 0.10, why=reason),)
 
 
 def largest(found: Sequence[Row]) -> list[Row]:
-    """Of each group and number format the training on most GPUs, of several."""
+    """Return the multi-GPU training with the most GPUs for each group and number format."""
     best: dict[tuple[str, str], Row] = {}
     for row in found:
         key = row.group, row.dtype
@@ -33,7 +33,7 @@ def largest(found: Sequence[Row]) -> list[Row]:
 
 
 def predicted(row: Row) -> float:
-    """Images a second of all its GPUs, of a step among others."""
+    """Return the throughput of all GPUs in a steady state, in images/s."""
     train: dict[str, Any] = {
         "model": row.network,
         "gpus": row.gpus,

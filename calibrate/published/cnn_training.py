@@ -1,8 +1,8 @@
-"""Training of networks of convolutions: tf_cnn_benchmarks of 2017, Gavel's cluster, NVIDIA's examples.
+"""CNN training: tf_cnn_benchmarks of 2017, Gavel's cluster, and NVIDIA/DeepLearningExamples.
 
-What libraries reach of a product (`hwsim.devices.convolution_speeds`) and what frameworks add (`hwsim.models.framework`) is
-fitted on the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored. Rows that are
-summed over several workers are left out.
+The efficiency of convolution libraries (`hwsim.devices.convolution_speeds`) and the overhead of frameworks
+(`hwsim.models.framework`) are fitted to alternate sizes (GPUs, then batch) of each network on a device. Rows with sums over
+several workers are excluded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def data_parallel_step(
     gpus: int = 1,
     exchange: Callable[[float], float] | None = None,
 ) -> TrainingStep:
-    """A step of a network on equal GPUs, whatever links them.
+    """Return a training step of a network on equal GPUs, with any interconnect.
 
     Args:
         batch: examples on each GPU.
@@ -56,7 +56,7 @@ def data_parallel_step(
 
 
 def predicted(row: Row, kernels: Kernels | None = None) -> float:
-    """Images a second of all its GPUs."""
+    """Return the predicted throughput of all GPUs, in images/s."""
     kernels = kernels or kernels_of(row.gpu, row.software)
     exchange = exchange_of(row.machine, row.gpu, row.gpus, row.exchange)
     dtype = cast("Dtype", row.dtype)
@@ -65,23 +65,23 @@ def predicted(row: Row, kernels: Kernels | None = None) -> float:
 
 @cache
 def _known(_gpu: str) -> dict[Work, float]:
-    """Seconds of kernels on a GPU, which no constant changes."""
+    """Return the time of GPU kernels that do not depend on the fitted constants, in seconds."""
     return {}
 
 
 def kernels_of(gpu: str, software: str, constants: Constants = ALL) -> Kernels:
-    """A GPU under a framework."""
+    """Return the kernel model of a GPU under a framework."""
     chosen = constants[1][software]
     return KernelTimes(part(Gpu, gpu), chosen.kernels, known=_known(gpu), convolving=constants[0]), chosen
 
 
 def held_rows(found: Sequence[Row]) -> list[Row]:
-    """Alternate sizes of each network on a device."""
+    """Return alternate sizes of each network on a device."""
     return held_out(found, lambda row: row.gpus * 10_000 + row.batch, lambda row: row.curve)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Held-out half, all rows, and AlexNet beside."""
+    """Return scores of held-out sizes, of all sizes, and of AlexNet."""
     found = rows(data)
     scored = [row for row in found if row.scored]
     held = held_rows(scored)
@@ -98,9 +98,9 @@ MATRIX: Final[frozenset[Units]] = frozenset({"volta", "tf32", "ampere"})
 
 
 def residuals(data: Path) -> list[Residual]:
-    """The half held out; a kind of units with the constants that are in the middle of the others', and a framework likewise.
+    """Return interpolated residuals, and residuals with a GPU generation or a framework held out (medians of the others).
 
-    Kepler is alone of its kind: nothing is like it.
+    Kepler has no similar generation, so its rows have the case `outside`.
     """
     found = [row for row in rows(data) if row.scored]
     held = held_rows(found)
@@ -132,7 +132,7 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def _middle(own: Any, others: Sequence[Any], keys: str) -> Any:
-    """`own` with the medians of others."""
+    """Return `own` with medians of the others."""
     return replace(own, **{key: statistics.median(getattr(other, key) for other in others) for key in keys.split()})
 
 
@@ -150,7 +150,7 @@ def _residual(row: Row, case: Case, unit: str, constants: Constants) -> Residual
 
 
 def reason(miss: Miss) -> str:
-    """Why a row is far off."""
+    """Return the cause of a large error."""
     if "alexnet" in miss.row:
         if "K80" in miss.group:
             return "5 x 5 and 3 x 3 convolutions of many channels: Kepler's constant is fitted to Inception's 3 x 3"

@@ -1,7 +1,7 @@
-"""The machines of published collectives, as far as their sources describe them, and curves that are in no table.
+"""Machines of published collectives, as described by their sources, and curves that are in no table.
 
-Where a source does not say what its network is, the rates are those that its own long messages reach (fitted, on the half
-that parameters are fitted to), so that only latencies and protocols are left to fit.
+If a source does not describe its network, the bandwidth is that of its long messages (from the half used for fitting). Then
+only latencies and protocols remain to be fitted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The constants of NCCL's protocols by generation of links, and two numbers of each machine, fitted together.
+"""Constants of NCCL's protocols by link generation, fitted together with two constants of each machine.
 
-Of all machines of a generation: steps, starts and parts of rates of the protocols (`machines/parts/nccl/nvlink4` and the like);
-of each machine: `start` and the part of its links' rate. What NCCL's own tables choose is taken, so that a protocol is fitted to
-the sizes at which it runs.
+All machines of a generation share steps, start latencies and bandwidth fractions of the protocols (for example
+`machines/parts/nccl/nvlink4`); each machine has a `start` and a fraction of its link bandwidth. The protocol of each row is
+chosen by NCCL's own tables, so each protocol is fitted to the sizes at which it runs.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from published.parts import declared
 from published.search import Floats, least_squares
 
 GENERATIONS: Final[Mapping[str, str]] = declared("collective_protocols")["generations"]
-# Numbers of a generation and where the search begins; those of a machine; those that all generations share.
+# Constants of a generation with their initial values; of a machine; and shared by all generations.
 GUESS: Final[Mapping[str, float]] = {
     "ll.step": 0.9e-6, "ll.wide": 0.3e-6, "ll128.step": 1.6e-6, "ll128.rate": 0.7, "simple.start": 7e-6, "simple.step": 5e-6,
     "nvls": 1.2, "nvls_start": 20e-6, "nvls_knee": 15e6, "sends.step": 6e-6, "sends.rate": 0.8,
 }  # fmt: skip
 OWN: Final[Mapping[str, float]] = {"start": 7e-6, "rate": 0.85}
-SLOTTED: Final[Mapping[str, float]] = {"host": 0.5, "sockets": 0.3}  # of a machine on PCIe alone
+SLOTTED: Final[Mapping[str, float]] = {"host": 0.5, "sockets": 0.3}  # only for machines with PCIe
 SHARED: Final[Mapping[str, float]] = {"sends.start": 1.6e-6, "sends.peer": 0.32e-6, "sends.ll": 6.6e9}
-KEPT: Final = (1.0, 0.5)  # of LL and LL128, and of Simple and sends; on PCIe copies inside a GPU take no time beside it
-_PULL: Final = 0.02  # of a number's logarithm towards its guess
+KEPT: Final = (1.0, 0.5)  # of LL and LL128, and of Simple and sends; on PCIe, copies inside a GPU are negligible
+_PULL: Final = 0.02  # strength of the regularization of a logarithm towards its guess
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A row with what does not change while numbers are sought."""
+    """A row with all values that do not depend on the fitted constants."""
 
     row: Row
     group: RankGroup
     bus: RingBandwidth
-    taken: tuple[str, str] | None  # algorithm and protocol by NCCL's tables; None: there is no choice
+    taken: tuple[str, str] | None  # algorithm and protocol by NCCL's tables; None without a choice
 
 
 def prepared(rows: Iterable[Row]) -> list[Prepared]:
-    """Rows, links and choices."""
+    """Return the rows with their links and protocol choices."""
     return [_prepare(row) for row in rows]
 
 
@@ -64,7 +64,7 @@ def _prepare(row: Row) -> Prepared:
 
 
 def nccl(said: Mapping[str, float], generation: str) -> Nccl:
-    """The library of some numbers."""
+    """Return the NCCL library model with these constants."""
     wide = generation.startswith("nvlink")
     flags, chunks = KEPT if wide else (0.0, 0.0)
     rate = min(1.0, said["rate"])
@@ -88,7 +88,7 @@ def nccl(said: Mapping[str, float], generation: str) -> Nccl:
 
 
 def seconds(one: Prepared, library: Nccl) -> float:
-    """What the library says of a row."""
+    """Return the predicted time of a row, in seconds."""
     found = library.estimates(operation_of(one.row), one.group, one.row.size, one.bus)
     if one.taken is not None:
         found = tuple(each for each in found if (each.method, each.protocol) == one.taken) or found
@@ -97,19 +97,19 @@ def seconds(one: Prepared, library: Nccl) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Numbers of generations and of machines."""
+    """Constants of generations and of machines."""
 
     generations: Mapping[str, Mapping[str, float]]
     machines: Mapping[str, Mapping[str, float]]
 
     def library(self, machine: str, generation: str | None = None, own: Mapping[str, float] | None = None) -> Nccl:
-        """The numbers of a machine's generation and its own; by default those fitted."""
+        """Return the constants of a machine and of its generation; default: those of this fit."""
         of = generation or GENERATIONS[machine]
         return nccl({**self.generations[of], **(self.machines[machine] if own is None else own)}, of)
 
 
 def fitted(rows: Sequence[Prepared], begin: Fitted | None = None) -> Fitted:
-    """The numbers that come closest; the search begins at the guesses, or near what was fitted to more rows."""
+    """Return the best constants; the search starts from guesses or from a fit to more rows."""
     machines = list(dict.fromkeys(one.row.machine for one in rows))
     generations = list(dict.fromkeys(GENERATIONS[name] for name in machines))
     places: list[tuple[str, str, float]] = [("", key, guess) for key, guess in SHARED.items()]
@@ -133,7 +133,9 @@ def fitted(rows: Sequence[Prepared], begin: Fitted | None = None) -> Fitted:
     last: list[tuple[Floats, Floats]] = []
 
     def errors(values: Floats) -> Floats:
-        """ln(predicted / measured) of the rows that a changed number bears on, and the pull towards the guesses."""
+        """Return ln(predicted / measured) of the rows that depend on a changed constant, and the regularization towards the
+        guesses.
+        """
         if last:
             before, out = last[-1][0], last[-1][1].copy()
             changed = {places[at][0] for at in np.flatnonzero(before != values)}
@@ -158,7 +160,7 @@ def fitted(rows: Sequence[Prepared], begin: Fitted | None = None) -> Fitted:
 
 
 def _beginning(begin: Fitted | None, place: str, key: str, guess: float) -> float:
-    """The logarithm over the guess with which the search for a number begins."""
+    """Return the logarithm, relative to the guess, at which the search for a constant starts."""
     if begin is None:
         return 0.0
     of = begin.generations.get(place) or begin.machines.get(place) or next(iter(begin.generations.values()))
@@ -166,7 +168,7 @@ def _beginning(begin: Fitted | None, place: str, key: str, guess: float) -> floa
 
 
 def left_out(rows: Sequence[Prepared], machine: str, begin: Fitted, *, generation: bool = False) -> Nccl:
-    """What would be said of a machine if it, or its whole generation of links, had not been measured."""
+    """Return the library model of a machine if it, or its link generation, had not been measured."""
     mine = GENERATIONS[machine]
     wide = mine.startswith("nvlink")
     others = [
@@ -182,5 +184,5 @@ def left_out(rows: Sequence[Prepared], machine: str, begin: Fitted, *, generatio
 
 
 def pooled(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The geometric mean of each number."""
+    """Return the geometric mean of each constant."""
     return {key: math.exp(math.fsum(math.log(each[key]) for each in several) / len(several)) for key in several[0]}

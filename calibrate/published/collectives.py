@@ -1,7 +1,7 @@
-"""Collectives: NCCL and MPI on machines that others measured.
+"""Collectives of NCCL and MPI on machines measured by others.
 
-`machines/parts/nccl` and `machines/parts/mpi` hold one set of numbers for each machine, fitted on the even places of each
-curve's sizes (an operation among so many ranks and nodes); the odd places are scored.
+The files in `machines/parts/nccl` and `machines/parts/mpi` contain one set of constants for each machine, fitted to alternate
+sizes of each curve (an operation with a number of ranks and nodes).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MPI_OPERATIONS: Final[Mapping[str, str]] = declared("collectives")["mpi_operatio
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measured collective; `even`: its size is at an even place of its curve, and was fitted to."""
+    """One measured collective; `even`: its size was used for fitting."""
 
     id: str
     group: str
@@ -55,13 +55,13 @@ class Row:
         return self.group, self.operation, self.ranks, self.nodes
 
     def said(self) -> str:
-        """The row in words."""
+        """Return a description of the row."""
         return f"{self.id}: {self.operation}, {self.ranks} ranks on {self.nodes} nodes, {self.size:g} B"
 
 
 @cache
 def machine_of(name: str) -> Machine:
-    """A measured machine."""
+    """Return a measured machine."""
     mistakes = Mistakes()
     found = build(read_text(MACHINES.get(name) or SERVING[name]), mistakes)
     mistakes.raise_if_any()
@@ -72,7 +72,7 @@ def machine_of(name: str) -> Machine:
 
 @cache
 def devices_of(name: str, ranks: int, nodes: int) -> tuple[str, ...]:
-    """The first GPUs of the first nodes."""
+    """Return the first GPUs of the first nodes."""
     machine, each = machine_of(name), ranks // nodes
     gpus = machine.devices_of("gpu")
     held = {
@@ -84,12 +84,12 @@ def devices_of(name: str, ranks: int, nodes: int) -> tuple[str, ...]:
 
 @cache
 def bus_of(name: str, ranks: int, nodes: int, operation: Operation) -> RingBandwidth:
-    """What the machine's links carry for these ranks."""
+    """Return the bandwidths of the machine's links for these ranks."""
     return bus(machine_of(name), devices_of(name, ranks, nodes), operation)
 
 
 def nccl_rows(data: Path) -> list[Row]:
-    """Rows of NCCL without a flag that give a time."""
+    """Return unflagged NCCL rows with a time."""
     found = []
     for said in table(data / "validation" / "03_collectives.csv"):
         name = next((name for word, name in SOURCES.items() if word in said["source"]), None)
@@ -105,7 +105,7 @@ def nccl_rows(data: Path) -> list[Row]:
 
 
 def mpi_rows(data: Path) -> list[Row]:
-    """Rows of MPI without a flag."""
+    """Return unflagged MPI rows."""
     found = []
     for said in table(data / "validation" / "03_collectives.csv"):
         name = next((name for word, name in MPIS.items() if word in said["software"]), None)
@@ -117,7 +117,7 @@ def mpi_rows(data: Path) -> list[Row]:
 
 
 def stas_rows() -> list[Row]:
-    """The curves of all-reduces that are kept here."""
+    """Return the all-reduce curves stored in this package."""
     found = []
     for (name, ranks, nodes), rates in STAS.items():
         for place, rate in enumerate(rates):
@@ -136,7 +136,7 @@ def _row(said: Mapping[str, str], name: str, operation: str, seconds: float) -> 
 
 
 def halved(rows: Iterable[Row]) -> list[Row]:
-    """Rows that know at which place of their curve they are."""
+    """Return rows with their position in their curve."""
     curves: dict[tuple[str, str, int, int], list[Row]] = {}
     for row in rows:
         curves.setdefault(row.curve, []).append(row)
@@ -148,12 +148,12 @@ def halved(rows: Iterable[Row]) -> list[Row]:
 
 
 def operation_of(row: Row) -> Operation:
-    """The operation of a row of NCCL."""
+    """Return the operation of an NCCL row."""
     return next((each for each in ALL if each == row.operation), "all-reduce")
 
 
 def predicted(row: Row) -> float:
-    """What a simulation of the row's machine says: the library of its `collectives:`, over its links."""
+    """Return the time of a row by simulation, with the `collectives:` library of its machine."""
     machine = machine_of(row.machine)
     flows = timing.timed(machine, None, operation_of(row), devices_of(row.machine, row.ranks, row.nodes), row.size)
     return flows.alone(rates_of(row.machine))
@@ -161,12 +161,12 @@ def predicted(row: Row) -> float:
 
 @cache
 def rates_of(name: str) -> Mapping[str, float]:
-    """What the capacities of a machine give."""
+    """Return the bandwidths of a machine's capacities."""
     return machine_of(name).rates()
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Held-out halves of NCCL's and MPI's curves, and one all-reduce over four nodes."""
+    """Return scores of held-out sizes of NCCL and MPI, and of one all-reduce over four nodes."""
     rows = [row for row in nccl_rows(data) if not row.even]
     reduced = [row for row in rows if row.operation == "all-reduce"]
     others = [row for row in rows if row.operation != "all-reduce"]
@@ -183,7 +183,9 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Halves of the sizes; NCCL of a machine nobody measured, by its links' generation; another MPI's curves."""
+    """Return residuals of held-out sizes, of NCCL with constants of the link generation, and of MPI with another MPI's
+    constants.
+    """
     found = []
     for row in (*nccl_rows(data), *(row for row in stas_rows() if row.nodes == 1 or row.size >= MIB)):
         if not row.even:
@@ -200,7 +202,7 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def by_generation(row: Row) -> float:
-    """What would be said of the row's machine if it stated no library: NCCL by the generation of its links."""
+    """Return the predicted time if the machine states no library: NCCL of its link generation."""
     machine, devices = machine_of(row.machine), devices_of(row.machine, row.ranks, row.nodes)
     library: Nccl = measured(Nccl, generation(machine, devices[0]) or "pcie")
     each = row.ranks // row.nodes
@@ -240,5 +242,4 @@ def _score(name: str, rows: Sequence[Row], bound: float, model: Callable[[Row], 
 
 
 def _reason(miss: Miss) -> str:
-    """Why a row is far off, from what it is."""
     return "timer resolution of 1 us, launch noise" if "vidur" in miss.group else ""

@@ -1,6 +1,6 @@
-"""A collective as flows beside the same step by step: how far the quick level is from the slow one, and where.
+"""Collectives as flows against the same collectives step by step: differences between hwsim's fast and detailed model.
 
-In these tables "predicted" is the time of the flows and "measured" that of the single sends.
+In these tables, "predicted" is the flow model and "measured" is the step model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALGORITHMS: Final = (
 
 
 def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (two levels of the same model)
-    """Idle machines, steady traffic beside, and congestion that moves along the ring."""
+    """Return scores with idle links, with steady background traffic, and with congestion that moves along the ring."""
     idle = [
         _pair(f"{name}, {n} ranks, {size} MiB", n, size * MIB, name)
         for name in ALGORITHMS
@@ -81,7 +81,7 @@ def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (two levels of the 
 def _pair(
     said: str, n: int, size: float, algorithm: str, *, copy: float = 0.0, slow: tuple[float, str] | None = None, chunks: int = 1
 ) -> Miss:
-    """When the collective ends, as flows and step by step."""
+    """Return the end of a collective in both models."""
     beside = [{"copy": {"from": "gpu0", "to": "gpu1", "bytes": f"{copy!r} B", "queue": "beside"}}] if copy else []
     events = []
     if slow is not None:

@@ -1,6 +1,7 @@
-"""All-reduces of TensorRT-LLM, vLLM and SGLang by kernels of their own, from CUDA graphs, on nine machines.
+"""All-reduces of TensorRT-LLM, vLLM and SGLang by custom kernels in CUDA graphs, on nine machines.
 
-Even places of each curve's sizes are fitted to (`machines/parts/own`): up to five numbers a framework and generation of links.
+Alternate sizes of each curve are used for fitting (`machines/parts/own`): at most five constants per framework and link
+generation.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ FRAMEWORKS: Final = {"TRTLLM": "trtllm", "vLLM_custom_graph": "vllm", "SGLang_Cu
 LIMITS: Final[Mapping[tuple[str, str], tuple[float, float, int]]] = {
     (framework, link): (reads, largest, ranks) for framework, link, reads, largest, ranks in declared("collectives_own")["limits"]
 }
-# Fewest ranks of two steps: vLLM lets the switch add (symmetric memory, multimem) among six and eight on Blackwell.
+# Minimum ranks for two steps: on Blackwell, vLLM reduces in the switch (symmetric memory, multimem) for six and eight ranks.
 # **Source**: vllm-project/vllm: vllm/distributed/device_communicators/symm_mem.py (recalled); TensorRT-LLM's by its times.
 TWO_FROM: Final[Mapping[tuple[str, str], int]] = {("vllm", "nvlink5"): 6, ("trtllm", "nvlink5"): 6}
 GUESS: Final = (4e-6, 0.1e-6, 0.7, 4e-6, 0.8)
 
 
 def rows(data: Path) -> list[Row]:
-    """Rows of kernels started by a graph; those that the host starts time the host."""
+    """Return rows of kernels launched by a graph; for kernels launched by the host, the time is that of the host."""
     out = []
     for said in table(data / "validation" / "serving" / "aic_custom_allreduce.csv"):
         if (framework := FRAMEWORKS.get(said["kernel_source"])) is not None:
@@ -46,12 +47,12 @@ def rows(data: Path) -> list[Row]:
 
 
 def own(row: Row) -> bool:
-    """Whether the framework's own kernels do it."""
+    """Return whether the framework uses its custom kernels for this row."""
     return covered(row, GENERATIONS[row.machine])
 
 
 def covered(row: Row, link: str) -> bool:
-    """Whether they would on these links."""
+    """Return whether the framework would use its custom kernels on these links."""
     limits = LIMITS.get((row.id, link))
     if limits is None:
         return False
@@ -63,7 +64,7 @@ def covered(row: Row, link: str) -> bool:
 
 
 def kernels(values: Sequence[float], framework: str, link: str) -> AllReduceKernels:
-    """The kernels of some numbers."""
+    """Return the custom kernels with these constants."""
     start, peer, one, sync, two = values
     reads, largest, ranks = LIMITS[framework, link]
     return AllReduceKernels(
@@ -73,13 +74,13 @@ def kernels(values: Sequence[float], framework: str, link: str) -> AllReduceKern
 
 
 def seconds(row: Row, mine: AllReduceKernels) -> float:
-    """What the kernels take."""
+    """Return the time of the custom kernels, in seconds."""
     way = mine.time(row.ranks, row.size, bus_of(row.machine, row.ranks, 1, "all-reduce").inside)
     return math.inf if way is None else way.latency + way.body
 
 
 def fitted(several: Sequence[Row], framework: str, link: str) -> list[float]:
-    """The numbers that come closest."""
+    """Return the best constants."""
 
     def errors(values: Floats) -> Floats:
         mine = kernels([guess * math.exp(value) for guess, value in zip(GUESS, values, strict=True)], framework, link)
@@ -90,14 +91,14 @@ def fitted(several: Sequence[Row], framework: str, link: str) -> list[float]:
 
 
 def predicted(row: Row) -> float:
-    """What a simulation of the row's machine says."""
+    """Return the time of a row by simulation of its machine."""
     machine = machine_of(row.machine)
     flows = timing.timed(machine, ALGORITHMS[row.id], "all-reduce", devices_of(row.machine, row.ranks, 1), row.size)
     return flows.alone(machine.rates())
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Rows not fitted to: of the own kernels, of all sizes, and with a machine left out."""
+    """Return scores of held-out sizes (custom kernels, all sizes), and of held-out machines."""
     odd = [row for row in rows(data) if not row.even]
     wide = [row for row in odd if GENERATIONS[row.machine] != "pcie"]
     return (
@@ -113,7 +114,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Half of the sizes, and machines left out."""
+    """Return residuals of held-out sizes and of held-out machines."""
     found = [_residual(row, predicted(row), "known") for row in rows(data) if not row.even and own(row)]
     for row, value in _left_out(data):
         links = GENERATIONS[row.machine]
@@ -124,7 +125,7 @@ def residuals(data: Path) -> list[Residual]:
 
 @cache
 def _left_out(data: Path) -> list[tuple[Row, float]]:
-    """Every row with the numbers of the other machines: on its links, else on the nearest generation's."""
+    """Return every row with constants of other machines: those with the same links, else of the nearest generation."""
     mine = [row for row in rows(data) if own(row)]
     out = []
     for framework, name in dict.fromkeys((row.id, row.machine) for row in mine):

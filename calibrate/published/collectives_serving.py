@@ -1,6 +1,6 @@
-"""NCCL by generation of links: 2,350 collectives of nccl-tests on nine machines, with rows, operations and machines left out.
+"""NCCL by link generation: 2,350 collectives of nccl-tests on nine machines, with cross-validation.
 
-Even places of each curve's sizes are fitted to (`machines/parts/nccl`: a file a generation, two numbers a machine).
+Alternate sizes of each curve are used for fitting (`machines/parts/nccl`: one file per generation, two constants per machine).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BYTES: Final = {"half": 2, "int8": 1}  # `message_size` counts elements
 
 
 def rows(data: Path) -> list[Row]:
-    """One row a configuration, the median of its runs; all-reduces that frameworks leave to NCCL for their length beside them."""
+    """Return one row per configuration, the median of its runs, and the all-reduces that frameworks pass to NCCL."""
     found: dict[tuple[str, str, str, int, float], list[float]] = {}
     for said in table(data / "validation" / "serving" / "aic_nccl.csv"):
         size = float(said["message_size"]) * _BYTES[said["nccl_dtype"]]
@@ -50,7 +50,7 @@ def rows(data: Path) -> list[Row]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Half of the sizes; then a number of ranks, an operation, a machine and a generation of links left out."""
+    """Return scores of held-out sizes, and with a number of ranks, an operation, a machine or a link generation held out."""
     everything = prepared(rows(data))
     odd = [one for one in everything if not one.row.even]
     wide = [one for one in everything if not _slotted(one)]
@@ -90,14 +90,14 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Halves of the sizes, machines and generations left out."""
+    """Return residuals of held-out sizes, machines and link generations."""
     everything = prepared(rows(data))
     wide = [one for one in everything if not _slotted(one)]
     found = [_residual(one, None, "known", one.row.machine) for one in everything if not one.row.even]
     for name, generation in GENERATIONS.items():
         library = left_out(_fit_to(everything), name, _fitted_like(name, everything))
         twins = generation.startswith("nvlink") and sum(other == generation for other in GENERATIONS.values()) > 1
-        case: Case = "device" if twins else "generation"  # boards with PCIe are unlike each other
+        case: Case = "device" if twins else "generation"  # PCIe boards differ from each other
         found += [_residual(one, library, case, name) for one in everything if one.row.machine == name]
     begin = _fitted(wide)
     for name, generation in GENERATIONS.items():
@@ -122,7 +122,7 @@ def _residual(one: Prepared, library: Nccl | None, case: Case, unit: str) -> Res
 
 
 def _predicted(one: Prepared, library: Nccl | None) -> float:
-    """Of a library, or None: of a simulation with what is shipped."""
+    """Return the time by a library model or, for None, by a simulation with the shipped constants."""
     return predicted(one.row) if library is None else seconds(one, library)
 
 
@@ -144,12 +144,12 @@ def _fitted(several: Sequence[Prepared]) -> Fitted:
 
 
 def _fitted_like(name: str, several: Sequence[Prepared]) -> Fitted:
-    """The numbers of all machines on links such as this one has."""
+    """Return the constants of all machines with the same kind of links."""
     return _fitted([one for one in several if _slotted(one) == name.endswith("server")])
 
 
 def _without(several: Sequence[Prepared], begin: Fitted, key: Callable[[Prepared], object]) -> list[tuple[Prepared, Nccl | None]]:
-    """Every row with the numbers fitted without its kind."""
+    """Return every row with constants fitted without its key."""
     out: list[tuple[Prepared, Nccl | None]] = []
     for kind in dict.fromkeys(key(one) for one in several):
         found = fitted([one for one in _fit_to(several) if key(one) != kind], begin)
@@ -170,5 +170,5 @@ def _score(
 
 
 def adds_in_switch(row: Row) -> bool:
-    """Whether the row is what NCCL's tables say: switches add no integers, so that rings take over from sums in the switch."""
+    """Return whether NCCL's tables apply: switches cannot reduce integers, so rings replace in-switch reduction."""
     return not ("int8" in row.id and row.operation == "all-reduce" and row.ranks == 8 and row.size >= 3 * 2**19)

@@ -1,7 +1,7 @@
-"""The text's own numbers: the workloads that come with hwsim, beside what the chapter says or its formula gives.
+"""All-reduce times of *Dive into Deep Learning*, chapter 13.7: hwsim's workloads against the book's numbers and formula.
 
-Source: Dive into Deep Learning, 13.7: 160 MB among four GPUs on PCIe of 16 GB/s, among eight on two rings of NVLinks of
-18 GB/s, and among m workers with n servers, where it says that the time goes as m/n.
+Source: 160 MB among four GPUs on PCIe of 16 GB/s; among eight GPUs on two NVLink rings of 18 GB/s; and among m workers with n
+parameter servers, where the time is proportional to m/n.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ONE_WAY: Final = _BYTES / _PORT
 
 
 def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (the numbers are the text's)
-    """Four GPUs, two rings, m workers and n servers."""
+    """Return scores of four GPUs, two rings, and m workers with n servers."""
     four = [
         Miss(name, _seconds("d2l-4gpu-pcie", "d2l/allreduce-160mb", algorithm=name), said, "d2l-4gpu-pcie", reason)
         for name, said, reason in (

@@ -1,11 +1,11 @@
-"""Score a calibration of this machine on programs that it never saw, and write docs/validation/calibration.md.
+"""Evaluate the calibration of this machine on programs not used for fitting, and write docs/validation/calibration.md.
 
     python -m published.composites                            # measures for about three minutes, on a quiet machine
-    python -m published.composites --keep m.json.gz           # keeps what was measured; a file that is there is gone on from
-    python -m published.composites m.json.gz                  # of a file that has the programs in it, nothing is measured
-    python -m published.composites --check                    # exit 1 where a bound is not met
+    python -m published.composites --keep m.json.gz           # stores the measurements; an existing file is continued
+    python -m published.composites m.json.gz                  # uses a file that contains the programs, without measuring
+    python -m published.composites --check                    # exit code 1 if a bound is missed
 
-Calls and programs are timed in the same rounds, so that both meet the same machine.
+Calls and programs are timed in the same rounds, so both run under the same machine load.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from published.programs import first_sight
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation" / "calibration.md"
 SUITES = ("kernels", "memory", "allocation")
 BUDGET = 240.0
-WORST = 8  # sizes listed
-# What the second thirty came to later: set, load, median, p90, intervals that hold.
+WORST = 8  # number of listed sizes
+# Later results of the second set: set, load average, median, 90th percentile, coverage.
 LATER: tuple[str, ...] = (
     "the same, repaired (no longer at first sight) | 2 to 5 | 10.0 % | 39 % | 24 of 30",
     "every fourth of them at first sight, its own calls measured (`--for`) | 1 to 2 | 12.6 % | 38 % | 5 of 8",
@@ -44,7 +44,7 @@ SHOWN = declared("composites")["shown"]
 
 
 def scored(found: Measurements) -> Report:
-    """The calls of a file fitted, its programs predicted."""
+    """Fit the calls of a file, predict its programs, and return the report."""
     timed = {row.op: row.quiet for row in found.of(SUITE)}
     calls = replace(found, rows=tuple(row for row in found.rows if row.suite != SUITE))
     chosen = [program for program in PROGRAMS if program.name in timed] if timed else PROGRAMS
@@ -57,7 +57,7 @@ def scored(found: Measurements) -> Report:
 
 
 def page(report: Report) -> str:
-    """The page docs/validation/calibration.md."""
+    """Return the page docs/validation/calibration.md."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -94,7 +94,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _at_first_sight() -> Iterator[str]:
-    """Programs that were scored before anybody looked at them."""
+    """Return the section on blind tests: programs that were scored before anyone reviewed them."""
     yield SCORED
     found = first_sight()
     errors = sorted(abs(each.error) for each in found)
@@ -116,7 +116,7 @@ def _at_first_sight() -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure where nothing was, fit, score, write."""
+    """Measure if no file is given, then fit, score and write the page."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("measurements", nargs="?", type=Path, help="a file of measurements of this very machine")
     options.add_argument("--keep", type=Path, help="where to keep what is measured")

@@ -1,8 +1,9 @@
-"""A cache line from core to core: one-way latency of a compare-and-swap ping-pong, over all pairs of hardware threads.
+"""Core-to-core latency: one-way latency of a compare-and-swap ping-pong over all pairs of hardware threads.
 
-Published per machine: the smallest, the tenth percentile, the median, the 90th and the largest over the pairs.  Two scores:
-each machine's own part, which was fitted on smallest, median and largest (the percentiles are scored); and every machine
-predicted from the other machines of its family, by its number of cores, clusters, threads and sockets alone.
+For each machine, the minimum, the 10th percentile, the median, the 90th percentile and the maximum over the pairs are
+published. There are two scores: the machine's own part, fitted to the minimum, median and maximum and evaluated at the
+percentiles; and each machine predicted from the other machines of its family, given only its number of cores, clusters, threads
+and sockets.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from published.residual import Residual, misses, of_miss
 from published.score import Half, Miss, Score, scored
 
 MACHINES: Final[tuple[tuple[str, str, int, str], ...]] = tuple(map(tuple, declared("core_to_core")["machines"]))
-COMPLEXES: Final = ("ryzen", "epyc")  # of one kind of core complex
+COMPLEXES: Final = ("ryzen", "epyc")  # machines with the same kind of core complex
 PLACES: Final[Mapping[str, float]] = {"min": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "max": 1.0}
 FITTED: Final = ("min", "median", "max")
-SPREAD: Final = 0.04  # of pairs of one kind, standard deviation over mean: what the 22 machines have in common
+SPREAD: Final = 0.04  # standard deviation over mean, for pairs of one kind, over the 22 machines
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One machine and what was measured on it, by place among its pairs."""
+    """One machine and its measured latencies, by position among its pairs."""
 
     hardware: str
     part: str
@@ -40,18 +41,18 @@ class Machine:
 
     @property
     def threads(self) -> int:
-        """Hardware threads of a core that took part."""
+        """Return the hardware threads per core that were measured."""
         cpu = part(Cpu, self.part)
         return cpu.core.threads if cpu.core else 1
 
     def predicted(self, place: str, coherence: Coherence) -> float:
-        """Latency at that place among the pairs."""
+        """Return the latency at a position among the pairs."""
         cpu = part(Cpu, self.part)
         return quantile(coherence.pairs(cpu.cores, self.sockets, self.threads), PLACES[place], coherence.spread)
 
 
 def machines(data: Path) -> list[Machine]:
-    """Every machine of the data."""
+    """Return every machine of the data."""
     found: dict[str, dict[str, float]] = {}
     for row in table(data / "validation" / "06_cpulat.csv"):
         if row["kind"].startswith("core-to-core") and not row["flag"]:
@@ -65,7 +66,7 @@ def machines(data: Path) -> list[Machine]:
 
 
 def quantile(pairs: Sequence[tuple[float, float]], place: float, spread: float) -> float:
-    """The latency that this part of the pairs is below: each kind is normal around its mean.
+    """Return a quantile of the latency; each kind of pairs is normally distributed around its mean.
 
     >>> [round(quantile(((0.2, 10.0), (0.8, 100.0)), place, 0.0)) for place in (0.0, 0.1, 0.5, 1.0)]
     [10, 10, 100, 100]
@@ -87,7 +88,7 @@ def _normal(value: float, mean: float, deviation: float) -> float:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Own parts on the places not fitted; and every machine from the others of its family."""
+    """Return scores of held-out percentiles, and of held-out machines."""
     found = residuals(data)
     return (
         _score("core-to-core latency, percentiles over pairs of threads", misses(found, "known"), "interpolated"),
@@ -100,7 +101,7 @@ def _score(name: str, rows: Sequence[Miss], half: Half) -> Score:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Places not fitted, and every machine from the others of its family."""
+    """Return residuals of held-out percentiles, and of machines predicted from their family."""
     every, found = machines(data), []
     for each in every:
         own, others = part(Cpu, each.part).coherence, from_family(each, every)
@@ -114,18 +115,18 @@ def residuals(data: Path) -> list[Residual]:
     return found
 
 
-# ---- from others ----
+# ---- from other machines ----
 
 
 def kinds(each: Machine) -> tuple[int, int, int, int]:
-    """(cores of a socket, cores of a cluster, threads, sockets)."""
+    """Return (cores of a socket, cores of a cluster, threads, sockets)."""
     cpu = part(Cpu, each.part)
     cluster = cpu.coherence.cluster_cores if cpu.coherence and cpu.coherence.cluster_cores else cpu.cores
     return cpu.cores, cluster, each.threads, each.sockets
 
 
 def kind_at(each: Machine, place: str) -> str:
-    """Which kind of pairs lies at that place, nearest first."""
+    """Return the kind of pairs at a position, nearest first."""
     cores, cluster, threads, sockets = kinds(each)
     nearest = {"threads": 1.0, "cluster": 2.0, "across": 3.0, "sockets": 4.0}
     shares = Coherence(cluster_cores=cluster, **nearest).pairs(cores, sockets, threads)
@@ -139,7 +140,7 @@ def kind_at(each: Machine, place: str) -> str:
 
 
 def latencies(each: Machine, places: Collection[str]) -> dict[str, float]:
-    """Latency by kind of pair, of the kinds that these places show; ends of the range are brought to the mean."""
+    """Return latencies by kind of pair, for the kinds at the published positions; extremes are moved to the mean."""
     ends = {"min": 1.0 - 2 * SPREAD, "max": 1.0 + 2 * SPREAD}
     found: dict[str, list[float]] = {}
     for place in sorted(places, key=lambda place: place in ends):
@@ -150,10 +151,10 @@ def latencies(each: Machine, places: Collection[str]) -> dict[str, float]:
 
 
 def from_family(each: Machine, every: Sequence[Machine]) -> Coherence:
-    """What the other machines of the family say: medians over them, of cycles where the clock sets the pace."""
+    """Return latencies from the other machines of the family: medians, in cycles for clock-bound latencies."""
 
     def of(kind: str) -> float | None:
-        """Of this kind of pairs; None where no other machine shows it."""
+        """Return the latency of this kind of pairs; None if no other machine has it."""
         alike = (each.family, *COMPLEXES) if each.family in COMPLEXES and kind == "cluster" else (each.family,)
         others = [other for other in every if other.family in alike and other.part != each.part]
         found = [(latencies(other, PLACES), _pace(other, kind)) for other in others]
@@ -172,7 +173,7 @@ def from_family(each: Machine, every: Sequence[Machine]) -> Coherence:
 
 
 def _pace(each: Machine, kind: str) -> float:
-    """Hertz where latencies are alike in cycles (a mesh; a core complex, at the boost clock of one core), else 1."""
+    """Return the frequency that scales a latency (a mesh; a core complex, at the boost clock of one core), or 1."""
     cpu = part(Cpu, each.part)
     if each.family == "mesh":
         return cpu.clock or 1.0

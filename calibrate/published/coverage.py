@@ -1,6 +1,7 @@
-"""Coverage: how many measurements lie inside the intervals, judged with the unit itself left out; and claims of who is faster.
+"""Coverage: share of measurements inside the predicted intervals, cross-validated by unit; and claims about the faster device.
 
-A unit (a device, a generation, a source, a fold of rows) calibrates nothing of the intervals that it is judged by.
+The rows of a unit (a device, a generation, a source, or a fold of rows) are not used to calibrate the intervals that judge
+them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from published.residual import Residual
 
 DRAWS: Final = 500
 SEED: Final = 20
-FEWER: Final = 5  # draws of pairs of devices, where each pair is left out in turn
-# What the cases are called together: devices and generations left out are one question to a reader of an answer.
+FEWER: Final = 5  # bootstrap draws of pairs of devices in cross-validation over pairs
+# Label of each case: for the reader of an answer, held-out devices and held-out generations are the same case.
 SHOWN: Final[Mapping[Case, str]] = {"known": "interpolated", "source": "held-out source", "device": "held-out device",
                                     "generation": "held-out device"}  # fmt: skip
 
@@ -31,10 +32,10 @@ class Cover:
     """Coverage of one topic and case.
 
     Args:
-        rows, units, groups: behind it.
-        inside: part of the rows inside, by level.
-        half: median half width, half of (high - low) over the prediction, by level.
-        low, high: 5 and 95 % of the coverage when whole units are drawn anew, by level: what so few units allow to say.
+        rows, units, groups: number of each.
+        inside: share of rows inside the interval, by level.
+        half: median half width, (upper - lower) / (2 x prediction), by level.
+        low, high: 5th and 95th percentile of the coverage in a bootstrap over units, by level.
     """
 
     topic: str
@@ -50,7 +51,7 @@ class Cover:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Rows of one topic and case: inside or not, half widths as logarithms by level, and whose."""
+    """Rows of one topic and case: whether the interval contains them, half widths as logarithms by level, and units."""
 
     topic: str
     case: Case
@@ -61,14 +62,14 @@ class Judged:
 
 
 def judged(found: Sequence[Residual]) -> list[Judged]:
-    """Every topic and case with two units or more; nothing is promised `outside`."""
+    """Return every topic and case with at least two units, without the case `outside`, which has no promised coverage."""
     out = []
     for (topic, case), mine in mapped(found).items():
         rows = columns(mine)
         if case == "outside" or len(np.unique(rows.unit)) < 2:
             continue
         by = {level: held(rows, level) for level in LEVELS}
-        # Units that are folds are no independent groups: for those the devices and sources stand.
+        # Folds are not independent units, so the groups (source x device) are used instead.
         unit = [f"{topic} {each.group if case == 'known' else each.unit}" for each in mine]
         inside = {level: each.inside.astype(float) for level, each in by.items()}
         half = {level: each.half for level, each in by.items()}
@@ -77,7 +78,7 @@ def judged(found: Sequence[Residual]) -> list[Judged]:
 
 
 def covers(found: Iterable[Judged]) -> list[Cover]:
-    """By topic and case, then "all" topics together."""
+    """Return coverage by topic and case, then for all topics together."""
     by: dict[tuple[str, str], list[Judged]] = {}
     for each in found:
         for topic in (each.topic, "all"):
@@ -103,7 +104,7 @@ def _cover(topic: str, case: str, parts: Sequence[Judged]) -> Cover:
 
 
 def redrawn(values: Floats, units: Sequence[str] | NDArray[np.str_]) -> tuple[float, float]:
-    """5 and 95 % of the mean over rows when whole units are drawn with replacement."""
+    """Return the 5th and 95th percentile of the mean over rows in a bootstrap over units."""
     _, place = np.unique(np.asarray(units), return_inverse=True)
     sums, counts = np.bincount(place, values), np.bincount(place)
     drawn = np.random.default_rng(SEED).integers(0, len(counts), (DRAWS, len(counts)))
@@ -111,18 +112,18 @@ def redrawn(values: Floats, units: Sequence[str] | NDArray[np.str_]) -> tuple[fl
     return float(np.quantile(means, 0.05)), float(np.quantile(means, 0.95))
 
 
-# ---- which is faster ----
+# ---- which device is faster ----
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Pairs of equal work on two devices: what is said of them, and how often it is right.
+    """Pairs of equal work on two devices: claims about the faster device, and how many are correct.
 
     Args:
-        works, pairs: equal work on two devices, and pairs of devices.
-        claims, right: works of which one device is called faster, and those where it is.
-        holds: part of the works whose measured ratio lies inside the ratio's interval of 90 %.
-        half: its median half width.
+        works, pairs: number of equal works, and of pairs of devices.
+        claims, right: number of claims, and of correct claims.
+        holds: share of works whose measured ratio lies inside the 90 % interval of the ratio.
+        half: median half width of this interval.
         alike: correlation of the two errors, see `Works.alike`.
     """
 
@@ -138,11 +139,11 @@ class Claims:
 
 
 def claims(found: Iterable[Judged], *, apart: bool = False) -> Iterator[Claims]:
-    """By topic and case: "B is faster, 95 %" is said where |ln ratio| is beyond the half width of the ratio's interval of 90 %.
+    """Return claims by topic and case: "B is faster" if |ln ratio| exceeds the half width of the ratio's 90 % interval.
 
-    Half widths come from the other units, and the correlation from the other pairs of devices of the topic and case.
+    Half widths are calibrated on other units, and the correlation on other pairs of devices of the topic and case.
 
-    apart: by regime, of pairs of one.
+    apart: by regime, for pairs within one regime.
     """
     for (topic, case), (both, halves) in paired(found, apart=apart).items():
         seen = works(both, halves)
@@ -165,7 +166,9 @@ Paired = dict[tuple[str, str], tuple[list[Pair], list[tuple[float, float]]]]
 
 
 def paired(found: Iterable[Judged], *, apart: bool = False, shown: Mapping[Case, str] = SHOWN) -> Paired:
-    """By topic and case: pairs of rows of equal work, and the half widths of both.  apart: by regime, of pairs of one."""
+    """Return pairs of rows of equal work by topic and case, with both half widths. apart: by regime, for pairs within one
+    regime.
+    """
     out: Paired = {}
     for each in found:
         halves = dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
@@ -180,6 +183,6 @@ def paired(found: Iterable[Judged], *, apart: bool = False, shown: Mapping[Case,
 
 
 def total(found: Iterable[Claims]) -> tuple[int, int]:
-    """(claims, right ones) of all."""
+    """Return the number of claims and of correct claims."""
     both = [(each.claims, each.right) for each in found]
     return sum(a for a, _ in both), sum(b for _, b in both)

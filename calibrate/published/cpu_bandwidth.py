@@ -1,8 +1,8 @@
-"""Bandwidth of CPUs: against the number of cores (likwid-bench, kerncraft's machine files), and BabelStream on servers.
+"""Bandwidth of CPUs: by number of cores (likwid-bench in kerncraft's machine files), and BabelStream on servers.
 
-Against cores: loads, copies, updates, daxpy and triads on four servers; the odd numbers of cores were fitted, the even
-ones are scored.  BabelStream: two sockets (or one) with all cores; Intel's and Fujitsu's compilers write past the caches, the
-others read each line before they write it.  Rows of even number were fitted, the others are scored.
+By number of cores: loads, copies, updates, daxpy and triads on four servers; odd numbers of cores are used for fitting.
+BabelStream: all cores of one or two sockets. Intel's and Fujitsu's compilers use non-temporal stores; other compilers read each
+line before writing it. Every second row is used for fitting.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from published.search import descend
 
 NAME: Final = "it"
 SERVERS: Final[Mapping[str, str]] = declared("cpu_bandwidth")["servers"]
-LOOPS: Final[Mapping[str, tuple[float, float, float]]] = {  # streams read, written, of these in place
+LOOPS: Final[Mapping[str, tuple[float, float, float]]] = {  # streams read, written, and written in place
     "load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0),
 }  # fmt: skip
 KERNELS: Final[Mapping[str, tuple[float, float]]] = {"copy": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0)}
-# The third level of the Skylake-SP line holds what its
-# second gives up: sizes of the published runs lie in both, so that those rows say nothing about either.
+# L3 of the Skylake-SP line is a victim cache of L2. The
+# published working sets lie in both levels, so these rows cannot be used for either.
 MIXED: Final = ("SkylakeSP_Gold-6148", "CascadelakeSP_Gold-6248_SNC")
 STREAMERS: Final[tuple[tuple[str, str, int], ...]] = tuple(map(tuple, declared("cpu_bandwidth")["streamers"]))
-ARRAYS: Final = 3  # that BabelStream goes over again and again, all its loops together
-BYPASSING: Final = ("_intel-", "fujitsu-")  # compilers whose stores of such loops go past the caches
+ARRAYS: Final = 3  # B of the arrays that all BabelStream loops use repeatedly
+BYPASSING: Final = ("_intel-", "fujitsu-")  # compilers that use non-temporal stores for these loops
 
 
 def seconds(model: Cpu | Sockets, work: Work) -> float:
-    """What an op takes alone."""
+    """Return the time of an op on an idle machine, in seconds."""
     return model.compute(NAME, work).demand.alone({capacity.name: capacity.rate for capacity in model.capacities(NAME)})
 
 
-# ---- against the number of cores ----
+# ---- by number of cores ----
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One published point: so many cores, each with a working set of its own."""
+    """One published point: a number of cores, each with its own working set."""
 
     machine: str
     level: str
@@ -56,7 +56,7 @@ class Loop:
     rate: float
 
     def work(self, cpu: Cpu) -> Work:
-        """A billion bytes by each core."""
+        """Return the traffic of each core: 1 GB."""
         read, written, in_place = (each * 1e9 * self.cores for each in LOOPS[self.kernel])
         return Work(reads=read, writes=written, in_place=in_place, cores=self.cores, working_set=self._working_set(cpu))
 
@@ -68,13 +68,13 @@ class Loop:
         return 0.5 * level.size * (sharing if level.shared_by > 1 else self.cores)
 
     def predicted(self, cpu: Cpu) -> float:
-        """Bytes per second as the benchmark counts them: what the loop reads and writes."""
+        """Return the bandwidth as the benchmark counts it, in B/s: bytes read and written by the loop."""
         work = self.work(cpu)
         return (work.reads + work.writes) / seconds(cpu, work)
 
 
 def loops(data: Path) -> Iterator[Loop]:
-    """The published points, one thread on each core."""
+    """Return the published points with one thread per core."""
     for row in table(data / "oracles" / "kerncraft_measured_bw.csv"):
         if row["threads_per_core"] == "1" and row["kernel"] in LOOPS and not (row["level"] == "L3" and row["machine"] in MIXED):
             yield Loop(row["machine"], row["level"], row["kernel"], int(row["cores"]), float(row["GBps"]) * 1e9)
@@ -114,12 +114,12 @@ def _against_cores(data: Path) -> Iterator[Score]:
 
 
 def babelstream_part(hardware: str) -> tuple[str, int] | None:
-    """(part, sockets) of a row's hardware; None for what is no CPU of the library."""
+    """Return (part, sockets) of a row's hardware; None if it is not a CPU of the library."""
     return next(((name, sockets) for word, name, sockets in STREAMERS if word in hardware), None)
 
 
 def babelstream(row: Mapping[str, str], models: Mapping[str, Cpu] | None = None) -> float | None:
-    """Bytes per second that a row of BabelStream should show, as it counts them; None for what is no CPU of the library."""
+    """Return the predicted bandwidth of a BabelStream row, in B/s; None if it is not a CPU of the library."""
     found = babelstream_part(row["hardware"])
     kernel = row["pattern"].lower()
     if found is None or kernel not in KERNELS:
@@ -135,28 +135,28 @@ def babelstream(row: Mapping[str, str], models: Mapping[str, Cpu] | None = None)
 
 
 def _bypasses(software: str) -> bool:
-    """Whether the compiler writes past the caches, so that no line is read in order to be written."""
+    """Return whether the compiler uses non-temporal stores, so that lines are not read before they are written."""
     return any(word in software for word in BYPASSING)
 
 
 def group(row: Mapping[str, str]) -> str:
-    """Source x device, as the other topics of bandwidth name it."""
+    """Return source x device, named as in the other bandwidth topics."""
     return "/".join(row["source"].partition("@")[0].split("/")[:3]) + " " + row["hardware"]
 
 
 def stream_rows(data: Path) -> list[dict[str, str]]:
-    """BabelStream's rows on CPUs with nothing known against them."""
+    """Return the unflagged BabelStream rows of CPUs."""
     found = table(data / "validation" / "02_membw.csv")
     return [row for row in found if "BabelStream" in row["software"] and not row["flag"] and babelstream_part(row["hardware"])]
 
 
 def _fitted_half(row: Mapping[str, str]) -> bool:
-    """Rows of an even number were fitted."""
+    """Return whether a row was used for fitting (every second one)."""
     return int(row["id"].rpartition("-")[2]) % 2 == 0
 
 
 def unmeasured(name: str, efficiency: float = 1.0, write_cost: float = 1.0) -> Cpu:
-    """The part as its datasheet alone would have it, with these numbers of its memory and usual caches."""
+    """Return the part as its datasheet describes it, with these memory constants and typical caches."""
     cpu = part(Cpu, name)
     numa = Numa(domains=cpu.numa.domains if cpu.numa else 1, efficiency=efficiency, write_cost=write_cost)
     caches = cpu.caches
@@ -170,9 +170,9 @@ def _part_of(row: Mapping[str, str]) -> str:
 
 
 def pooled(found: Sequence[Mapping[str, str]], without: str = "") -> tuple[float, float]:
-    """(efficiency, write_cost) that fit every third row of all parts but one best, every part counting alike.
+    """Return (efficiency, write_cost) that fit every third row of all parts but one best, with equal weight per part.
 
-    Medians of what each part was fitted to are worse: the two numbers of a part make up for each other.
+    Medians of the parts' own constants fit worse, because the two constants of a part are correlated.
     """
     rows = [row for row in found if _part_of(row) != without][::3]
     count = Counter(map(_part_of, rows))
@@ -190,13 +190,13 @@ def pooled(found: Sequence[Mapping[str, str]], without: str = "") -> tuple[float
 
 @functools.cache
 def left_out(data: Path) -> dict[str, Cpu]:
-    """Every part of BabelStream's rows as its datasheet and the rows of the other parts have it."""
+    """Return every BabelStream CPU as described by its datasheet and the rows of the other CPUs."""
     found = stream_rows(data)
     return {name: unmeasured(name, *pooled(found, name)) for _, name, _ in STREAMERS}
 
 
 def stream_misses(data: Path) -> tuple[list[Miss], list[Miss]]:
-    """BabelStream's rows: the half held out, with each part's own numbers; all rows, from datasheets and the other CPUs."""
+    """Return held-out BabelStream rows with the part's own constants, and all rows with the CPU held out."""
     found = stream_rows(data)
     models = left_out(data)
 
@@ -223,12 +223,12 @@ def _streams(data: Path) -> Iterator[Score]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Against cores, and BabelStream."""
+    """Return scores by number of cores, and of BabelStream."""
     return *_against_cores(data), *_streams(data)
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Even numbers of cores; BabelStream's half held out, and each device from the others with its kind of memory."""
+    """Return residuals of even numbers of cores, of held-out BabelStream rows, and of held-out CPUs."""
     found = []
     for loop in loops(data):
         if loop.cores % 2 == 0:

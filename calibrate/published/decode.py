@@ -1,12 +1,13 @@
-"""Attention of decoding: paged caches of vLLM, TensorRT-LLM and SGLang on nine GPUs, plain and latent.
+"""Attention kernels of the decode phase: paged caches of vLLM, TensorRT-LLM and SGLang on nine GPUs, plain and latent.
 
-Tables of ai-dynamo/aiconfigurator, by batch, cached tokens, heads, and the cache's number format.  Half of the shapes of
-every kernel and GPU are fitted.  Left out: a generation of GPUs, with constants fitted to all others; then with three of its own
-from 60 shapes.  TensorRT-LLM on A100 is left out where it reads faster than the memory can.
+The tables of ai-dynamo/aiconfigurator are by batch, cached tokens, heads, and number format of the cache. Half of the shapes of
+each kernel and GPU are used for fitting. If a GPU generation is held out, constants are fitted to all other generations; a
+second comparison fits three constants to 60 shapes of the held-out GPU. TensorRT-LLM rows on A100 are excluded if they imply a
+bandwidth above the memory's.
 
-Between generations two laws hold. What a multiprocessor reads of a strip, from memory or from the last cache, is in proportion to
-its FLOP/s in 16 bits, as the operands of its products are, though all of them read as fast as the memory; and kernels start in
-cycles. Of one generation the constants are as they are: printed clocks differ there, and the kernels' times do not.
+Two laws relate the generations. The rate at which a multiprocessor reads one strip, from memory or the last cache, is
+proportional to its 16-bit FLOP/s, although all multiprocessors together read at memory bandwidth. Launch times are constant in
+cycles. Within one generation, constants are carried over unchanged: printed clocks differ, but kernel times do not.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ from published.kernels import (
 from published.residual import Residual
 from published.score import Score
 
-LATENT: Final = 288.0  # half of the 576 numbers of a latent vector, which are keys and values at once
+LATENT: Final = 288.0  # half of the 576 values of a latent vector, which serve as keys and values
 SERVERS: Final = ("b200_sxm", "b300_sxm", "gb200", "gb300")
-FEWEST: Final = 11  # rows of such a kernel on one GPU: those of four are fitted together
+FEWEST: Final = 11  # rows of such a kernel per GPU; four GPUs are fitted together
 OPERATIONS: Final = 2.0 * (576 + 512)
 CONSTANTS: Final = (
     Constant("start", 9e-6, 1e-6, 2e-4),
@@ -60,13 +61,13 @@ CONSTANTS: Final = (
 )
 LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8")
 OWN: Final = ("start", "reading", "each")
-SPEED, CLOCK = 7.5e12, 1.9e9  # FLOP/s in 16 bits and Hz of the multiprocessor that constants of several generations are of
-FAST: Final = 1.1  # times that the multiprocessors read as fast as the memory, at least: the slowest kernel of the nine GPUs
+SPEED, CLOCK = 7.5e12, 1.9e9  # 16-bit FLOP/s and clock (Hz) of the reference multiprocessor of cross-generation constants
+FAST: Final = 1.1  # minimum read rate of all multiprocessors over memory bandwidth: the slowest kernel of nine GPUs
 Cut = tuple[int, int | None, bool]  # heads, widest, lone
 
 
 def rows(data: Path) -> list[Group]:
-    """Groups of both tables, whose GPUs the library has."""
+    """Return the groups of both tables whose GPUs are in the library."""
     folder = data / "validation" / "serving"
     shape = ("batch_size", "step", "num_heads", "num_key_value_heads")
     found = groups(folder / "aic_generation_attention.csv", _key, _plain, shape)
@@ -98,7 +99,7 @@ def _plain(said: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def _latent(said: Mapping[str, str]) -> str:
-    """Blackwell's servers have a kernel for tiles of 64 query heads and more."""
+    """Return the latent-attention groups; Blackwell servers have a separate kernel for tiles of at least 64 query heads."""
     width = " kv8" if said["kv_cache_dtype"] == "fp8" else ""
     wide = " wide" if said["system"] in SERVERS and float(said["num_heads"]) >= WIDE else ""
     return LIBRARY[said["source"].partition("/")[0]] + width + " latent" + wide
@@ -111,22 +112,23 @@ def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def call_of(columns: Mapping[str, Array]) -> AttentionCall:
-    """The calls of a group with these columns."""
+    """Return the kernel calls of a group with these columns."""
     numbers: dict[str, Any] = dict(columns)
     return AttentionCall(queries=1.0, warm=1.0, **numbers)
 
 
 def possible(group: Group) -> Any:
-    """Whether a row reads its cache no faster than the memory could."""
+    """Return whether a row's cache traffic does not exceed the memory bandwidth."""
     call = call_of(group.columns)
     size: Any = call.keys
     return size / group.seconds <= rates_of(group).bandwidth
 
 
 def cuts(group: Group) -> tuple[Cut, ...]:
-    """Ways that its library may cut strips: what of them its source says, the rest is tried.
+    """Return the possible splits of strips: those stated in the library's source, or else all candidates.
 
-    FlashAttention 2 cuts no strip of a head of its own; TensorRT-LLM before Blackwell takes at most 32 query heads together.
+    FlashAttention 2 does not split a strip with its own head. Before Blackwell, TensorRT-LLM processes at most 32 query heads
+    together.
     """
     if group.key.startswith("tensorrt"):
         widest = None if GENERATION[group.system] == "blackwell" else 32
@@ -137,24 +139,24 @@ def cuts(group: Group) -> tuple[Cut, ...]:
 
 
 def kernel_of(cut: Cut, found: Mapping[str, float]) -> DecodeKernel:
-    """A kernel with these constants."""
+    """Return a kernel with these constants."""
     heads, widest, lone = cut
     known: dict[str, Any] = dict(found)
     return DecodeKernel(heads=heads, widest=widest, lone=lone, **known)
 
 
 def predict(group: Group, kernel: DecodeKernel) -> Array:
-    """Seconds of its rows."""
+    """Return the time of each row, in seconds."""
     return np.asarray(kernel.parts(call_of(group.columns), rates_of(group)).seconds)
 
 
 def by_law(group: Group, kernel: DecodeKernel) -> Array:
-    """Seconds of its rows by a kernel of other generations."""
+    """Return the times of rows by a kernel fitted to other generations."""
     return predict(group, on(kernel, *unit(group)))
 
 
 def unit(group: Group) -> tuple[float, float, float]:
-    """A multiprocessor of its GPU beside the one that constants of several generations are of: in FLOP/s, in cycles; its B/s."""
+    """Return a multiprocessor relative to the reference multiprocessor: in FLOP/s and in cycles; and its bandwidth in B/s."""
     gpu = gpu_of(group.system)
     assert gpu is not None
     assert gpu.sms is not None
@@ -163,7 +165,7 @@ def unit(group: Group) -> tuple[float, float, float]:
 
 
 def on(kernel: DecodeKernel, speed: Any, clock: Any, memory: Any) -> DecodeKernel:
-    """A kernel of several generations on a GPU with such multiprocessors; numbers or arrays."""
+    """Return a kernel of several generations on a GPU with these multiprocessors; accepts numbers or arrays."""
     rate: Any = np.maximum(kernel.rate * speed, FAST * memory)
     return replace(kernel, rate=rate, cached=kernel.cached * speed, start=kernel.start / clock)
 
@@ -177,7 +179,7 @@ def fit_kernel(
     *,
     law: bool = False,
 ) -> DecodeKernel:
-    """One kernel for some groups.  known, names: with these constants, but for those; law: of several generations."""
+    """Fit one kernel to several groups. known: fixed constants; names: constants to fit; law: over several generations."""
     columns, rates = together(parts, rates_of)
     units = [unit(part) if law else (1.0, 1.0, 0.0) for part in parts]
     own = [np.repeat(each, [len(part) for part in parts]) for each in zip(*units, strict=True)]
@@ -195,7 +197,7 @@ def fit_kernel(
 
 
 def shipped(group: Group) -> DecodeKernel | None:
-    """The kernel as the library has it."""
+    """Return the kernel as in the library."""
     gpu = gpu_of(group.system)
     kernels = gpu.attention if gpu is not None else None
     return kernels.decode.get(group.key) if isinstance(kernels, AttentionKernels) and gpu is not None else None
@@ -204,9 +206,9 @@ def shipped(group: Group) -> DecodeKernel | None:
 def left_out(
     found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], DecodeKernel] | None = None
 ) -> list[tuple[Group, Array]]:
-    """(rows, what a fit without their device, or generation, says of them).
+    """Return (rows, predictions by a fit without their device or generation).
 
-    own: then three constants of the GPU; fits: of a call before.
+    own: also fit three constants to the held-out GPU; fits: fits of an earlier call.
     """
     law = case == "generation"
 
@@ -219,7 +221,7 @@ def left_out(
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Fitted: plain and latent; a generation left out, without and with three constants of its own."""
+    """Return scores of interpolated rows (plain and latent), and with a GPU or a GPU generation held out."""
     found = rows(data)
     known = held(found, shipped, predict)
     fits: dict[tuple[str, str], DecodeKernel] = {}
@@ -237,7 +239,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Known, device left out, generation left out; rows drawn evenly."""
+    """Return interpolated residuals, and those with the device or the generation held out; rows are sampled evenly."""
     found = rows(data)
     return residuals_of("attention", held(found, shipped, predict), lambda case: left_out(found, case), _regime)
 

@@ -1,10 +1,10 @@
-"""One training step of DLRM on eight V100, recorded on every rank: what its all-reduces cost, and how long ranks waited in them.
+"""One DLRM training step on eight V100, recorded on every rank: transfer time of its all-reduces, and waiting in them.
 
-A kernel of NCCL begins when its rank comes and ends when all are done, so that its time is waiting and transfer; the rank
-that comes last shows what the collective itself takes.  The ranks' clocks agree: their kernels end within a few us.
+An NCCL kernel starts when its rank arrives and ends when all ranks are done, so its time contains waiting and transfer. The
+kernel of the last rank to arrive shows the transfer time. The clocks of the ranks agree: their kernels end within a few us.
 
-Fitted (machines/parts/nccl/dgx1-v100.yaml): the start, to the 448 B, and the step of LL128, to the 1.58 MB.  The 0.9 MB
-between them was not; nothing was fitted to how long anybody waited.
+Fitted (machines/parts/nccl/dgx1-v100.yaml): the start latency to the 448 B, and the LL128 step to the 1.58 MB. The all-reduce
+of 0.9 MB and all waiting times were not used for fitting.
 
 Source of the trace: facebookresearch/param, dlrm_kineto: 8 x V100-SXM2-32GB, PyTorch, NCCL, 2023.
 """
@@ -26,7 +26,7 @@ from hwsim.communication.tuning import candidates
 from published.score import Half, Miss, Score, scored
 
 RANKS: Final = 8
-WIDTH: Final = 4  # bytes of a number
+WIDTH: Final = 4  # B of a value
 HELD_OUT: Final = 226960 * WIDTH
 MACHINE: Final[Mapping[str, Any]] = {
     "hwsim": "machine/1",
@@ -36,7 +36,7 @@ MACHINE: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One all-reduce: its bytes, and when the kernel of each rank began and ended, in us."""
+    """One all-reduce: its size in bytes, and start and end of each rank's kernel, in us."""
 
     size: int
     begins: tuple[float, ...]
@@ -44,17 +44,17 @@ class Recorded:
 
     @property
     def cost(self) -> float:
-        """us of the rank that came last: the shortest."""
+        """Kernel time of the last rank to arrive, which is the shortest, in us."""
         return min(self.durations)
 
     @property
     def durations(self) -> tuple[float, ...]:
-        """us of each rank."""
+        """Kernel time of each rank, in us."""
         return tuple(end - begin for begin, end in zip(self.begins, self.ends, strict=True))
 
 
 def recorded(data: Path) -> tuple[Recorded, ...]:
-    """The all-reduces of the trace, in the order of the step."""
+    """Return the all-reduces of the trace, in order."""
     ranks = [_of_rank(data / "traces" / "gpu" / f"dlrm_V100x8_rank{rank}.json.gz") for rank in range(RANKS)]
     found = []
     for together in zip(*ranks, strict=True):
@@ -66,7 +66,7 @@ def recorded(data: Path) -> tuple[Recorded, ...]:
 
 
 def _of_rank(path: Path) -> list[tuple[int, float, float]]:
-    """(bytes, begin, end) of each all-reduce of one rank: the calls and the kernels come in the same order."""
+    """Return (bytes, start, end) of each all-reduce of one rank; calls and kernels have the same order."""
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     calls = [event for event in events if event.get("cat") == "user_annotation" and event["name"] == "nccl:all_reduce"]
     kernels = [each for each in events if each.get("cat") == "kernel" and each["name"].startswith("ncclKernel_AllReduce")]
@@ -81,9 +81,9 @@ def _in_time(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def simulated(size: float, arrivals: Sequence[float]) -> tuple[float, ...]:
-    """us that the kernel of each rank takes when the ranks come at these times (us)."""
+    """Return the simulated kernel time of each rank, in us, for these arrival times (us)."""
     first = min(arrivals)
-    # a rank's own number: max(0, 1 - (rank - r)^2) is 1 for it and 0 for all others
+    # max(0, 1 - (rank - r)^2) is 1 for rank r and 0 for all others
     late = " + ".join(
         f"{when - first!r} us * max(0, 1 - ($rank - {rank}) * ($rank - {rank}))" for rank, when in enumerate(arrivals)
     )
@@ -104,19 +104,19 @@ def simulated(size: float, arrivals: Sequence[float]) -> tuple[float, ...]:
 
 @cache
 def alone(size: int) -> float:
-    """us of the collective when all come at once."""
+    """Return the time of the collective if all ranks arrive together, in us."""
     return max(simulated(size, (0.0,) * RANKS))
 
 
 def by_tables(size: int) -> float:
-    """us as NCCL's own tables have it, nothing fitted."""
+    """Return the time by NCCL's own tables, without fitted constants, in us."""
     machine = api.load_machine(dict(MACHINE))
     gpus, group = machine.select("gpu*"), RankGroup(RANKS)
     return candidates(hardware(machine, gpus, group), "all-reduce", group, size)[0].seconds(size) * 1e6
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """What the all-reduces cost, with and without a fit, and the time of each rank's kernel."""
+    """Return scores of transfer times, with and without a fit, and of each rank's kernel time."""
     found = recorded(data)
     costs = [Miss(_said(each), alone(each.size), each.cost, "minimum over the ranks") for each in found]
     tables = [Miss(_said(each), by_tables(each.size), each.cost, "minimum over the ranks") for each in found]
@@ -132,7 +132,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def _ranks(each: Recorded) -> list[Miss]:
-    """The kernel of every rank."""
+    """Return the kernel time of every rank."""
     last = max(each.begins)
     return [
         Miss(f"{_said(each)}, rank {rank}", predicted, measured, f"arrived {last - came:.0f} us before the last rank")

@@ -1,8 +1,9 @@
-"""DRAM: the closed form and its request-level simulation beside a reference simulator, loaded latency beside a real machine.
+"""DRAM: closed form and request-level simulation against a reference simulator, and latency under load against a server.
 
-Reference: Ramulator 2 (CMU-SAFARI/ramulator2@c5b1c3a), one channel, open rows, row hits first, refresh of all banks,
-20,000 requests.  Rows with writes among random reads are left out: there its in-order trace and its write drain dominate.
-Loaded latency: Intel Memory Latency Checker on two Xeon Silver 4110 with twelve DDR4 modules at 2400 MT/s, as published.
+Reference: Ramulator 2 (CMU-SAFARI/ramulator2@c5b1c3a), one channel, open rows, row hits first, all-bank refresh, 20,000
+requests. Rows with writes among random reads are excluded, because the reference's in-order trace and write drain dominate
+there. Latency under load: published results of Intel Memory Latency Checker on two Xeon Silver 4110 with twelve DDR4 modules at
+2400 MT/s.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ STANDARDS: Final = {
     "HBM3-6400": "hbm3-6400",
     "GDDR6-14000": "gddr6-14000",
 }
-PLAYED: Final = 5000  # requests of a row at least; more where so many are over before a few refreshes
+PLAYED: Final = 5000  # minimum requests of a row; more if these end before a few refreshes
 REFRESHES: Final = 8
 MOST_PLAYED: Final = 20_000  # as the reference
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run of the reference: requests per second measured."""
+    """One run of the reference, with its measured requests per second."""
 
     standard: str
     name: str
@@ -53,7 +54,7 @@ class Row:
 
 
 def channel(standard: str) -> Dram:
-    """One channel as the reference has it: of DDR5 one of the two sub-channels."""
+    """Return a channel as in the reference; for DDR5, one of the two sub-channels."""
     found = part(Memory, STANDARDS[standard]).dram
     if found is None:
         raise ValueError(f"{STANDARDS[standard]} does not say what it is made of")
@@ -63,7 +64,7 @@ def channel(standard: str) -> Dram:
 
 
 def bank_rows(data: Path) -> list[Row]:
-    """Sweeps over the number of banks, every request to another row."""
+    """Return the sweeps over the number of banks, in which every request opens another row."""
     found = []
     for row in table(data / "oracles" / "ramulator_random_vs_banks.csv"):
         regular, refresh = row["mode"] == "roundrobin", row["refresh"] == "True"
@@ -74,7 +75,7 @@ def bank_rows(data: Path) -> list[Row]:
 
 
 def hit_rows(data: Path) -> list[Row]:
-    """Sweeps over the part of requests that find their row open."""
+    """Return the sweeps over the share of row hits."""
     found = []
     for row in table(data / "oracles" / "ramulator_rowhit_sweep.csv"):
         if row["read_frac"] != "1.0" or not row["row_hit_frac_measured"]:
@@ -86,12 +87,12 @@ def hit_rows(data: Path) -> list[Row]:
 
 
 def formula(row: Row) -> float:
-    """Requests per second by the closed form."""
+    """Return the rate of the closed form, in requests per second."""
     return row.dram.random_rate(row.banks, row.hit, regular=row.regular)
 
 
 def simulated_rate(row: Row, spent: list[tuple[int, float]] | None = None) -> float:
-    """Requests per second of the simulation; `spent` takes (requests, CPU seconds)."""
+    """Return the rate of the request-level simulation, in requests per second; appends (requests, CPU seconds) to `spent`."""
     dram = row.dram
     count = min(MOST_PLAYED, max(PLAYED, int(row.rate * REFRESHES * dram.tREFI)))
     served = columns(addresses(dram, count, banks=row.banks, row_hit=row.hit, regular=row.regular), int(dram.access))
@@ -104,12 +105,12 @@ def simulated_rate(row: Row, spent: list[tuple[int, float]] | None = None) -> fl
 
 
 def misses(rows: Sequence[Row], predict: Callable[[Row], float]) -> list[Miss]:
-    """In million requests per second."""
+    """Return predictions and measurements in million requests per second."""
     return [Miss(row.name, predict(row) / 1e6, row.rate / 1e6, row.standard) for row in rows]
 
 
 def streams(data: Path) -> list[Miss]:
-    """GB/s of one long read (or mix)."""
+    """Return the bandwidth of one long stream of reads or of a mix, in GB/s."""
     found = []
     for row in table(data / "oracles" / "ramulator_stream_peak.csv"):
         dram = channel(row["std"])
@@ -120,7 +121,7 @@ def streams(data: Path) -> list[Miss]:
 
 
 def simulated_streams(data: Path) -> list[Miss]:
-    """GB/s of one long read (or mix) by the simulation."""
+    """Return the simulated bandwidth of one long stream of reads or of a mix, in GB/s."""
     found = []
     for row in table(data / "oracles" / "ramulator_stream_peak.csv"):
         dram, share, draw = channel(row["std"]), int(row["read_ratio"]) / 100, random.Random(1)
@@ -134,7 +135,7 @@ def simulated_streams(data: Path) -> list[Miss]:
 
 
 def idle(data: Path) -> list[Miss]:
-    """Nanoseconds of one read of a chain when next to nothing else runs."""
+    """Return the latency of dependent reads on an idle channel, in ns."""
     rows = table(data / "oracles" / "ramulator_latency_vs_load.csv")
     return [
         Miss(std, channel(std).latency() * 1e9, min(float(row["avg_probe_lat_ns"]) for row in rows if row["std"] == std))
@@ -143,7 +144,7 @@ def idle(data: Path) -> list[Miss]:
 
 
 def loaded(data: Path) -> tuple[list[Miss], list[Miss]]:
-    """(fitted to, held out) nanoseconds under load, as alternate points of one machine; its idle latency is its lowest."""
+    """Return (fitted, held-out) latencies under load in ns, at alternate points; the lowest is the idle latency."""
     rows = sorted(table(data / "oracles" / "mlc_xeon4110_loaded_latency.csv"), key=lambda row: float(row["MBps"]))
     most, least = float(rows[-1]["MBps"]), float(rows[0]["latency_ns"])
     ddr4 = part(Memory, "ddr4-2400").dram
@@ -158,7 +159,7 @@ def loaded(data: Path) -> tuple[list[Miss], list[Miss]]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Closed form and simulation against the reference, by sweep."""
+    """Return scores of closed form and simulation against the reference, by sweep."""
     banks, hits, stream = bank_rows(data), hit_rows(data), streams(data)
     found = []
     for what, rows, mean, worst in (("bank sweeps", banks, 0.03, 0.20), ("row-hit sweeps", hits, 0.06, None)):

@@ -1,15 +1,16 @@
-"""Host time of eager programs: the text's loops over time steps and its optimizers, from the ops that they issue.
+"""Host time of eager programs: loops over time steps and optimizers of *Dive into Deep Learning*, from their ops.
 
-    recurrent, by hand        seconds of a batch = call + steps x ops of a step x op        (op: forward, with its backward)
-    recurrent, of the library seconds of a batch = call + layers x layer                    (cuDNN, or a loop of the framework)
+    recurrent, handwritten    seconds of a batch = call + steps x ops of a step x op        (op: forward, with its backward)
+    recurrent, library        seconds of a batch = call + layers x layer                    (cuDNN, or a loop of the framework)
     optimizer                 seconds of 20 batches = those of plain descent + 20 x further ops x update
 
-The host binds in all of them: a V100 is idle most of the time, and the optimizers' models have six parameters. The times are
-those of **other** notebooks of the same builds, `OTHER`, which are in no score: GRU for LSTM, plain descent and RMSProp for the
-other optimizers. Ops are counted in the text's code; a slice that is written to is two.
+All these programs are host-bound: a V100 is mostly idle, and the optimizers' models have six parameters. The constants are from
+**other** notebooks of the same builds, `OTHER`, which are not scored: GRU for LSTM, plain descent and RMSProp for the other
+optimizers. Ops are counted in the book's code; a write to a slice counts as two ops.
 
 **Source**: printed outputs of d2l-ai/d2l-pytorch-sagemaker-studio-lab (2022), d2l-ai/d2l-zh-pytorch-sagemaker and
 d2l-ai/d2l-zh-tensorflow-sagemaker (2023).
+
 **Error**: see `docs/validation/models.md`. The same cell in two builds differs by 5 to 60 %.
 """
 
@@ -22,13 +23,13 @@ from typing import Final
 
 from published.parts import declared
 
-TOKENS: Final = 32 * 35  # of a batch
+TOKENS: Final = 32 * 35  # time steps of a batch
 STEPS: Final = 35
-BETWEEN: Final = 20  # batches from one stop of the timer to the next; what the notebooks print as an epoch is their mean
+BETWEEN: Final = 20  # batches per timer interval; notebooks print their mean as an epoch
 
-# Ops of a time step: gates, candidates and states, and the map to the vocabulary.
+# Ops of a time step: gates, candidates and states, and the output layer.
 BY_HAND: Final[Mapping[str, int]] = {"rnn": 7, "gru": 22, "lstm": 27}
-# Layers, two directions as two; ops of a cell where the framework loops over it.
+# Layers (two directions count twice); ops of a cell if the framework loops over time steps.
 CELLS: Final[Mapping[str, int]] = {"rnn": 5, "gru": 19, "lstm": 14}
 LAYERS: Final[Mapping[str, int]] = {"rnn": 1, "gru": 1, "lstm": 1, "deep": 2, "bidirectional": 4}
 
@@ -41,13 +42,13 @@ TENSORFLOW: Final = ("tensorflow 2023",)
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Seconds of a framework's host.
+    """Host times of a framework, in seconds.
 
     Args:
-        op: of an op with gradients, its backward pass included; update: of one without.
-        call: of a batch of a recurrent network beyond its steps; layer: of all steps of a layer of the library.
-        cell: of an op of a cell that the framework loops over; 0 if one kernel has the loop.
-        descent: of 20 batches of plain gradient descent, by hand and with the library's optimizer.
+        op: an op with gradients, including its backward pass; update: an op without gradients.
+        call: a batch of a recurrent network without its time steps; layer: all time steps of a library layer.
+        cell: an op of a cell if the framework loops over time steps; 0 if one kernel contains the loop.
+        descent: 20 batches of plain gradient descent, handwritten and with the library's optimizer.
     """
 
     op: float
@@ -58,27 +59,27 @@ class Host:
     descent: tuple[float, float]
 
     def by_hand(self, cell: str) -> float:
-        """Seconds of a batch."""
+        """Return the time of a batch of a handwritten recurrent network, in seconds."""
         return self.call + STEPS * BY_HAND[cell] * self.op
 
     def of_library(self, name: str) -> float:
-        """Seconds of a batch."""
+        """Return the time of a batch of a library recurrent network, in seconds."""
         return self.call + LAYERS[name] * (self.layer + STEPS * CELLS.get(name, 0) * self.cell)
 
     def optimizer(self, name: str, tensorflow: bool, by_hand: bool) -> float:
-        """Seconds of 20 batches."""
-        ops = UPDATES[name][tensorflow] if by_hand else UPDATES[name][2] * (not tensorflow)  # TensorFlow's are one kernel
+        """Return the time of 20 batches, in seconds."""
+        ops = UPDATES[name][tensorflow] if by_hand else UPDATES[name][2] * (not tensorflow)  # one kernel in TensorFlow
         return self.descent[not by_hand] + BETWEEN * ops * self.update
 
 
 def middle(builds: Sequence[str], cell: str) -> float:
-    """The geometric mean of what builds print for a cell."""
+    """Return the geometric mean of the values that several builds print for a cell."""
     return math.exp(math.fsum(math.log(each) for build in builds for each in OTHER[build][cell])
                     / sum(len(OTHER[build][cell]) for build in builds))  # fmt: skip
 
 
 def host_of(builds: Sequence[str]) -> Host:
-    """The times that the other cells of builds of one framework say.
+    """Return the host times derived from other cells of a framework's builds.
 
     >>> [round(1e5 * each.op) for each in (host_of(PYTORCH), host_of(TENSORFLOW))]
     [6, 27]

@@ -1,7 +1,7 @@
-"""`hwsim/errors.yaml`: how far predictions are off, by regime and by how well the numbers behind them are known.
+"""Write `hwsim/errors.yaml`: errors of predictions by regime and by case (how the numbers behind them are known).
 
-Half widths come from residuals of rows that were left out alike (`published.intervals`). What no row says is carried over from
-the next better case by the factor that regimes with both cases have, and the file says so.
+Half widths are quantiles of cross-validated residuals (`published.intervals`). A case without rows is derived from the nearest
+better case, with the factor between the two cases in regimes that have both; the file marks such entries.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from published.residual import Residual
 
 FILE: Final = Path(__file__).resolve().parents[2] / "hwsim" / "errors.yaml"
 CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")
-FEWEST: Final = 5  # rows of a regime and case that are shown as their own
-BETTER: Final[Mapping[str, tuple[str, ...]]] = {  # where a case without rows is carried over from, the nearest first
+FEWEST: Final = 5  # minimum rows of a regime and case for its own entry
+BETTER: Final[Mapping[str, tuple[str, ...]]] = {  # cases from which a case without rows is derived, nearest first
     "known": (),
     "source": ("known",),
     "device": ("known", "source"),
     "generation": ("device", "known"),
     "outside": ("generation", "device", "known"),
 }
-# None is wider than these where they have rows.
+# Cases that are at most as wide as these, if these have rows.
 WORSE: Final[Mapping[str, tuple[str, ...]]] = {
     "known": (),
     "source": ("device", "generation"),
@@ -45,11 +45,11 @@ WORSE: Final[Mapping[str, tuple[str, ...]]] = {
     "generation": (),
     "outside": (),
 }
-WIDEST: Final = 3.0  # half width, a factor of 20: beyond it nothing is known
-OUTSIDE: Final = 2.0  # times the width of another generation, at least
+WIDEST: Final = 3.0  # maximum half width, a factor of 20
+OUTSIDE: Final = 2.0  # minimum width relative to that of another generation
 LIKE: Final[Mapping[str, tuple[str, float]]] = declared("errors")["like"]
 
-# Until steps are among the residuals.  The correlation is that of two runs of one framework.
+# Used if the residuals contain no steps. The correlation is between two runs of one framework.
 STEPS: Final[Mapping[str, Any]] = {
     "own": {"known": 0.05, "source": 0.07, "device": 0.11, "generation": 0.11, "outside": 0.22, "stated": 0.0},
     "correlation": {"same framework": 0.5, "else": 0.0},
@@ -58,7 +58,7 @@ HEADER: Final = declared("errors")["header"]
 
 
 def table(found: Sequence[Residual], data: Path) -> dict[str, Any]:
-    """The whole file as data."""
+    """Return the whole file as data."""
     out = {"regimes": _filled(_regimes(found)), "steps": dict(STEPS), "ratio": dict(_ratios(found)), "numbers": spreads()}
     if any(each.topic == "step" for each in found):
         out["steps"]["own"] = steps.own(found, data, read_table(text(out)))
@@ -71,7 +71,7 @@ def write(found: Sequence[Residual], data: Path, path: Path = FILE) -> None:
 
 
 def text(data: Mapping[str, Any]) -> str:
-    """The file: a line for every regime and case."""
+    """Return the file's text: one line per regime and case."""
     out = [HEADER + "{"]
     for at, (name, part) in enumerate(data.items()):
         out.append(f"{json.dumps(name)}: {{")
@@ -95,7 +95,7 @@ def _lines(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def read(path: Path = FILE) -> dict[str, Any]:
-    """The file as data."""
+    """Return the file as data."""
     lines = path.read_text("utf-8").splitlines()
     return dict(json.loads("\n".join(line for line in lines if not line.startswith("#"))))
 
@@ -104,7 +104,7 @@ def read(path: Path = FILE) -> dict[str, Any]:
 
 
 def _regimes(found: Sequence[Residual]) -> dict[str, dict[str, Any]]:
-    """Every regime and case that has rows of its own; "topic/*" is of all rows of a topic."""
+    """Return every regime and case with enough rows; "topic/*" contains all rows of a topic."""
     out: dict[str, dict[str, Any]] = {}
     for (topic, case), mine in mapped(found).items():
         rows = columns(mine)
@@ -138,7 +138,7 @@ def _shown(half: float) -> float:
 
 
 def _filled(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Every case of every regime: those without rows carried over, and none narrower than a better one."""
+    """Return every case of every regime: cases without rows are derived, and no case is narrower than a better one."""
     factors = {case: _times(found, case) for case in CASES}
     out: dict[str, dict[str, Any]] = {}
     for name, own in found.items():
@@ -163,7 +163,7 @@ def _width(lines: Mapping[str, Any], case: str) -> float:
 
 
 def _times(found: Mapping[str, Mapping[str, Any]], case: Case) -> dict[str, float]:
-    """By other case: how much wider this case is, the median over regimes that have both."""
+    """Return by other case how much wider this case is: the median over regimes with both."""
     out: dict[str, float] = {}
     for other in CASES:
         ratios = [own[case]["half"]["90"] / own[other]["half"]["90"] for own in found.values() if case in own and other in own]
@@ -176,7 +176,7 @@ def _times(found: Mapping[str, Mapping[str, Any]], case: Case) -> dict[str, floa
 
 
 def _carried(lines: Mapping[str, Any], case: str, times: Mapping[str, float]) -> dict[str, Any]:
-    """A line for a case without rows: of the nearest better case, else of the nearest worse one."""
+    """Return the entry of a case without rows, derived from the nearest better case, or else from the nearest worse one."""
     better = next((each for each in BETTER[case] if each in lines), None)
     if better is not None:
         found = _widened(lines[better], better, times[better])
@@ -189,10 +189,10 @@ def _carried(lines: Mapping[str, Any], case: str, times: Mapping[str, float]) ->
 
 
 def _widened(line: Mapping[str, Any], of: str, times: float) -> dict[str, Any]:
-    """A line carried over to another case or regime, so many times as wide.
+    """Return an entry derived from another case or regime, widened by a factor.
 
-    What nobody measured is the same for all kernels of a device: wider is what they share, which no number of kernels averages
-    away. Narrower, both parts are.
+    The error of an unmeasured device is common to all its kernels, so a wider entry increases the shared part, which does not
+    average out over kernels. A narrower entry reduces both parts.
     """
     sigma = math.hypot(line["shared"], line["scatter"]) * times
     scatter = line["scatter"] * min(1.0, times)
@@ -205,7 +205,7 @@ def _widened(line: Mapping[str, Any], of: str, times: float) -> dict[str, Any]:
 
 
 def _ratios(found: Sequence[Residual]) -> Iterator[tuple[str, Any]]:
-    """By regime and case: the correlation at which the ratios of equal work hold what their intervals say."""
+    """Return by regime and case the correlation at which intervals of ratios have the promised coverage."""
     by = paired(judged(found), apart=True, shown={case: case for case in CASES})
     for name in sorted({name for name, _ in by}):
         lines = {}

@@ -1,8 +1,8 @@
-"""Drives measured with fio: one datum per drive, block size and operation, whichever figure of it is given.
+"""SSDs measured with fio: one value per drive, block size and operation (bandwidth, IOPS or latency).
 
-Of a drive with several block sizes alternate ones were fitted (4, 32 and 128 KiB), the others are scored.  Of two drives of
-one type the first was fitted.  Where only a data sheet was used every row is scored.  Rows of a drive without a name, and of
-volumes whose depth nobody says, cannot be predicted and are left out.
+For a drive with several block sizes, 4, 32 and 128 KiB are used for fitting and the others are evaluated. Of two drives of one
+model, the first is used for fitting. For drives described by their datasheet only, every row is evaluated. Rows of unnamed
+drives and of volumes with unknown queue depth cannot be predicted and are excluded.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from published.residual import Residual, of_miss
 from published.score import Miss, Score, scored
 
 _ACCESSES: Final = 100_000
-_FULL: Final = 120.0  # seconds that "sustained" rows write
-_DEPTH: Final = 8.0  # of the rows that state none: their accesses a second times their latency
+_FULL: Final = 120.0  # s: duration of "sustained" rows
+_DEPTH: Final = 8.0  # queue depth of rows without one: IOPS x latency
 
 
 @dataclass(frozen=True, slots=True)
 class _Drive:
-    """hardware: as in the rows.  scored: blocks or operations not fitted, none for all.  interface: what the host allowed."""
+    """hardware: name in the rows. scored: block sizes or operations not used for fitting; none means all. interface: bandwidth
+    of the host.
+    """
 
     hardware: str
     name: str
@@ -42,10 +44,10 @@ _DRIVES: Final = tuple(_Drive(**each) for each in declared("fio")["drives"])
 
 
 class Client(NamedTuple):
-    """A drive of a laptop or a desktop: bytes a second in order of 1 MiB at depth 32, and when written for 120 s."""
+    """A client SSD: sequential bandwidth with 1 MiB at queue depth 32, and sustained write bandwidth over 120 s (B/s)."""
 
     name: str
-    generation: int  # of PCI Express that it was used with, four lanes
+    generation: int  # PCIe generation of the four lanes
     read: float
     write: float
     sustained: float
@@ -55,7 +57,7 @@ CLIENTS: Final = tuple(Client(**each) for each in declared("fio")["clients"])
 
 
 def _clients() -> Iterator[tuple[Client, str, Miss]]:
-    """Each drive from drives of other models: medians of parts of what four lanes carry."""
+    """Return each drive predicted from other models: medians of their fraction of four PCIe lanes."""
     for drive in CLIENTS:
         others = [client for client in CLIENTS if client.name[:14] != drive.name[:14]]
         for way in ("read", "write", "sustained"):
@@ -68,7 +70,7 @@ def _clients() -> Iterator[tuple[Client, str, Miss]]:
 
 
 class Filled(NamedTuple):
-    """A drive with three bits a cell, written from empty to full: what its cache takes, how fast, and bytes a second over all."""
+    """A TLC drive written from empty to full: cache size, write bandwidth of the cache, and average bandwidth (B, B/s)."""
 
     name: str
     size: float
@@ -81,7 +83,7 @@ FILLED: Final = tuple(Filled(**each) for each in declared("fio")["filled"])
 
 
 def behind(drive: Filled) -> float:
-    """Bytes a second behind the cache: what makes the whole as fast as it was, by the token bucket of `ssd`."""
+    """Return the bandwidth behind the cache (B/s) that gives the measured average in the token bucket of `ssd`."""
     low, high = 1e6, drive.fast
     for _ in range(60):
         middle = math.sqrt(low * high)
@@ -97,7 +99,7 @@ def _filling(drive: Filled, fast: float, cache: float, steady: float) -> float:
 
 
 def _from_others() -> Iterator[tuple[Filled, Miss]]:
-    """Seconds to fill each drive, from the others' cache and the rate behind it as parts of the drive's size."""
+    """Return the time to fill each drive, from the other drives' cache and bandwidth relative to their size."""
     for drive in FILLED:
         others = [each for each in FILLED if each is not drive]
         cache = drive.size * statistics.median(each.cache / each.size for each in others)
@@ -110,20 +112,20 @@ def _from_others() -> Iterator[tuple[Filled, Miss]]:
 
 
 def _wires(drive: Client) -> float:
-    """Bytes a second that its four lanes carry each way."""
+    """Return the bandwidth of the drive's four lanes in each direction, in B/s."""
     rate, code = GENERATIONS[drive.generation]
     return 4 * rate * code / 8
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Rows held out, drives of which only the data sheet was used, and drives from other models of their kind."""
+    """Return residuals of held-out rows, of drives described by their datasheet, and of drives predicted from other models."""
     found = []
     for drive in _DRIVES:
         case: Case = "known" if drive.scored else "device"
         for miss in _misses(data, drive):
             op = miss.row.split(" ", 1)[1]
             regime = "write" if "write" in op else "mixed" if "rw" in op else "read"
-            rate = drive.name != "optane-905p"  # that row is a latency
+            rate = drive.name != "optane-905p"  # this row is a latency
             found.append(of_miss(miss, "disk", regime, case, unit=drive.name, work=op, device=drive.name, rate=rate))
     for client, way, miss in _clients():
         regime = "read" if way == "read" else "write"
@@ -138,7 +140,7 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """The group median over the drives."""
+    """Return the scores of drives."""
     rows = [miss for drive in _DRIVES for miss in _misses(data, drive)]
     reasons = {drive.name: drive.reason for drive in _DRIVES}
     return (
@@ -179,7 +181,7 @@ def _filled_score() -> Score:
 
 
 def _misses(data: Path, drive: _Drive) -> Iterator[Miss]:
-    """One for each block and operation, of the rows that nothing was fitted to."""
+    """Return one row per block size and operation, of the rows not used for fitting."""
     model = part(Ssd, drive.name)
     if drive.interface is not None:
         model = replace(model, interface=drive.interface)

@@ -1,7 +1,7 @@
-"""Matrix products: DeepBench, Vidur's profiles, LLMCompass, DeepGEMM and the best shapes of a search.
+"""GEMMs: DeepBench, Vidur's profiles, LLMCompass, DeepGEMM and the best shapes of a search.
 
-A part's `matmul:` is fitted on the even places of the products sorted by size, for each source, GPU and number format; the
-odd places are scored.  "From datasheets" drops what was fitted to a GPU, and takes the medians of the other GPUs instead.
+The `matmul:` constants of a part are fitted to every second GEMM by size, for each source, GPU and number format. "From its
+datasheet" replaces all constants fitted to a GPU by medians of the other GPUs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from published.score import Miss, Score, held_out, scored
 FITTED: Final[Mapping[str, tuple[str, ...]]] = declared("gemm")["fitted"]
 GENERATIONS: Final[Mapping[str, str]] = declared("gemm")["generations"]
 CLOCKS: Final[Mapping[str, tuple[float, float]]] = declared("gemm")["clocks"]
-FEW: Final = 4  # rows of a group that is not cut in halves: nothing is fitted to it
-TINY: Final = 20e-6  # seconds of a product
-SKINNY: Final = 128  # rows, or columns
-SCALE: Final = 0.08  # errors beyond this count less and less in the fit: they are other kernels, not other constants
+FEW: Final = 4  # groups with fewer rows are not split and not used for fitting
+TINY: Final = 20e-6  # s: minimum time of a GEMM
+SKINNY: Final = 128  # minimum rows or columns
+SCALE: Final = 0.08  # larger errors have less weight in the fit: they indicate other kernels
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Held-out half, from datasheets, and the products of LLMCompass."""
+    """Return scores of held-out sizes, of held-out GPUs, and of the GEMMs of LLMCompass."""
     found = list(residuals(data))
     held, sheets = misses(found, "known"), misses(found, "device", "generation")
     return (
@@ -45,7 +45,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def reason(miss: Miss) -> str:
-    """Why a row is far off, where that is known: from its shape."""
+    """Return the cause of a large error, if the shape shows it."""
     if miss.error < 2 * SCALE:
         return ""
     m, n, k = (int(each) for each in re.findall(r"\d+", miss.row.split(":")[1])[:3])
@@ -57,7 +57,7 @@ def reason(miss: Miss) -> str:
 
 
 def llmcompass(data: Path) -> Score:
-    """The 20 products of LLMCompass on an A100, with the part as it is."""
+    """Return the score of 20 GEMMs of LLMCompass on an A100, with the part as in the library."""
     gpu, found = part(Gpu, "a100-sxm-80gb"), []
     for each in table(data / "oracles" / "llmcompass_measured_matmul_A100.csv"):
         m, n, k = int(each["M"]), int(each["N"]), int(each["K"])
@@ -68,7 +68,7 @@ def llmcompass(data: Path) -> Score:
 
 
 def held_rows(found: Sequence[Row]) -> list[Row]:
-    """Alternate sizes of every source, GPU and number format; groups of few rows are in neither."""
+    """Return alternate sizes of every source, GPU and number format; small groups are excluded."""
     return held_out(found, lambda row: row.size, lambda row: (row.group, row.dtype, row.width), FEW)
 
 
@@ -76,12 +76,12 @@ def held_rows(found: Sequence[Row]) -> list[Row]:
 
 
 def shape_regime(m: float, n: float, seconds: float) -> str:
-    """Regime of a product."""
+    """Return the regime of a GEMM."""
     return "tiny" if seconds < TINY else "skinny" if min(m, n) <= SKINNY else "big"
 
 
 def residuals(data: Path) -> Iterator[Residual]:
-    """The half held out; every row by the datasheet, of a device with twins among those fitted or of a generation without."""
+    """Return interpolated residuals, and every row with the GPU (or its generation) held out."""
     found = rows(data)
     sheet = {name: from_datasheet(name) for name in {row.part for row in found}}
     for row in held_rows(found):
@@ -104,17 +104,17 @@ def _residual(row: Row, case: Case, gpu: Gpu) -> Residual:
     )
 
 
-# ---- without a fit ----
+# ---- from the datasheet ----
 
 
 def sustained_clock(name: str) -> float:
-    """What a power limit leaves of the clock that the peak is of: between the promised one and that one, geometrically."""
+    """Return the clock under a power limit: the geometric mean of the promised clock and the peak's clock."""
     base, peak = CLOCKS.get(name, (1.0, 1.0))
     return math.sqrt(base / peak)
 
 
 def from_datasheet(name: str) -> Gpu:
-    """The part with everything fitted to it replaced by the medians of other GPUs: of its generation where there are any."""
+    """Return a part whose fitted constants are medians of other GPUs, preferably of its generation."""
     gpu = part(Gpu, name)
     others = {each: part(Gpu, each) for each in FITTED if each != name}
     tilings = {}
@@ -139,24 +139,24 @@ def from_datasheet(name: str) -> Gpu:
 
 
 def _alike(name: str, gpu: Gpu, key: str) -> list[Tiling]:
-    """Its tiles for formats of the matrix units (key fp16), or of the others; at the clock that the peak is of."""
+    """Return other GPUs' tiles for matrix-unit formats (key fp16) or for other formats, at the peak's clock."""
     formats = [dtype for dtype in FITTED[name] if (dtype == "fp32") == (key == "fp32")]
     found = [replace(gpu.matmul[dtype], loads=_per_tile(gpu, dtype, gpu.matmul[dtype])) for dtype in formats]
     return [replace(each, efficiency=min(1.0, each.efficiency / sustained_clock(name))) for each in found]
 
 
 def _per_tile(gpu: Gpu, dtype: str, tiling: Tiling) -> float | None:
-    """`loads` for the side of the tile whose operands arrive just as fast as it is computed, which GPUs have alike, and back."""
+    """Convert `loads` to and from the tile side at which loading takes as long as computing, which GPUs have in common."""
     if tiling.loads is None or gpu.sms is None:
         return None
     return BYTES[dtype] * tiling.efficiency * gpu.flop[dtype] / gpu.sms / tiling.loads
 
 
-APART: Final = ("alignment", "rows", "memory", "cast")  # nothing was fitted to them here
+APART: Final = ("alignment", "rows", "memory", "cast")  # not used for fitting
 
 
 def _median(tilings: Sequence[Tiling]) -> Tiling:
-    """Each number the median of theirs."""
+    """Return the median of each constant."""
     whole = ("smallest", "largest", "splits")
     found: dict[str, Any] = {}
     for name in (field.name for field in fields(Tiling) if field.name not in APART):

@@ -1,4 +1,4 @@
-"""Bandwidth of GPUs' memories: BabelStream by access mix, and gpu-stream by the number of threads."""
+"""Bandwidth of GPU memory: BabelStream by access mix, and gpu-stream by number of threads."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from published.score import Miss, Score, scored
 
 DEVICES: Final = declared("gpu_bandwidth")["devices"]
 MIX: Final = {"copy": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0)}  # arrays read and written
-ARRAY: Final = 268.4e6  # bytes of an array where the result does not say
+ARRAY: Final = 268.4e6  # B of an array if the result does not state it
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """BabelStream with each part's own numbers, and with the datasheet and the other GPUs' efficiency; threads."""
+    """Return scores of BabelStream with a part's own constants and with the GPU held out, and of gpu-stream."""
     held, unseen = stream_misses(data)
     curves = [point.miss(rate(point, part(Gpu, point.part))) for point in _curves(data) if not point.fitted]
     return (
@@ -45,7 +45,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def stream_misses(data: Path) -> tuple[list[Miss], list[Miss]]:
-    """BabelStream's rows: the half held out, with each part's own numbers; all rows, from datasheets and the other GPUs."""
+    """Return held-out BabelStream rows with a part's own constants, and all rows with the GPU held out."""
     rows = _babelstream(data)
     held = [_miss(row, part(Gpu, DEVICES[row["hardware"]])) for row in rows[1::2]]
     return held, [_miss(row, _as_the_others(DEVICES[row["hardware"]])) for row in rows]
@@ -55,7 +55,7 @@ GENERATIONS: Final = declared("gpu_bandwidth")["generations"]
 
 
 def residuals(data: Path) -> list[Residual]:
-    """The half held out; each device from its generation's others; each generation from its maker's others."""
+    """Return interpolated residuals, and those with a GPU (from its generation) or a generation (from its vendor) held out."""
     rows = _babelstream(data)
     found = []
     for at, row in enumerate(rows):
@@ -87,7 +87,7 @@ def _curves(data: Path) -> list[Point]:
 
 
 def _babelstream(data: Path) -> list[dict[str, str]]:
-    """The rows of GPUs with nothing known against them; every other one may be fitted to."""
+    """Return the unflagged rows of GPUs; every second one may be used for fitting."""
     rows = table(data / "validation" / "02_membw.csv")
     return [row for row in rows if row["hardware"] in DEVICES and "UoB-HPC" in row["source"] and not row["flag"]]
 
@@ -103,7 +103,7 @@ def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
 
 @functools.cache
 def _as_the_others(name: str, among: tuple[str, ...] = ()) -> Gpu:
-    """The part with the median efficiency of these (of its maker's others, if it has none of all others), for any mix."""
+    """Return the part with the median efficiency of its vendor's other GPUs, or of all others, for any access mix."""
     known = [generation for generation in GENERATIONS if generation != name]
     others = among or [each for each in known if GENERATIONS[each][1] == GENERATIONS[name][1]] or known
     common = statistics.median(part(Gpu, other).sustained.part(2.0, 1.0) for other in others)

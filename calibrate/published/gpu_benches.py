@@ -1,4 +1,4 @@
-"""The measurements of te42kyfo/gpu-benches, by curve, with the half of the sizes that parameters may be fitted to."""
+"""Measurements of te42kyfo/gpu-benches by curve; alternate sizes may be used for fitting."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from published.score import Miss
 ORACLES: Final = declared("gpu_benches")["oracles"]
 ROWS: Final = declared("gpu_benches")["rows"]
 GENERATIONS: Final[Mapping[str, Sequence[str]]] = declared("gpu_benches")["generations"]
-REAL: Final = 8.0  # bytes of the numbers that the programs move
+REAL: Final = 8.0  # B of a value
 
-# Reads, writes and reads in flight at once, of each number a thread of gpu-stream makes.
+# Reads, writes, and concurrent reads per value and thread of gpu-stream.
 STREAMS: Final = {"init": (0, 1), "read": (1, 0), "scale": (1, 1), "triad": (2, 1), "3pt": (1, 1), "5pt": (1, 1)}
-LONG: Final = float(128 * 1024 * 1024)  # numbers in an array of gpu-stream
+LONG: Final = float(128 * 1024 * 1024)  # values in an array of gpu-stream
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One measurement of a curve of a part, at a size (bytes, or threads); parameters may be `fitted` to it or not."""
+    """One measurement of a curve at a size (bytes or threads); `fitted`: it may be used for fitting."""
 
     row: str
     group: str
@@ -34,16 +34,16 @@ class Point:
     curve: str
     size: float
     value: float
-    published: bool  # a row of the scoring set, not of a whole curve
+    published: bool  # a published row, not a point of a whole curve
     fitted: bool = False
 
     def miss(self, predicted: float) -> Miss:
-        """This row beside what the model said."""
+        """Return this point with a prediction."""
         return Miss(self.row, predicted, self.value, self.group)
 
 
 def split(points: list[Point]) -> list[Point]:
-    """The same, every other size of each curve given to the fit, the smallest first."""
+    """Return the points with every second size of each curve marked as fitted, starting with the smallest."""
     sizes: dict[tuple[str, str], set[float]] = {}
     for point in points:
         sizes.setdefault((point.part, point.curve), set()).add(point.size)
@@ -52,7 +52,7 @@ def split(points: list[Point]) -> list[Point]:
 
 
 def bandwidths(data: Path) -> list[Point]:
-    """Every bandwidth: gpu-cache, gpu-l2-cache, gpu-stream by kernel, small kernels by how they are started."""
+    """Return all bandwidths: gpu-cache, gpu-l2-cache, gpu-stream by kernel, and small kernels by launch method."""
     found = [
         _whole(row["gpu"], f"{row['working_set_kB']} kB", "l2", float(row["working_set_kB"]) * 1024, float(row["GBps"]) * 1e9)
         for row in table(data / "oracles" / "gpubenches_l2_bw_vs_ws.csv")
@@ -67,7 +67,7 @@ def bandwidths(data: Path) -> list[Point]:
 
 
 def _whole(gpu: str, label: str, curve: str, size: float, value: float) -> Point:
-    """A point of a whole curve, of a GPU as the published files call it."""
+    """Return a point of a whole curve of a GPU, by the published name."""
     return Point(f"{gpu} {label}", gpu, ORACLES[gpu], curve, size, value, False)
 
 
@@ -81,7 +81,7 @@ def _published(row: dict[str, str]) -> Point:
 
 
 def small_kernels(data: Path) -> list[Point]:
-    """Bytes against seconds of kernels started back to back, in a stream or in a graph; the best size of a block."""
+    """Return time against bytes of kernels launched back to back, in a stream or a graph, with the best block size."""
     found = []
     for row in table(data / "oracles" / "gpubenches_small_kernels.csv"):
         gpu, size = row["gpu"].removesuffix("_graph"), float(row["bytes"])
@@ -91,7 +91,7 @@ def small_kernels(data: Path) -> list[Point]:
 
 
 def latencies(data: Path) -> list[Point]:
-    """Seconds of a read that waits for the one before it, by the bytes of the set: whole curves and published rows."""
+    """Return the latency of dependent reads by working set, of whole curves and published rows, in seconds."""
     found = []
     for row in table(data / "oracles" / "gpubenches_latency.csv"):
         size, value = float(row["working_set_kB"]) * 1024, float(row["latency_ns"]) * 1e-9
@@ -104,7 +104,7 @@ def latencies(data: Path) -> list[Point]:
 
 
 def asked(point: Point, gpu: Gpu) -> ThreadStream:
-    """What the program behind a point does to the memory."""
+    """Return the memory accesses of the program behind a point."""
     if point.curve == "l2":
         return ThreadStream(reads=point.size, working_set=point.size)
     if point.curve == "together":
@@ -125,7 +125,7 @@ def asked(point: Point, gpu: Gpu) -> ThreadStream:
 
 
 def rate(point: Point, gpu: Gpu) -> float:
-    """Bytes a second that the model comes to; what starting takes counts for the small kernels alone."""
+    """Return the model's bandwidth in B/s; launch time counts only for small kernels."""
     stream = asked(point, gpu)
     demand = gpu.stream("it", stream).demand
     rates = {capacity.name: capacity.rate for capacity in gpu.capacities("it")}
@@ -134,6 +134,6 @@ def rate(point: Point, gpu: Gpu) -> float:
 
 
 def middle(values: Iterable[float]) -> float | None:
-    """The median of those that are given; None without any."""
+    """Return the median of the values that are not None; None without any."""
     given = [value for value in values if value > 0]
     return statistics.median(given) if given else None

@@ -1,4 +1,4 @@
-"""Bandwidth of GPUs' caches, by the bytes gone over: gpu-cache, gpu-l2-cache and what else gpu-benches measured."""
+"""Bandwidth of GPU caches by working set: gpu-cache, gpu-l2-cache and the other programs of gpu-benches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CACHES = ("l2", "together")
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Published rows of the caches, then all of gpu-benches, then whole curves of the second level."""
+    """Return scores of published cache rows, of all gpu-benches rows, and of whole L2 curves."""
     points = bandwidths(data)
     held = [_miss(point) for point in points if point.published and not point.fitted]
     caches = [_miss(point) for point in points if point.published and not point.fitted and point.curve in CACHES]
@@ -40,7 +40,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 @functools.cache
 def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
-    """The part with the others' second cache, in bytes a clock and multiprocessor; None where they say nothing."""
+    """Return the part with the other GPUs' L2 bandwidth per clock and multiprocessor; None if they have none."""
     gpu = part(Gpu, name)
     known = [per for other in others if (per := _per_multiprocessor(part(Gpu, other)))]
     if not known or gpu.l2 is None:
@@ -50,13 +50,13 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
 
 
 def _per_multiprocessor(gpu: Gpu) -> float:
-    """Bytes a clock that each multiprocessor gets of the second cache; 0 if not known."""
+    """Return the L2 bandwidth of a multiprocessor in bytes per clock; 0 if unknown."""
     known = gpu.l2.bandwidth if gpu.l2 is not None else None
     return (known or 0.0) / ((gpu.clock or 1.0) * (gpu.sms or 1))
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Sizes held out; each device's second cache from its generation's others, each generation from its maker's others."""
+    """Return interpolated residuals, and the L2 with a GPU (from its generation) or a generation (from its vendor) held out."""
     found = []
     for point in bandwidths(data):
         if point.curve not in CACHES:

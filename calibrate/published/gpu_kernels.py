@@ -1,4 +1,4 @@
-"""Small kernels, whose start is most of what they take, and softmax, layer normalisation and GELU in PyTorch."""
+"""Small kernels, dominated by launch latency, and softmax, layer norm and GELU in PyTorch."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from published.residual import Residual, left_out, of_miss
 from published.score import Miss, Score, scored
 
 STARTS: Final[dict[str, Start]] = {"stream": "stream", "graph": "graph"}
-HALF: Final = 2.0  # bytes of a number in fp16
+HALF: Final = 2.0  # B of a value in fp16
 A100: Final = "a100-sxm-80gb"
-SMALL: Final = 2e6  # bytes below which starting is nearly all
+SMALL: Final = 2e6  # B below which launch latency dominates
 
-# What PyTorch and the program that measures take more than the GPU's `launch.host`: seconds, fitted to half of the sizes.
+# Overhead of PyTorch and the benchmark beyond the GPU's `launch.host`, in s; fitted to half of the sizes.
 SOFTWARE: Final = {"softmax": 3.4e-6, "layernorm": 39.9e-6, "gelu": 35.9e-6}
 
 
 @dataclass(frozen=True, slots=True)
 class _Op:
-    """One measurement: an array of rows x columns, and the seconds it took."""
+    """One measurement: an array of rows x columns, and its time in seconds."""
 
     row: str
     kind: str
@@ -42,7 +42,7 @@ class _Op:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Kernels of a streaming copy by how they are started; then the three ops of PyTorch."""
+    """Return scores of copy kernels by launch method, and of three PyTorch ops."""
     kernels = [point for point in small_kernels(data) if not point.fitted]
     tiny = [point.miss(_kernel(point, part(Gpu, point.part))) for point in kernels if point.size < SMALL]
     large = [point.miss(_kernel(point, part(Gpu, point.part))) for point in kernels if point.size >= SMALL]
@@ -63,7 +63,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 @functools.cache
 def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
-    """The part with the others' starts and their second cache: bytes a clock and multiprocessor, and its share for copies."""
+    """Return the part with the other GPUs' launch times and L2: bytes per clock and multiprocessor, and efficiency of copies."""
     gpu = gpu_caches.as_others(name, others)
     if gpu is None or gpu.l2 is None:
         return None
@@ -74,7 +74,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Sizes held out; each device's kernels from its generation's others, each generation from its maker's others."""
+    """Return interpolated residuals, and kernels with a GPU (from its generation) or a generation (from its vendor) held out."""
     found = []
     for point in small_kernels(data):
         topic, regime = ("launch", point.curve) if point.size < SMALL else ("elementwise", "big")
@@ -95,14 +95,14 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def _kernel(point: Point, gpu: Gpu) -> float:
-    """Seconds of a kernel that copies half of its bytes, again and again."""
+    """Return the time of a kernel that repeatedly copies half of its bytes, in seconds."""
     half = point.size / 2
     asked = ThreadStream(reads=half, writes=half, each=REAL, working_set=point.size, start=STARTS[point.curve])
     return gpu.stream("it", asked).demand.alone({capacity.name: capacity.rate for capacity in gpu.capacities("it")})
 
 
 def _ops(data: Path) -> list[_Op]:
-    """The published rates, in 10^9 elements a second, as seconds."""
+    """Return the published rates, in 10^9 elements per second, as seconds."""
     found = []
     for kind in SOFTWARE:
         for row in table(data / "oracles" / f"llmcompass_measured_{kind}_A100.csv"):
@@ -112,8 +112,8 @@ def _ops(data: Path) -> list[_Op]:
     return sorted(found, key=lambda op: (op.kind, op.elements, op.rows))
 
 
-# How often each op reads its array.  PyTorch's softmax keeps rows of up to 1024 numbers in registers and goes over longer ones
-# twice; its layer normalisation does so beyond 8192.
+# Passes of each op over its array. PyTorch's softmax keeps rows of up to 1024 values in registers and reads longer ones
+# twice; its layer norm does so beyond 8192 values.
 READS: Final[dict[str, Callable[[float], int]]] = {
     "softmax": lambda columns: 1 if columns <= 1024 else 2,
     "layernorm": lambda columns: 1 if columns <= 8192 else 2,

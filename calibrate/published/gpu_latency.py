@@ -1,4 +1,4 @@
-"""Latency of GPUs' caches and memories: one thread that follows pointers (gpu-latency)."""
+"""Latency of GPU caches and memories: one thread that follows pointers (gpu-latency)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = 1e6
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """The published rows, and whole curves."""
+    """Return scores of the published rows and of whole curves."""
     points = [point for point in latencies(data) if not point.fitted]
     rows = [_miss(point) for point in points if point.published]
     curves = [_miss(point) for point in points if not point.published]
@@ -37,10 +37,10 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 @functools.cache
 def as_others(name: str, others: tuple[str, ...]) -> Gpu:
-    """The part with the others' latencies: of the first cache in cycles, of the second and of the memory in seconds.
+    """Return the part with the other GPUs' latencies: L1 in cycles, L2 and memory in seconds.
 
-    The second cache and the memory have clocks of their own: over four generations they take the same time within 2 and 10 %,
-    where in cycles of the multiprocessors they differ by a third.
+    L2 and memory have their own clocks: over four generations, their latencies differ by 2 and 10 % in seconds, but by a third
+    in cycles of the multiprocessors.
     """
     gpu = part(Gpu, name)
     known = [part(Gpu, other) for other in others]
@@ -61,7 +61,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Sizes held out; each device from its generation's others, each generation from the others of its maker."""
+    """Return interpolated residuals, and those with a GPU (from its generation) or a generation (from its vendor) held out."""
     found = []
     for point in latencies(data):
         work = f"a chain in {point.size:.0f} B"
@@ -75,7 +75,7 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def _miss(point: Point) -> Miss:
-    """Through the public model: a million reads, each of which waits for the one before."""
+    """Return a prediction by the public model: a million dependent reads."""
     gpu = part(Gpu, point.part)
     cost = gpu.access("it", Accesses(count=COUNT, size=8, pattern="dependent", working_set=point.size))
     return point.miss(cost.demand.body({capacity.name: capacity.rate for capacity in gpu.capacities("it")}) / COUNT)

@@ -1,7 +1,7 @@
-"""Hard disks: seek curves measured on five drives, and accesses a second against the queue of two of them.
+"""Hard disks: measured seek curves of five drives, and random accesses per second by queue depth for two of them.
 
-Seek curves are those of the DiskSim collection (CMU), one drive each; even positions of the sorted distances are fitted,
-the others are reported.  The queue is a request-level simulation of the same curves, shortest positioning first.
+The seek curves are from the DiskSim collection (CMU), one drive each; every second distance is used for fitting. The reference
+of the queue is a request-level simulation of the same curves, with shortest positioning time first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DRIVES: Final = {
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Seek curves on the half not fitted; accesses a second against depth."""
+    """Return scores of held-out seek distances, and of accesses per second by queue depth."""
     seeks = misses(residuals(data), "known")
     queue = [
         Miss(
@@ -51,7 +51,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Seeks over distances held out."""
+    """Return residuals of held-out seek distances."""
     return [
         of_miss(
             Miss(f"{drive} over {distance:.0f} cylinders", model.seek.seconds(distance), seconds, drive),
@@ -83,7 +83,7 @@ def _curve(data: Path, drive: str) -> list[tuple[float, float]]:
 
 
 def _rate(row: dict[str, str]) -> float:
-    """Accesses a second of the part with this queue, all of whose depth is used."""
+    """Return the accesses per second of the part at full queue depth."""
     found = part(Hdd, DRIVES[row["disk_seek_source"]])
     model = replace(found, queue=int(row["qd"]), gain=found.gain if row["policy"] == "SPTF" else 0.0)
     asked = StorageAccesses(size=0.02e-3 * model.rate(0.5), times=1000, access="random", depth=float(row["qd"]))

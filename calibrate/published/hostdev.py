@@ -1,7 +1,7 @@
-"""Copies between a host and its GPU, between GPUs and inside one, beside what was published.
+"""Copies between host and GPU, between GPUs, and inside a GPU.
 
-Small tables are kept here, of figures that the folder of measurements lacks: loads by a core over the bus, copies both ways
-at once, and copies of AMD's GPUs.
+Small tables in this module contain figures that are not in the data folder: loads by a core over PCIe, bidirectional copies,
+and copies of AMD GPUs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOADS: Final[dict[int, float]] = declared("hostdev")["loads"]
 
 
 class Pair(NamedTuple):
-    """Bytes per second of large copies on one host: into the GPU, out of it, and both at once together; and its link."""
+    """Bandwidth of large copies on one host, in B/s: into the GPU, out of it, and in both directions together; and the link."""
 
     name: str
     into: float
@@ -36,14 +36,14 @@ class Pair(NamedTuple):
 
 
 PAIRS: Final = tuple(Pair(**each) for each in declared("hostdev")["pairs"])
-LARGE: Final = 1e6  # bytes of a copy whose setup hardly counts
-AMD: Final = 512e6  # bytes of the largest copies of rocm-bandwidth-test
-LEAST_INSIDE: Final = 15e6  # bytes: below, the table's copies inside a GPU are the timer's noise
+LARGE: Final = 1e6  # B of a copy with negligible setup time
+AMD: Final = 512e6  # B of the largest copies of rocm-bandwidth-test
+LEAST_INSIDE: Final = 15e6  # B: smaller copies inside a GPU are timer noise
 
 
 @functools.cache
 def machine(gpu: str, slot: str) -> Machine:
-    """A host of two sockets, the GPU at the first, of any generation of PCI Express: a V100 stands for GPUs of younger slots."""
+    """Return a host of two sockets with a GPU at the first; a V100 stands in for GPUs of newer PCIe generations."""
     return api.load_machine(
         "hwsim: machine/1\n"
         f"parts: {{cpu: {{kind: cpu, use: xeon-e5-2686v4, count: 2}}, gpu: {{kind: gpu, use: {gpu}, pcie: 6}}}}\n"
@@ -54,31 +54,31 @@ def machine(gpu: str, slot: str) -> Machine:
 
 
 def seconds(row: dict[str, str]) -> float:
-    """What the library's parts say of a row."""
+    """Return the predicted time of a row, in seconds."""
     of = machine(*DEVICES[row["hardware"]])
     size, direction = float(row["transfer_bytes"]), row["direction"]
     host = "cpu1" if "remote" in row["method"] else "cpu0"
-    if direction == "h2d CPU store to BAR":  # the caller's time: its stores are posted, it does not wait for their way
+    if direction == "h2d CPU store to BAR":  # time of the caller: its stores are posted, so it does not wait for their transfer
         return of.transfer(host, "gpu", size, TransferOptions(by="cpu")).demand.body(of.rates())
     ends = {"h2d": (host, "gpu"), "d2h": ("gpu", host), "d2d": ("gpu", "gpu")}[direction]
     return of.transfer(*ends, size).demand.alone(of.rates())
 
 
 def measured(row: dict[str, str]) -> float:
-    """Seconds of a row; copies inside a GPU are printed with what they read and what they write."""
+    """Return the measured time of a row in seconds; copies inside a GPU are printed with reads plus writes."""
     value = float(row["value"])
     passes = 2 if row["direction"] == "d2d" else 1
     return value if row["metric"] == "time" else passes * float(row["transfer_bytes"]) / value
 
 
 def rows(data: Path) -> list[dict[str, str]]:
-    """The rows to score: unflagged, of known size."""
+    """Return the unflagged rows with a known size."""
     found = [row for row in table(data / "validation" / "04_hostdev.csv") if not row["flag"] and row["transfer_bytes"]]
     return [row for row in found if row["direction"] != "d2d" or float(row["transfer_bytes"]) >= LEAST_INSIDE]
 
 
 def curves(data: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """The rows of each source and device, by name."""
+    """Return the rows of each source and device, by name."""
     found: dict[str, list[dict[str, str]]] = {}
     for row in rows(data):
         found.setdefault(f"{row['source'].split('@')[0]} | {row['hardware']}", []).append(row)
@@ -86,7 +86,7 @@ def curves(data: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Half of the sizes of every curve; and the devices of one or two sizes, from their slot alone."""
+    """Return scores of held-out sizes, and of devices with one or two sizes, predicted from their slot."""
     held, lone = [], []
     for name, group in curves(data):
         if len(group) >= 4:
@@ -141,14 +141,14 @@ def _one_way(pair: Pair) -> float:
 
 
 def _both_ways() -> Iterator[tuple[Pair, float]]:
-    """(hosts, what both ways carry over one way by the median of the others)."""
+    """Return (hosts, bidirectional over one-way bandwidth by the median of the other hosts)."""
     for pair in PAIRS:
         yield pair, statistics.median(each.both / _one_way(each) for each in PAIRS if each is not pair)
 
 
 @functools.cache
 def residuals(data: Path) -> list[Residual]:
-    """Held out sizes; devices that nothing was fitted to; both ways, loads, and AMD's GPUs from the others."""
+    """Return residuals of held-out sizes, of devices without fitted rows, and of AMD GPUs from other devices."""
     found = []
     for name, group in curves(data):
         chosen = held_out(group, lambda row: float(row["transfer_bytes"])) if len(group) >= 4 else group
@@ -158,7 +158,7 @@ def residuals(data: Path) -> list[Residual]:
             work = f"{row['direction']} {size:g} B"
             device = DEVICES[row["hardware"]][0]
             regime = "large" if size >= LARGE else "small"
-            # Two ways that are not what the rows say (the other socket's memory at 1 GB/s, half a slot) are scored alone.
+            # Two rows with unexplained bandwidth (remote socket's memory at 1 GB/s, half a slot) are scored only.
             if "remote" in row["method"] or "K80" in row["hardware"]:
                 continue
             found.append(_residual(regime, case, device, name, row["id"], work, seconds(row), measured(row)))

@@ -1,9 +1,8 @@
-"""Inference of language models, layer by layer: Vidur's and LLMServingSim's profiles, and BERT by FasterTransformer.
+"""LLM inference kernels: profiles of Vidur and LLMServingSim.
 
-A row is one kernel, or one layer's part, on one GPU: products, norms, rotary positions, activations, embeddings, attention of
-a prefill and of decoding.  What a framework cuts into several kernels, and what it moves more than fused ones would, is
-fitted to the even places of its rows by size; the odd places are scored.  GPUs without measured products of their own have
-their `matmul:` and `attention:` from the same half.
+A row is one kernel, or a part of a layer, on one GPU: GEMMs, norms, rotary embeddings, activations, embeddings, and attention
+in prefill and decode. The number of kernels per op of a framework, and its memory traffic relative to fused kernels, are fitted
+to alternate sizes. GPUs without measured GEMMs have their `matmul:` and `attention:` fitted to the same half.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from published.score import Miss, Score, held_out, scored
 PARTS: Final[Mapping[str, str]] = declared("inference")["parts"]
 OPS: Final[Mapping[str, str]] = declared("inference")["ops"]
 SCALE: Final = 0.08
-TINY: Final = 10e-6  # seconds of a kernel without products
-MIDDLE: Final = ("moved", "flop", "start", "walk")  # of a style
+TINY: Final = 10e-6  # s: minimum time of a kernel without a GEMM
+MIDDLE: Final = ("moved", "flop", "start", "walk")  # of a framework style
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Row:
 
     @property
     def op(self) -> str:
-        """Kind of kernel, as `ops:` of a framework call it."""
+        """Kind of kernel, as in `ops:` of a framework."""
         return "attention" if self.what in ("decode", "prefill") else self.what
 
     def name(self) -> str:
@@ -60,7 +59,7 @@ class Row:
 
 
 def rows(data: Path) -> list[Row]:
-    """The profiles of single kernels, without experts and without a flag."""
+    """Return the unflagged profiles of single kernels, without MoE."""
     found = []
     for said in table(data / "validation" / "09_infer.csv"):
         profiled = "LLMServingSim:profiler" in said["source"] or "vidur" in said["source"]
@@ -109,7 +108,7 @@ def _row(said: Mapping[str, str]) -> Row:
 
 
 def _kernel(model: Transformer, part: MicrobatchSlice, what: str) -> Kernel:
-    """The library's kernel of that name."""
+    """Return the library's kernel of that name."""
     h, t, f, rows = model.hidden, part.tensor, model.of_ffn, part.rows
     shapes = {
         "q_proj": (model.queries // t, h),
@@ -138,22 +137,22 @@ def _framework(name: str) -> Framework:
 
 
 def seconds_of(row: Row, gpu: Gpu | None = None, framework: Framework | None = None) -> float:
-    """What the library says of a kernel alone."""
+    """Return the predicted time of a kernel, in seconds."""
     return KernelTimes(gpu or part(Gpu, row.part), framework or _framework(row.framework)).seconds(row.kernel)
 
 
 def held_rows(found: Iterable[Row]) -> list[Row]:
-    """Alternate sizes of every source, GPU and kind of kernel."""
+    """Return alternate sizes of every source, GPU and kind of kernel."""
     return held_out(found, lambda row: row.size, lambda row: (row.group, row.what))
 
 
 def missed(found: Iterable[Row]) -> list[Miss]:
-    """Each row, and what the library says of it."""
+    """Return each row with its prediction."""
     return [Miss(row.name(), seconds_of(row), row.seconds, row.group) for row in found]
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Layers of both profilers, prefill and decode apart."""
+    """Return scores of both profilers, and of prefill and decode attention."""
     held = held_rows(rows(data))
     layers = [row for row in held if row.what not in ("decode", "prefill")]
     return (
@@ -170,7 +169,7 @@ def _score(name: str, found: Sequence[Row], bound: float) -> Score:
 
 
 def reason(miss: Miss) -> str:
-    """Why a row is far off."""
+    """Return the cause of a large error."""
     product = "proj" in miss.row or "lm_head" in miss.row
     small = miss.measured < 1e-5 and miss.error >= 2 * SCALE and not product
     return "a few microseconds: bound by launch latency, which differs between runs" if small else ""
@@ -180,7 +179,7 @@ def reason(miss: Miss) -> str:
 
 
 def residuals(data: Path) -> Iterator[Residual]:
-    """The half held out; every row with its GPU by the datasheet, and with its framework as the others are."""
+    """Return interpolated residuals, and every row with its GPU, or its framework's ops, held out."""
     found = rows(data)
     frameworks = {name: _as_others(name, {row.framework for row in found}) for name in {row.framework for row in found}}
     gpus = {
@@ -190,18 +189,18 @@ def residuals(data: Path) -> Iterator[Residual]:
     for row in held_rows(found):
         yield _residual(row, "known", "", seconds_of(row))
     for row in found:
-        case: Case = "generation" if row.op == "attention" else "device"  # kernels of attention are its vendor's then
+        case: Case = "generation" if row.op == "attention" else "device"  # attention kernels are then those of the vendor
         yield _residual(row, case, row.part, seconds_of(row, gpus[row.part]))
         if row.what != "product":
             yield _residual(row, "source", row.framework, seconds_of(row, framework=frameworks[row.framework]))
 
 
 def _as_others(name: str, names: Iterable[str]) -> Framework:
-    """The framework with ops as the other ones have them, in the median."""
+    """Return the framework with the median ops of the other frameworks."""
     own, ops = _framework(name), {}
     for op in own.ops:
         others = [_framework(each).ops.get(op) for each in sorted(names) if each != name]
-        near = [other for other in others if other is not None and other.kernels]  # one that fuses it says nothing of its time
+        near = [other for other in others if other is not None and other.kernels]  # fused ops have no time of their own
         middle = {key: statistics.median(getattr(each, key) for each in near) for key in MIDDLE} if near else {}
         ops[op] = Style(kernels=statistics.median_low([each.kernels for each in near]), **middle) if near else Style()
     return replace(own, ops=ops)

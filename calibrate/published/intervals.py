@@ -1,9 +1,9 @@
-"""Half widths of intervals from residuals of rows that were left out alike: quantiles of |ln(predicted / measured)| by regime.
+"""Half widths of intervals from cross-validated residuals: quantiles of |ln(predicted / measured)| by regime.
 
-Rows count by 1 / sqrt(rows of their group), so that a source of many rows does not speak alone. A regime of few groups is
-drawn to all regimes of its topic. A factor makes the widths hold for groups, and for units, that are left out in turn (Barber,
-Candes, Ramdas and Tibshirani, "Predictive inference with the jackknife+", 2021); a regime with several has one of its own. Heavy
-tails: every level has a quantile of its own.
+The weight of a row is 1 / sqrt(rows of its group), so that large sources do not dominate. A regime with few groups is shrunk
+towards all regimes of its topic. A factor adjusts the widths so that they hold for held-out groups and units (Barber, Candes,
+Ramdas and Tibshirani, "Predictive inference with the jackknife+", 2021); a regime with several groups has its own factor.
+Errors have heavy tails, so every level has its own quantile.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from numpy.typing import NDArray
 from published.residual import Residual
 
 LEVELS: Final = (0.5, 0.8, 0.9)
-FEWEST: Final = 12  # rows of a regime that speaks for itself,
+FEWEST: Final = 12  # minimum rows of a regime with its own width,
 GROUPS: Final = 4  # or groups
-PULL: Final = 3.0  # groups of the whole topic that a regime is drawn to
-APART: Final = 5  # groups, or units, of a regime that may have a smaller factor than its topic,
+PULL: Final = 3.0  # weight of the topic in shrinkage, in groups
+APART: Final = 5  # minimum groups or units of a regime with a smaller factor than its topic,
 WIDER: Final = 15  # or a larger one
-LEAST: Final = 1e-3  # half width that nothing goes below
+LEAST: Final = 1e-3  # minimum half width
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Residuals of one topic and one case in columns: |ln|, signed ln, and numbers of regime, group and unit.
+    """Residuals of one topic and case in columns: |ln|, signed ln, and numbers of regime, group and unit.
 
     Args:
-        names: of the regimes, by number.
+        names: names of the regimes, by number.
     """
 
     off: Floats
@@ -50,12 +50,12 @@ class Columns:
         return len(self.off)
 
     def regimes(self) -> list[tuple[str, NDArray[np.bool_]]]:
-        """Names of the regimes that have rows, and which rows those are."""
+        """Return the names of regimes with rows, and their rows."""
         return [(self.names[code], self.regime == code) for code in np.unique(self.regime)]
 
 
 def columns(found: Sequence[Residual]) -> Columns:
-    """Residuals in columns."""
+    """Return residuals in columns."""
     signed = np.array([each.log for each in found], dtype=float)
     names, regime = np.unique([each.regime for each in found], return_inverse=True)
     group, unit = (np.unique([getattr(each, name) for each in found], return_inverse=True)[1] for name in ("group", "unit"))
@@ -63,12 +63,12 @@ def columns(found: Sequence[Residual]) -> Columns:
 
 
 def weights(group: Codes) -> Floats:
-    """1 / sqrt(rows of its group) of every row."""
+    """Return 1 / sqrt(rows of its group) for every row."""
     return np.asarray(1.0 / np.sqrt(np.bincount(group)[group]))
 
 
 def weighted_quantile(values: Floats, weight: Floats, part: float) -> float:
-    """The value that this part of the weight lies below.
+    """Return the value below which this fraction of the weight lies.
 
     >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.5)
     2.0
@@ -80,7 +80,7 @@ def weighted_quantile(values: Floats, weight: Floats, part: float) -> float:
 
 
 def scales(rows: Columns, level: float) -> tuple[Floats, float]:
-    """(half width by number of the regime, of all of them), before the factor; none (NaN) of a regime without rows."""
+    """Return (half width by regime, of all regimes) before the factor; NaN for a regime without rows."""
     whole = max(LEAST, weighted_quantile(rows.off, weights(rows.group), level))
     found = np.full(len(rows.names), np.nan)
     for code in np.unique(rows.regime):
@@ -93,10 +93,10 @@ def scales(rows: Columns, level: float) -> tuple[Floats, float]:
 
 
 def factors(rows: Columns, level: float) -> tuple[Floats, float]:
-    """What the widths must be multiplied by to hold for groups, and for units, that are left out in turn: the larger of both.
+    """Return the factors that make the widths hold for held-out groups and held-out units: the larger of both.
 
-    By number of the regime, and of all regimes together. A regime of few groups or units has that of all of them, and the others
-    are drawn to it. A regime that only one group has says nothing here: without the group nothing is known of it.
+    One factor per regime, and one for all regimes together. Regimes with few groups or units take the common factor, and others
+    are shrunk towards it. A regime with a single group is skipped, because nothing remains when the group is held out.
     """
     weight = weights(rows.group)
     (groups, of_groups), (units, of_units) = (_factors(rows, codes, weight, level) for codes in (rows.group, rows.unit))
@@ -123,33 +123,33 @@ def _factors(rows: Columns, codes: Codes, weight: Floats, level: float) -> tuple
 
 
 def drawn(own: float, whole: float, groups: int) -> float:
-    """The number of a regime with so many groups, drawn to that of its topic."""
+    """Return a regime's value shrunk towards that of its topic, by its number of groups."""
     return float(np.exp((groups * np.log(own) + PULL * np.log(whole)) / (groups + PULL)))
 
 
 def _wide(rows: Columns, level: float) -> tuple[Floats, float]:
-    """(half width by number of the regime, of a regime that has no rows), as a logarithm."""
+    """Return (half width by regime, of a regime without rows) as logarithms."""
     by, whole = scales(rows, level)
     times, of_all = factors(rows, level)
     return times * by, of_all * whole
 
 
 def half_widths(rows: Columns, level: float) -> tuple[dict[str, float], float]:
-    """(half width of each regime, of a regime that has no rows), as a logarithm."""
+    """Return (half width of each regime, of a regime without rows) as logarithms."""
     by, whole = _wide(rows, level)
     return {name: float(value) for name, value in zip(rows.names, by, strict=True) if not np.isnan(value)}, whole
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Of every row: whether its interval held it when its unit calibrated nothing, and how wide that was (as a logarithm)."""
+    """For every row: whether its interval contained it when its unit was held out, and the half width (a logarithm)."""
 
     inside: NDArray[np.bool_]
     half: Floats
 
 
 def held(rows: Columns, level: float) -> Held:
-    """Every unit judged by widths that come from the other units."""
+    """Return the coverage and width of every unit with widths calibrated on the other units."""
     inside, half = np.zeros(len(rows), dtype=bool), np.zeros(len(rows))
     for code in np.unique(rows.unit):
         own = rows.unit == code
@@ -165,7 +165,7 @@ def held(rows: Columns, level: float) -> Held:
 
 
 def parts(rows: Columns) -> tuple[float, float]:
-    """(what rows of a unit share, what each has of its own), standard deviations; outliers drawn in to 4 robust ones."""
+    """Return the standard deviations shared by the rows of a unit and of single rows; outliers are clipped at 4 robust ones."""
     middle = float(np.median(rows.signed))
     robust = max(LEAST, float(np.median(np.abs(rows.signed - middle))) / 0.6745)
     values = np.clip(rows.signed, middle - 4 * robust, middle + 4 * robust)
@@ -178,7 +178,7 @@ def parts(rows: Columns) -> tuple[float, float]:
 
 
 def mapped(found: Sequence[Residual]) -> Mapping[tuple[str, str], list[Residual]]:
-    """Residuals by topic and case."""
+    """Return residuals by topic and case."""
     out: dict[tuple[str, str], list[Residual]] = {}
     for each in found:
         out.setdefault((each.topic, each.case), []).append(each)

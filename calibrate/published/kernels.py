@@ -1,7 +1,7 @@
-"""Kernel times of serving frameworks: tables of ai-dynamo/aiconfigurator, by GPU, framework and number formats.
+"""Kernel times of serving frameworks: tables of ai-dynamo/aiconfigurator by GPU, framework and number formats.
 
-A group is one kernel on one GPU: `validation/serving/aic_*.csv` says which configuration took how long in a CUDA graph.  Of
-every group half of the shapes, by their checksum, are fitted and the other half is scored.  Configurations with several
+A group is one kernel on one GPU: `validation/serving/aic_*.csv` has the time of each configuration in a CUDA graph. Half of the
+shapes of each group, chosen by checksum, are used for fitting, and the other half is evaluated. Configurations with several
 rows count once, with their median.
 """
 
@@ -34,16 +34,16 @@ PARTS: Final[Mapping[str, str]] = declared("kernels")["parts"]
 GENERATION: Final[Mapping[str, str]] = declared("kernels")["generation"]
 KIND: Final[Mapping[str, str]] = declared("kernels")["kind"]
 LIBRARY: Final[Mapping[str, str]] = {"vllm": "flash", "trtllm": "tensorrt", "sglang": "sglang"}
-CAP: Final = 0.7  # errors beyond this count no more in a fit
+CAP: Final = 0.7  # larger errors are clipped in a fit
 CASES: Final[tuple[Case, ...]] = ("device", "generation")
-FEW: Final = 40  # rows of a GPU in a fit of several
-OWNED: Final = 60  # rows of a GPU whose own constants are few
+FEW: Final = 40  # rows per GPU in a fit of several GPUs
+OWNED: Final = 60  # rows of the held-out GPU used for its own constants
 Kernel = TypeVar("Kernel")
 Cut = TypeVar("Cut")
 
 
 def gpu_of(system: str) -> Gpu | None:
-    """The part of the library that a system of the tables has; None where the library has none."""
+    """Return the part of the library for a system of the tables; None if the library has none."""
     try:
         return part(Gpu, PARTS[system])
     except SpecError:
@@ -55,9 +55,9 @@ class Group:
     """Rows of one kernel on one GPU.
 
     Args:
-        key: name of the kernel; system: of the tables.
-        columns: what the rows say, an array each.
-        seconds: measured; held: whether a row is in the half that is scored; said: its name.
+        key: name of the kernel; system: name in the tables.
+        columns: an array per column of the rows.
+        seconds: measured time; held: whether a row is evaluated; said: its name.
     """
 
     system: str
@@ -68,13 +68,13 @@ class Group:
     said: tuple[str, ...]
 
     def of(self, rows: NDArray[Any]) -> Group:
-        """Some rows of it."""
+        """Return some rows of the group."""
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
         columns = {name: column[at] for name, column in self.columns.items()}
         return Group(self.system, self.key, columns, self.seconds[at], self.held[at], tuple(self.said[each] for each in at))
 
     def half(self, held: bool, most: int | None = None) -> Group:
-        """The half that is scored, or the one that is fitted; `most` of its rows, drawn evenly."""
+        """Return the evaluated or the fitted half; `most`: maximum number of rows, sampled evenly."""
         at = np.flatnonzero(self.held == held)
         if most is not None and len(at) > most:
             at = np.sort(np.random.default_rng(0).permutation(at)[:most])
@@ -85,7 +85,7 @@ class Group:
 
 
 def together(parts: Sequence[Group], rates: Callable[[Group], KernelRates]) -> tuple[Mapping[str, Array], KernelRates]:
-    """The columns of some groups as one, and the rates of each row: one evaluation instead of one for each GPU."""
+    """Return the columns of several groups as one, with the rates of each row, for a single evaluation."""
     counts, each = [len(part) for part in parts], [rates(part) for part in parts]
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     numbers: dict[str, Any] = {
@@ -100,7 +100,7 @@ def groups(
     columns: Callable[[Mapping[str, str]], Mapping[str, float]],
     shape: Sequence[str],
 ) -> list[Group]:
-    """The groups of a table.  key: name of a row's kernel, "" to leave it out; shape: columns that tell its half."""
+    """Return the groups of a table. key: kernel of a row, "" to skip it; shape: columns that determine its half."""
     found: dict[tuple[str, str], dict[tuple[Any, ...], tuple[Mapping[str, float], bool, list[float], str]]] = {}
     for said in table(path):
         name = key(said)
@@ -133,7 +133,7 @@ def _group(system: str, key: str, rows: Sequence[tuple[Mapping[str, float], bool
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number of a fit: its name, where the search starts, and between what it stays."""
+    """A fitted constant: name, initial value and limits."""
 
     name: str
     typical: float
@@ -148,7 +148,7 @@ def fitted(
     rounds: int = 3,
     each: int = 60,
 ) -> tuple[dict[str, float], float]:
-    """(constants, mean error) that a search finds."""
+    """Return the (constants, mean error) found by a search."""
     lowest = np.log([constant.least for constant in constants])
     highest = np.log([constant.most for constant in constants])
     names = [constant.name for constant in constants]
@@ -173,14 +173,14 @@ def best_of(
     rounds: int = 3,
     each: int = 60,
 ) -> tuple[Cut, dict[str, float]]:
-    """(way to cut the work, its constants) that come closest."""
+    """Return the best (split, constants)."""
     tried = [(cut, *fitted(functools.partial(seconds, cut), measured, constants, rounds, each)) for cut in cuts]
     cut, found, _ = min(tried, key=lambda one: one[2])
     return cut, found
 
 
 def near(constants: Iterable[Constant], known: Mapping[str, float]) -> list[Constant]:
-    """The same constants, starting at known ones."""
+    """Return the same constants with known initial values."""
     return [replace(constant, typical=known.get(constant.name, constant.typical)) for constant in constants]
 
 
@@ -194,16 +194,16 @@ def left_out_of(
     own: bool = False,
     fits: dict[tuple[str, str], Kernel] | None = None,
 ) -> list[tuple[Group, Array]]:
-    """(rows of a kernel, what a fit without their device, or without their generation, says of them).
+    """Return (rows of a kernel, predictions by a fit without their device or without their generation).
 
-    Where no other GPU may be fitted, nothing is said.
+    Rows are skipped if no other GPU remains for the fit.
 
     Args:
         found: groups of any kernels.
-        fit: the kernel of some rows; of a known one, with a few constants of the rows' own.
-        other: whether a fit without the second group's device, or generation, has the first.
-        own: then a few constants of the GPU, from `OWNED` of its rows.
-        fits: fits of this case by (kernel, what it leaves out), for the next call.
+        fit: returns the kernel fitted to rows; of a known kernel, with a few constants of the rows' own.
+        other: whether a fit without the second group's device or generation contains the first group.
+        own: also fit a few constants to `OWNED` rows of the held-out GPU.
+        fits: cache of fits by (kernel, held-out unit).
     """
     said, fits = [], {} if fits is None else fits
     for key in dict.fromkeys(group.key for group in found):
@@ -221,7 +221,7 @@ def left_out_of(
 
 
 def other_than(other: Group, group: Group, case: Case) -> bool:
-    """Whether a fit without a group's device has another of its generation, or without its generation others."""
+    """Return whether a fit without a group's device contains another of its generation, or without its generation another one."""
     ours, theirs = GENERATION[group.system], GENERATION[other.system]
     if case == "device":
         return theirs == ours and other.system != group.system
@@ -229,14 +229,14 @@ def other_than(other: Group, group: Group, case: Case) -> bool:
 
 
 def fed_alike(other: Group, group: Group, case: Case) -> bool:
-    """The same, of others whose units are fed alike."""
+    """Return the same for GPUs whose matrix units get operands in the same way."""
     return other_than(other, group, case) and KIND[GENERATION[other.system]] == KIND[GENERATION[group.system]]
 
 
 def held(
     found: Iterable[Group], shipped: Callable[[Group], Kernel | None], predict: Callable[[Group, Kernel], Array]
 ) -> list[tuple[Group, Array]]:
-    """The half that is scored, and what the library says of it."""
+    """Return the evaluated half with its predictions."""
     pairs = [(group.half(True), shipped(group)) for group in found]
     return [(group, predict(group, kernel)) for group, kernel in pairs if kernel is not None and len(group)]
 
@@ -248,13 +248,13 @@ def score(
     half: Half = "interpolated",
     reached: float | None = None,
 ) -> Score:
-    """Median error of the groups' mean."""
+    """Return the score of some groups."""
     missed = [miss for group, said in found for miss in misses(group, said)]
     return scored(name, missed, bound, half, reached=reached)
 
 
 def misses(group: Group, predicted: Array) -> list[Miss]:
-    """Each row of a group."""
+    """Return each row of a group with its prediction."""
     name = f"{group.key}, {group.system}"
     rows = zip(group.said, predicted, group.seconds, strict=True)
     return [Miss(said, float(guess), float(measured), name) for said, guess, measured in rows]
@@ -267,7 +267,7 @@ def residuals_of(
     regime: Callable[[Group, int], str],
     most: int = 40,
 ) -> list[Residual]:
-    """Known, device left out, generation left out: so many rows of each group, the same works of every device that has them."""
+    """Return interpolated residuals, and those with device or generation held out, with the same works on every device."""
     said = []
     found: list[tuple[Case, tuple[Group, Array]]] = [("known", each) for each in known]
     found += [(case, each) for case in CASES for each in left(case)]

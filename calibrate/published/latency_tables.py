@@ -1,4 +1,4 @@
-"""The two tables of latency numbers in Dive into Deep Learning, beside the library's machine that has the text's parts."""
+"""The two tables of latency numbers in *Dive into Deep Learning*, compared with the library's machine of the same parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REASONS: Final = declared("latency_tables")["reasons"]
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Every row of both tables."""
+    """Return the score of all rows of both tables."""
     found = latencies(api.load_machine(MACHINE))
     rows = []
     with (data / "oracles" / "d2l_latency_tables.csv").open(encoding="utf-8", newline="") as file:

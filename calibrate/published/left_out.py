@@ -1,4 +1,4 @@
-"""Residuals of all topics: what a model says of rows it was not fitted to, or with a device, a source, a generation left out."""
+"""Residuals of all topics: predictions of rows not used for fitting, or with a device, source or generation held out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from published.residual import Residual, folded
 
 
 def residuals(data: Path, topics: Iterable[str] = ()) -> list[Residual]:
-    """Residuals of all topics, or of these."""
+    """Return the residuals of all topics, or of the given ones."""
     return [each for topic in topics or TOPICS for each in of_topic(topic, data)]
 
 
 def of_topic(topic: str, data: Path) -> list[Residual]:
-    """Residuals of one topic; none of a topic without a function `residuals(data)`."""
+    """Return the residuals of a topic; none for a topic without a function `residuals(data)`."""
     own = getattr(importlib.import_module(f"published.{topic}"), "residuals", None)
     return list(folded(own(data))) if own is not None else []

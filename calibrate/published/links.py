@@ -1,4 +1,4 @@
-"""Links beside published figures and the numbers a text on hardware teaches."""
+"""Links: published figures, and numbers of *Dive into Deep Learning*."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hwsim.machine import Machine, TransferOptions
 from published.parts import table
 from published.score import Miss, Score, held_out, scored
 
-LARGE: Final = 1e9  # bytes of a transfer whose latency does not count
+LARGE: Final = 1e9  # B of a transfer with negligible latency
 HOST: Final = "kind: cpu, use: xeon-e5-2686v4"
-WARM: Final = HOST + ", memory: {latency: 0 ns}"  # a message just written lies in the cache, and so does one just received
+WARM: Final = HOST + ", memory: {latency: 0 ns}"  # messages just written or received are in the cache
 
 
 @functools.cache
 def two(a: str, b: str, link: str) -> Machine:
-    """Two parts, called a and b, and what connects them."""
+    """Return a machine of two parts, a and b, and their link."""
     return api.load_machine(f"hwsim: machine/1\nparts: {{a: {{{a}}}, b: {{{b}}}}}\nlinks: [{{between: [a, b], {link}}}]\n")
 
 
 @functools.cache
 def network(card: str, link: str, switch: str) -> Machine:
-    """Two hosts with a card each, at one switch."""
+    """Return a machine of two hosts with a NIC each at one switch."""
     node = f"{{kind: machine, count: 2, parts: {{cpu: {{{WARM}}}, nic: {{kind: nic, use: {card}}}}}, "
     lanes = 8 if link.startswith("kind: ethernet") else 16
     slot = f"links: [{{between: [cpu, nic], kind: pcie, use: pcie3-x16, lanes: {lanes}}}]}}"
@@ -36,19 +36,19 @@ def network(card: str, link: str, switch: str) -> Machine:
 
 
 def rate(of: Machine, size: float = LARGE) -> float:
-    """Bytes per second of one large transfer from a to b."""
+    """Return the bandwidth of one large transfer from a to b, in B/s."""
     return size / of.transfer("a", "b", size).demand.alone(of.rates())
 
 
 def both(of: Machine, size: float = LARGE, a: str = "a", b: str = "b") -> float:
-    """Bytes per second each way of two transfers at once: they share what the link carries in both directions."""
+    """Return the bandwidth of each direction in a bidirectional transfer, in B/s; both directions share the link."""
     rates = of.rates()
     there, back = (dict(of.transfer(*ends, size).demand.amounts) for ends in ((a, b), (b, a)))
     return size / max((there.get(name, 0.0) + back.get(name, 0.0)) / rates[name] for name in {*there, *back})
 
 
 def taken(of: Machine, size: float, a: str = "a", b: str = "b", handling: TransferOptions | None = None) -> float:
-    """Seconds of one transfer."""
+    """Return the time of one transfer, in seconds."""
     return of.transfer(a, b, size, handling or TransferOptions()).demand.alone(of.rates())
 
 
@@ -61,7 +61,7 @@ def _slot(gpu: str, link: str) -> Machine:
     return two(HOST, f"kind: gpu, use: {gpu}", f"kind: pcie, use: {link}")
 
 
-# Row of the table of published figures: what the library says of it, in bytes per second.
+# Row of the table of published figures: prediction, in B/s.
 PUBLISHED: Final[dict[tuple[str, str], Callable[[], float]]] = {
     ("A100 NVLink3", "p2p unidirectional write"): lambda: rate(_gpus("a100-sxm-80gb", "kind: nvlink, use: nvlink3, links: 12")),
     ("H100 NVLink4", "p2p unidirectional write"): lambda: rate(_gpus("h100-sxm", "kind: nvlink, use: nvlink4, links: 18")),
@@ -76,7 +76,7 @@ PUBLISHED: Final[dict[tuple[str, str], Callable[[], float]]] = {
 }
 HPC: Final = ("omni-path-100", "kind: omnipath, use: omni-path-100", "omni-path-48")
 TEN: Final = ("x520-10gbe", "kind: ethernet, use: 10gbe", "10gbe-48")
-# What a text says, and what the library's parts say of it.
+# Number of the book: its value, and the prediction.
 TAUGHT: Final[dict[str, tuple[float, Callable[[], float]]]] = {
     "PCIe 4.0 x16, 32 GB/s": (32e9, lambda: rate(two(HOST, HOST, "kind: pcie, gen: 4, lanes: 16"))),
     "NVMe on PCIe 4.0 x4, up to 8 GB/s": (8e9, lambda: rate(two(HOST, HOST, "kind: pcie, gen: 4, lanes: 4"))),
@@ -103,7 +103,7 @@ TAUGHT: Final[dict[str, tuple[float, Callable[[], float]]]] = {
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """The published figures, the taught numbers, and the calls that wait for a copy."""
+    """Return scores of published figures, of the book's numbers, and of synchronous copies."""
     published = _published(data)
     taught = [Miss(name, model(), value, "book") for name, (value, model) in TAUGHT.items()]
     calls = _calls(data)

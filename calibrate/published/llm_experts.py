@@ -1,7 +1,7 @@
-"""Training steps of models with experts: what the library says of runs that NVIDIA published, to which nothing was fitted.
+"""Training steps of MoE models published by NVIDIA; none was used for fitting.
 
-The rows are of versions of one framework that exchange tokens and multiply experts in other ways than it did before, so that
-steps are said too long as often as too short. **Source**: `validation/2026/llm_train.csv`.
+The rows are from several versions of one framework, which exchange tokens and multiply experts differently from the modelled
+version, so predictions are too long as often as too short. **Source**: `validation/2026/llm_train.csv`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from published.residual import Residual, of_miss
 from published.score import Miss
 
 MODELS: Final = {"DeepSeekV3": "deepseek-v3", "Qwen3_30B_a3B": "qwen3-30b-a3b", "GPT_OSS_20B": "gpt-oss-20b"}
-RACK: Final = 64  # GPUs of a rack of GB200 or GB300 that a run uses
+RACK: Final = 64  # GPUs of a GB200 or GB300 rack used by a run
 
 
 def residuals(data: Path) -> Iterator[Residual]:
-    """Each row, with all that the library has from other sources."""
+    """Return every row with a prediction from constants of other sources."""
     for said in table(data / "validation" / "2026" / "llm_train.csv"):
         if said["model"] in MODELS:
             seconds, measured = _seconds(said)
@@ -44,7 +44,7 @@ def residuals(data: Path) -> Iterator[Residual]:
 
 
 def _seconds(said: Mapping[str, str]) -> tuple[float, float]:
-    """Seconds of a step (predicted, measured)."""
+    """Return the time of a step, (predicted, measured), in seconds."""
     told = {key: int(value) for key, value in re.findall(r"(\w+) (\d+)", said["config"])}
     gpus, gpu = int(said["gpus"]), said["hardware"].lower()
     keys: dict[str, Any] = {key: told[key] for key in ("tp", "pp", "ep", "cp")}

@@ -1,8 +1,8 @@
-"""Memory of trainings: what PyTorch measured, and whether runs that ran are refused.
+"""GPU memory of LLM training: predictions against PyTorch's peaks, and rejection of plans that ran.
 
-Peaks are those that the allocator reserved, as torchtitan printed them; the context of the driver is not among them. The
-estimate counts `RESERVED` for it, which is taken off here. No constant is fitted to single rows: what is kept is counted from
-what the frameworks' code keeps; `FRAGMENTS` and `WHOLE` of `hwsim/models/memory.py` are round numbers that these rows bear out.
+The peaks are those reserved by the allocator, as torchtitan printed them. They exclude the driver context, so the estimate's
+`RESERVED` is subtracted here. No constant is fitted to single rows: kept tensors are counted from the frameworks' code, and
+`FRAGMENTS` and `WHOLE` of `hwsim/models/memory.py` are round numbers that agree with these rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEASURED: Final = declared("llm_memory")["measured"]
 
 
 def missed() -> list[Miss]:
-    """Bytes estimated and bytes reserved."""
+    """Return estimated and reserved bytes."""
     found = []
     for name, gpus, tp, pp, cp, sequence, micro, batch, chunks, recompute, framework, measured in MEASURED:
         plan = ParallelPlan(
@@ -48,7 +48,7 @@ def missed() -> list[Miss]:
 
 
 def refused(data: Path) -> tuple[list[str], list[str], int]:
-    """(names of runs that ran and would not fit, names of those that are tight, runs)."""
+    """Return (names of runs that ran but are rejected, names of tight runs, number of runs)."""
     found = rows(data)
     over: list[str] = []
     tight: list[str] = []
@@ -60,7 +60,7 @@ def refused(data: Path) -> tuple[list[str], list[str], int]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Bytes beside those measured, and the part of runs that ran whose plan is refused."""
+    """Return the scores of memory sizes and of rejected runs."""
     misses = missed()
     over, tight, count = refused(data)
     inside = sum(miss.relative <= SPREAD for miss in misses) / len(misses)
@@ -80,7 +80,7 @@ def _named(over: Sequence[str]) -> str:
 
 
 def reason(miss: Miss) -> str:
-    """Why a row is far off, where somebody looked."""
+    """Return the cause of a large error, if it was investigated."""
     if miss.group == "stages" and miss.predicted < miss.measured:
         return "pipeline stages keep more than activations, weights and gradients; cause unknown"
     return ""

@@ -1,4 +1,4 @@
-"""The published training runs, as plans on machines of the library."""
+"""Published LLM training runs as plans on machines of the library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ hwsim: machine/1
 parts: {{node: {{kind: machine, use: {node}, count: 2, parts: {{{parts}}}}}}}
 links: [{{name: fabric, topology: fat-tree, of: "node*.nic*", kind: infiniband, use: {network}, rails: {cards}, leaf_ports: 40}}]
 """
-# Nodes that are in no catalogue: GPUs on one switch, cards beside them, a fabric.
+# Nodes that are in no catalogue: GPUs on one switch, NICs, and a fabric.
 _PLAIN: Final = """
 hwsim: machine/1
 parts:
@@ -41,14 +41,14 @@ _SMALL: Final = ", memory: {size: 96 GiB, bandwidth: 2.4 TB/s}, power: 500 W"
 
 
 def plain(gpu: str, gpus: int, nvlink: str, cards: int, card: str, more: str = "") -> str:
-    """The text of a machine of two nodes of such GPUs, on one switch each, with so many cards to a fabric."""
+    """Return the text of a machine of two nodes: GPUs on a switch, and NICs on a fabric."""
     rate = float(card.split(maxsplit=1)[0])
     each, whole = f"{rate * min(1.0, cards):g} GB/s", f"{rate * cards:g} GB/s"
     adds = "true" if nvlink == _H100 else "false"
     return _PLAIN.format(gpu=gpu, gpus=gpus, nvlink=nvlink, each=each, whole=whole, more=more, adds=adds)
 
 
-# Whose rows begin so run on this machine.  Rates of cards are those of their data sheets.
+# Beginning of the hardware column: machine. NIC bandwidths are from datasheets.
 MACHINES: Final[Mapping[str, str]] = {
     "NVIDIA A100-SXM4-80GB, DGX A100": _NODES.format(
         node="dgx-a100", parts="gpu: {use: a100-sxm-80gb}", network="hdr200", cards=8
@@ -68,12 +68,12 @@ MACHINES: Final[Mapping[str, str]] = {
     "NVIDIA V100-SXM2-32GB, 4 per node": plain("v100-sxm2-32gb", 4, "gen: 2, links: 6", 4, "12.5 GB/s"),
 }
 NEEDED: Final = ("layers", "hidden", "ffn", "vocab", "seq", "global_batch", "tp", "pp", "dp")
-CHUNKS: Final[Mapping[int, int]] = {2: 3, 8: 2, 64: 1}  # of the runs of Narayanan et al., whose table says only "interleaving"
+CHUNKS: Final[Mapping[int, int]] = {2: 3, 8: 2, 64: 1}  # for the runs of Narayanan et al., whose table states only "interleaving"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One published run.  seconds: of a step, from whatever the source gives."""
+    """One published run. seconds: time of a step, computed from the published quantity."""
 
     id: str
     source: str
@@ -88,7 +88,7 @@ class Row:
 
     @property
     def size(self) -> float:
-        """By which rows are put in order: work of a step on each GPU, and what tells equal ones apart."""
+        """Sort key: work of a step per GPU, with further values for equal runs."""
         tokens = self.plan.global_batch * (self.plan.sequence or 1)
         return tokens * self.model.parameters / self.gpus * (1 + 1e-6 * self.plan.microbatch + 1e-9 * self.gpus)
 
@@ -108,13 +108,13 @@ def _two_nodes(text: str) -> Cluster:
 
 @functools.cache
 def cluster(text: str, gpus: int) -> Cluster:
-    """So many GPUs of a machine: what two nodes say holds for all."""
+    """Return a number of GPUs of a machine; the values of two nodes hold for all nodes."""
     found = _two_nodes(text)
     return replace(found, gpus=gpus, per_node=min(gpus, found.per_node))
 
 
 def rows(data: Path) -> list[Row]:
-    """The rows of the scoring set: no flag, all dimensions given."""
+    """Return the unflagged rows with complete dimensions."""
     found = table(data / "validation" / "07_llm_train.csv")
     return [_row(each) for each in found if not each["flag"] and all(each[key] for key in NEEDED)]
 
@@ -185,7 +185,7 @@ def _row(said: Mapping[str, str]) -> Row:
 
 
 def _heads(hidden: int, tp: int) -> int:
-    """As wide as 128, or as near to it as whole heads on every GPU allow: where a source does not say.
+    """Return the number of heads if the source does not state it: a width of 128, or the nearest with whole heads per GPU.
 
     >>> _heads(14336, 8), _heads(13824, 8)
     (112, 96)
@@ -237,7 +237,7 @@ def _plan(said: Mapping[str, str], model: Transformer) -> ParallelPlan:
 
 
 def _seconds(said: Mapping[str, str], model: Transformer) -> float:
-    """Of a step; throughputs by the formulas that their sources state."""
+    """Return the time of a step; throughputs are converted by their source's formula."""
     value, batch, gpus = float(said["value"]), float(said["global_batch"]), float(said["count"])
     layers, h, s, v = model.layers, model.hidden, model.sequence, model.vocab
     if said["metric"] == "time_per_iteration":

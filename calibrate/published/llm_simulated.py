@@ -1,7 +1,7 @@
-"""Steps of training language models, simulated and estimated: sixty of the published runs, some of every source and machine.
+"""LLM training steps, simulated and estimated: sixty published runs from every source and machine.
 
-The constants are those of `llm_training`. A simulated step differs from the estimate in what shares links, in how far
-exchanges hide, and in how a pipeline fills; both are compared with the run, and with each other.
+Constants are those of `llm_training`. A simulated step differs from the estimate in shared links, overlap of communication and
+pipeline fill. Both are compared with the run and with each other.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from published.llm_training import reason
 from published.score import Miss, Score, group_median, scored
 
 ROWS: Final = 60
-MOST: Final = 1_024  # GPUs of a run that is simulated
-LONGEST: Final = 5_000  # micro-batches times stages of a run that is simulated; longer ones take minutes
+MOST: Final = 1_024  # maximum GPUs of a simulated run
+LONGEST: Final = 5_000  # maximum micro-batches x stages of a simulated run; longer runs take minutes
 EXCLUDED: Final = "Runs with more than 5,000 micro-batches x stages are excluded; with six of them,"
 PLAN: Final = ("global_batch", "microbatch", "sequence", "sequence_parallel", "schedule", "chunks", "uneven", "sharding",
                "shards", "recompute", "optimizer", "dtype")  # fmt: skip
 
 
 def sampled(found: Sequence[Row], count: int = ROWS) -> list[Row]:
-    """As many of each group as the others have, spread over the order of their sizes; all of a group that has few.
+    """Return the same number of rows per group, spread over their sizes; small groups are included completely.
 
-    Runs that differ only in what the sources do not say (the same plan again) are one.
+    Runs that differ only in unpublished settings (the same plan twice) count once.
     """
     groups: dict[str, list[Row]] = {}
     seen: set[tuple[str, str, int, str]] = set()
@@ -51,13 +51,13 @@ def sampled(found: Sequence[Row], count: int = ROWS) -> list[Row]:
 
 
 def passes(row: Row) -> float:
-    """Micro-batches of a copy of the model, times the stages that each of them passes."""
+    """Return the micro-batches of a model replica times the number of stages."""
     plan = row.plan
     return plan.global_batch / (plan.microbatch * replicas(plan, row.gpus)) * plan.pp
 
 
 def simulated(row: Row) -> float:
-    """Seconds of a step, of two."""
+    """Return the time of a step in seconds, from a run of two steps."""
     nodes = -(-row.gpus // row.cluster.per_node)
     machine = re.sub(r"count: 2\b", f"count: {nodes}", row.machine, count=1)
     plan = row.plan
@@ -72,19 +72,19 @@ def simulated(row: Row) -> float:
     workload = {"hwsim": "workload/1", "train": train}
     try:
         run = hwsim.simulate(machine, workload)
-    except hwsim.OutOfMemory as full:  # its time is told all the same
+    except hwsim.OutOfMemory as full:  # its time is reported nevertheless
         run = full.run
     found: float = run.trainings[0].step_s
     return found
 
 
 def said(model: Transformer) -> dict[str, Any]:
-    """A model by the keys of a file."""
+    """Return a model as keys of a file."""
     return {field.name: value for field in fields(model) if (value := getattr(model, field.name)) is not None and field.init}
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Simulated beside measured, and beside the estimate."""
+    """Return scores of simulated steps against measurements and against the estimate."""
     chosen = sampled(rows(data))
     times = [simulated(row) for row in chosen]
     estimates = [estimate(row.model, row.plan, row.cluster, load_framework(row.software)).seconds for row in chosen]

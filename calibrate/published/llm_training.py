@@ -1,11 +1,11 @@
-"""Training of language models: the runs that Megatron-LM, BigScience, MosaicML, PyTorch, InternLM and others published.
+"""LLM training: runs published by Megatron-LM, BigScience, MosaicML, PyTorch, InternLM and others.
 
-Fitted to alternate rows of every source and machine, in the order of their size: what products, attention and collectives of
-a training keep of what they reach alone, by generation of GPUs; how much each framework moves and hides.  The other rows
-are scored.  "A source left out": fitted again without any row of it, and only its rows scored.
+Alternate rows of every source and machine, in the order of their size, are used for fitting: the efficiency of GEMMs, attention
+and collectives in training relative to single kernels, by GPU generation, and the memory traffic and overlap of each framework.
+For "held-out source", the constants are fitted again without any row of the source.
 
-The step is nearly linear in these constants: a fit solves for all of them together, from the derivatives of each row, with
-rows that are far off counting less, and held near to what they are for any framework or generation.
+The step time is nearly linear in these constants. A fit solves for all of them together from the derivatives of each row. Rows
+with large errors have less weight, and constants are regularized towards their typical values.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from published.parts import declared
 from published.residual import Residual, misses, of_miss
 from published.score import WORST, Half, Miss, Score, held_out, scored
 
-SCALE: Final = 0.06  # errors beyond this count less and less in the fit
-ALIKE: Final = 0.15  # how far, as a logarithm, generations are apart in what trainings keep of their kernels' speed alone
-LOOSE: Final = 0.5  # how far, as a logarithm, a constant strays from what is typical
+SCALE: Final = 0.06  # larger errors have less weight in the fit
+ALIKE: Final = 0.15  # prior spread (a logarithm) between generations in the efficiency of kernels in training
+LOOSE: Final = 0.5  # prior spread (a logarithm) of a constant around its typical value
 FRAMEWORKS: Final = declared("llm_training")["frameworks"]
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One number of the fit: where it stands, and what it is held near to.  like: files that have the same."""
+    """A fitted constant: its typical value and limits. like: framework files that share it."""
 
     name: str
     typical: float
@@ -57,7 +57,7 @@ CONSTANTS: Final = tuple(Constant(**each) for each in declared("llm_training")["
 
 @dataclass(slots=True)
 class Model:
-    """The library's model with other constants, and the kernels it has timed."""
+    """The library's model with other constants, and a cache of kernel times."""
 
     values: dict[str, float]
     frameworks: dict[str, Framework]
@@ -75,7 +75,7 @@ class Model:
         return Model(dict(values), found, self.timed)
 
     def step(self, row: Row) -> TrainingStep:
-        """A row's step, with these constants."""
+        """Return a row's step with these constants."""
         framework, cluster = self.frameworks[row.software], row.cluster
         name = generation(cluster.gpu)
         values, constants = self.values, GENERATIONS[name]
@@ -94,7 +94,7 @@ class Model:
 
 
 def library() -> Model:
-    """The constants that the library has."""
+    """Return the model with the library's constants."""
     frameworks = {name: load_framework(name) for name in FRAMEWORKS}
     values = {"all.throttled": THROTTLED, "all.knee": KNEE, "all.network": NETWORK}
     for constant in CONSTANTS:
@@ -108,12 +108,12 @@ def library() -> Model:
 
 
 def held_rows(found: Sequence[Row]) -> list[Row]:
-    """Alternate sizes of every source and machine."""
+    """Return alternate sizes of every source and machine."""
     return held_out(found, lambda row: row.size, lambda row: row.group)
 
 
 def missed(model: Model, found: Iterable[Row]) -> list[Miss]:
-    """Each row, and what the model says of it."""
+    """Return each row with its prediction."""
     return [Miss(row.name(), model.step(row).seconds, row.seconds, row.group) for row in found]
 
 
@@ -121,7 +121,7 @@ def missed(model: Model, found: Iterable[Row]) -> list[Miss]:
 
 
 def derivatives(model: Model, found: Sequence[Row]) -> tuple[list[float], list[list[float]]]:
-    """(ln(predicted / measured) of each row, its derivatives by the logarithm of each constant)."""
+    """Return (ln(predicted / measured) of each row, its derivatives by the logarithm of each constant)."""
     base = [math.log(model.step(row).seconds / row.seconds) for row in found]
     columns = []
     for constant in CONSTANTS:
@@ -134,7 +134,7 @@ def derivatives(model: Model, found: Sequence[Row]) -> tuple[list[float], list[l
 
 
 def weights(found: Sequence[Row]) -> Any:
-    """What each row counts: those of large groups less."""
+    """Return the weight of each row; rows of large groups have less weight."""
     import numpy as np
 
     counts: dict[str, int] = {}
@@ -144,7 +144,7 @@ def weights(found: Sequence[Row]) -> Any:
 
 
 def _hold() -> Any:
-    """How constants are held: near to what is typical, and those of generations near to each other's."""
+    """Return the regularization: towards typical values, and between the constants of generations."""
     import numpy as np
 
     hold = np.eye(len(CONSTANTS)) * (SCALE / LOOSE) ** 2
@@ -155,7 +155,7 @@ def _hold() -> Any:
 
 
 def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Sequence[Sequence[float]]) -> dict[str, float]:
-    """The constants that make the rows' errors least, were they linear; rows count by groups, rows far off less."""
+    """Return the constants with the least linearized error; groups are weighted, and large errors have less weight."""
     import numpy as np
 
     weight = weights(found)
@@ -180,7 +180,7 @@ def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Se
 
 
 def residuals(data: Path) -> list[Residual]:
-    """The half held out; each source, and each generation of GPUs, by a fit that saw none of it."""
+    """Return interpolated residuals, and those with a source or a GPU generation held out of the fit."""
     found = rows(data)
     model = library()
     held = held_rows(found)
@@ -205,7 +205,7 @@ def _generation(row: Row) -> str:
 
 
 def regime(plan: ParallelPlan) -> str:
-    """Regime of a step's errors."""
+    """Return the regime of a training step's error."""
     return "fp8" if plan.dtype == "fp8" else "tp" if plan.tp * plan.pp > 1 else "sharded"
 
 
@@ -228,7 +228,7 @@ SELENE_CONSTANTS: Final = ("ampere.products", "all.plain", "megatron.moved", "me
 
 
 def selene() -> list[Row]:
-    """The eight points that Calculon was made for."""
+    """Return the eight runs for which Calculon was made."""
     found = []
     for name, gpus, tp, pp, batch, micro, chunks, full, selective in SELENE:
         for recompute, seconds in (("full", full), ("selective", selective)):
@@ -252,7 +252,7 @@ def selene() -> list[Row]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Held-out half, a source left out, models with experts, and Selene's eight points."""
+    """Return scores of held-out sizes, sources and generations, of MoE models, and of Selene's eight runs."""
     every = residuals(data)
     found = [each for each in every if each.topic != "experts"]
     experts = misses([each for each in every if each.topic == "experts"], "source")
@@ -297,7 +297,7 @@ def _selene(model: Model, found: Sequence[Row]) -> tuple[Score, ...]:
 
 
 def reason(miss: Miss) -> str:
-    """Why a row is far off, as far as the others of its source let one guess."""
+    """Return the cause of a large error, as far as other rows of its source suggest one."""
     slow = miss.predicted < miss.measured
     if miss.error < SCALE:
         return "within the spread of repeated runs"

@@ -1,9 +1,9 @@
-"""Experts: grouped products of vLLM and TensorRT-LLM on nine GPUs, by number format.
+"""MoE kernels: grouped GEMMs of vLLM and TensorRT-LLM on nine GPUs, by number format.
 
-Tables of ai-dynamo/aiconfigurator.  Half of the shapes of every kernel and GPU are fitted.  The benchmark draws tokens at random,
-from equal experts or a power law; here each expert has its quantile, and with experts on several GPUs the busiest GPU is timed.
-Left out: a generation of GPUs, with constants fitted to all others that run the same kernel: what vLLM and TensorRT-LLM call by
-one name is Triton's on one GPU, CUTLASS's or a closed one on another. What only one generation has is not said.
+Tables of ai-dynamo/aiconfigurator. Half of the shapes of each kernel and GPU are used for fitting. The benchmark draws tokens
+at random, uniformly or by a power law; here each expert has its quantile, and with experts on several GPUs, the busiest GPU is
+timed. If a GPU generation is held out, constants are fitted to all other generations that run the same kernel: one name in vLLM
+and TensorRT-LLM may stand for Triton, CUTLASS or a closed kernel. Kernels of a single generation are skipped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from published.residual import Residual
 from published.score import Score
 
 LEAST: Final = 60
-FORMATS: Final[Mapping[str, tuple[str, str, float]]] = {  # of the table: its name, what it is computed in, bytes of a weight
+FORMATS: Final[Mapping[str, tuple[str, str, float]]] = {  # format in the table: name, compute format, bytes of a weight
     "bfloat16": ("bf16", "bf16", 2.0),
     "fp8": ("fp8", "fp8", 1.0),
     "fp8_block": ("fp8-block", "fp8", 1.0),
@@ -62,15 +62,17 @@ CONSTANTS: Final = (
     Constant("rate", 60e9, 3e9, 4e11),
 )
 OWN: Final = ("start", "efficiency", "reading")
-# FlashInfer's kernel with one scale a matrix. Servers tune it as they start; the collector of the table (vllm/collect_moe.py)
-# does not, and on these GPUs what is taken untuned reads weights at a sixth of the memory's rate.
+# FlashInfer's kernel with one scale per matrix. Servers tune it at start; the table's collector (vllm/collect_moe.py)
+# does not, and the untuned kernel reads weights at a sixth of memory bandwidth on these GPUs.
 UNTUNED: Final = "vllm_modeloptfp8moe_flashinfer_cutlass"
 HOPPER: Final = ("h100_sxm", "h200_sxm")
-SOURCES: Final = ("marlin", "triton", "flashinfer_cutlass", "flashinfer_trtllm", "cutlass")  # as `kernel_source` has them
+SOURCES: Final = ("marlin", "triton", "flashinfer_cutlass", "flashinfer_trtllm", "cutlass")  # values of `kernel_source`
 
 
 def rows(data: Path, *, by_source: bool = False) -> list[Group]:
-    """Groups of the table, whose GPUs the library has.  by_source: kernels of unlike sources apart, "flash fp8 @triton"."""
+    """Return the groups of the table whose GPUs are in the library. by_source: separate kernels by implementation, "flash fp8
+    @triton".
+    """
     shape = ("num_tokens", "hidden_size", "inter_size", "moe_tp_size", "moe_ep_size")
     path = data / "validation" / "serving" / "aic_moe.csv"
     found = groups(path, _key_and_source if by_source else _key, _columns, shape)
@@ -89,7 +91,7 @@ def _key_and_source(said: Mapping[str, str]) -> str:
 
 
 def named(group: Group) -> Group:
-    """The group under the name of its kernel alone."""
+    """Return the group under the name of its kernel only."""
     return replace(group, key=group.key.partition(" @")[0])
 
 
@@ -112,13 +114,13 @@ def _columns(said: Mapping[str, str]) -> Mapping[str, float]:
 
 @functools.lru_cache(maxsize=4096)
 def drawn(tokens: int, top_k: int, experts: int, skew: float, ranks: int) -> tuple[float, float, tuple[float, ...]]:
-    """Of the busiest GPU: pairs of a token and an expert, experts that have a token, blocks for each of `TILES`."""
+    """Return for the busiest GPU: token-expert pairs, active experts, and blocks for each tile height of `TILES`."""
     each = busiest(tokens_of(tokens, top_k, experts, skew), ranks)
     return float(sum(each)), float(sum(one > 0 for one in each)), blocks_of(each)
 
 
 def busiest(tokens: tuple[int, ...], ranks: int) -> tuple[int, ...]:
-    """The experts of the GPU that has most tokens, where they are dealt out at random.
+    """Return the experts of the GPU with the most tokens if experts are assigned at random.
 
     >>> busiest((0, 1, 2, 3), 1)
     (0, 1, 2, 3)
@@ -130,14 +132,14 @@ def busiest(tokens: tuple[int, ...], ranks: int) -> tuple[int, ...]:
 
 
 def call_of(columns: Mapping[str, Array]) -> ExpertsCall:
-    """The calls of a group with these columns."""
+    """Return the kernel calls of a group with these columns."""
     numbers: dict[str, Any] = {name: column for name, column in columns.items() if not name.startswith("of ")}
     blocks: Any = tuple(columns[f"of {rows}"] for rows in TILES)
     return ExpertsCall(blocks=blocks, **numbers)
 
 
 def rates_of(group: Group) -> KernelRates:
-    """What its GPU has, in the format of its kernel."""
+    """Return the rates of the GPU in the kernel's number format."""
     gpu = gpu_of(group.system)
     assert gpu is not None
     name = group.key.partition(" ")[2]
@@ -145,7 +147,7 @@ def rates_of(group: Group) -> KernelRates:
 
 
 def predict(group: Group, kernel: ExpertKernels) -> Array:
-    """Seconds of its rows."""
+    """Return the time of each row, in seconds."""
     return np.asarray(kernel.seconds(call_of(group.columns), rates_of(group)))
 
 
@@ -156,7 +158,7 @@ def fit_kernel(
     rounds: int = 3,
     each: int = 50,
 ) -> ExpertKernels:
-    """One kernel for some groups.  known, names: with these constants, but for those."""
+    """Fit one kernel to several groups. known: fixed constants; names: constants to fit."""
     start: dict[str, Any] = {} if known is None else {one.name: float(getattr(known, one.name)) for one in CONSTANTS}
     free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
 
@@ -171,7 +173,7 @@ def fit_kernel(
 
 
 def shipped(group: Group) -> ExpertKernels | None:
-    """The kernel as the library has it."""
+    """Return the kernel as in the library."""
     gpu = gpu_of(group.system)
     return None if gpu is None else gpu.experts.get(group.key)
 
@@ -179,9 +181,9 @@ def shipped(group: Group) -> ExpertKernels | None:
 def left_out(
     found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], ExpertKernels] | None = None
 ) -> list[tuple[Group, Array]]:
-    """(rows, what a fit without their device, or generation, says of them).
+    """Return (rows, predictions by a fit without their device or generation).
 
-    own: then three constants of the GPU; fits: of a call before.
+    own: also fit three constants to the held-out GPU; fits: fits of an earlier call.
     """
 
     def fit(parts: Sequence[Group], known: ExpertKernels | None) -> ExpertKernels:
@@ -196,7 +198,7 @@ def _predict(group: Group, kernel: ExpertKernels) -> Array:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Fitted; a generation left out, without and with three constants of its own."""
+    """Return scores of interpolated rows, and with a GPU or a GPU generation held out."""
     found, apart = rows(data), rows(data, by_source=True)
     fits: dict[tuple[str, str], ExpertKernels] = {}
     return (
@@ -211,7 +213,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def residuals(data: Path) -> list[Residual]:
-    """Known, device left out, generation left out; rows drawn evenly."""
+    """Return interpolated residuals, and those with the device or the generation held out; rows are sampled evenly."""
     found, apart = rows(data), rows(data, by_source=True)
     return residuals_of("moe", held(found, shipped, predict), lambda case: left_out(apart, case), _regime)
 

@@ -1,4 +1,4 @@
-"""Spreads of plain numbers by the kind of their source and their dimension: derived from the library's classes, else assumed."""
+"""Spreads of plain numbers by kind of source and dimension: from the library's classes, or assumed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import yaml
 from published.parts import declared
 
 CLASSES: Final = Path(__file__).resolve().parents[2] / "machines" / "classes"
-SEVERAL: Final = 2  # parts that a spread is of, at least
-ENOUGH: Final = 8  # spreads that a median is of, at least
+SEVERAL: Final = 2  # minimum parts behind a spread
+ENOUGH: Final = 8  # minimum spreads behind a median
 ASSUMED: Final[Mapping[str, Mapping[str, Any]]] = declared("numbers")["assumed"]
 DIMENSIONS: Final[Mapping[str, str]] = declared("numbers")["dimensions"]
 
 
 def spreads(folder: Path = CLASSES) -> dict[str, dict[str, Any]]:
-    """By kind of source, then by dimension."""
+    """Return spreads by kind of source, then by dimension."""
     out = {kind: dict(line) for kind, line in ASSUMED.items()}
     found: dict[str, list[float]] = {"any": []}
     for dimension, spread in _stated(folder):
@@ -36,7 +36,7 @@ def spreads(folder: Path = CLASSES) -> dict[str, dict[str, Any]]:
 
 
 def _stated(folder: Path) -> Iterator[tuple[str, float]]:
-    """(dimension, spread) of every value of a class that several parts agree on."""
+    """Return (dimension, spread) of every class value supported by several parts."""
     for path in sorted(folder.glob("**/*.yaml")):
         yield from _walked(yaml.safe_load(path.read_text("utf-8")))
 
@@ -52,7 +52,7 @@ def _walked(tree: Any) -> Iterator[tuple[str, float]]:
 
 
 def _dimension(text: str) -> str:
-    """What a value is a number of.
+    """Return the dimension of a value.
 
     >>> _dimension("3.35 TB/s"), _dimension("['34.2 / $clock', '22.8 ns']"), _dimension("89 %"), _dimension("12")
     ('bandwidth', 'latency', 'efficiency', 'other')

@@ -1,11 +1,11 @@
-"""What one core moves to and from memory, alone: tinymembench's memcpy and memset of 32 MiB, and loads by likwid-bench.
+"""Memory bandwidth of one core: tinymembench's memcpy and memset of 32 MiB, and loads by likwid-bench.
 
-A core reads so many bytes in a cycle of a long stream and writes so many, whichever its lines under way, its prefetchers and
-its path to memory allow; copies take the longer of the two, and at least what the memory takes.  On x86 the C library's
-routines write past the caches at this size; Arm's cores write full lines without reading them first; RISC-V does neither.
+A core reads and writes a fixed number of bytes per cycle of a long stream, whichever of lines in flight, prefetchers and memory
+path limits it. A copy takes the longer of both times, and at least the memory's time. On x86, the C library's routines use
+non-temporal stores at this size; Arm cores write full lines without reading them first; RISC-V does neither.
 
-Two rows a device fit its two numbers, so that nothing of a device is held out: what is scored is each device from the others of
-its core (its family, in bytes per cycle), and each core from other cores of its kind.
+Two rows per device determine its two constants, so no row of a device can be held out. The scores predict each device from
+other devices with its core (in bytes per cycle), and each core from other cores of its kind.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from published.score import Miss, Score, scored
 from published.tinymembench import PARTS
 
 CORES: Final[Mapping[str, Sequence[str]]] = declared("one_core")["cores"]
-BYPASSED: Final = ("Atom",)  # kinds whose C library writes 32 MiB past the caches
+BYPASSED: Final = ("Atom",)  # kinds whose C library uses non-temporal stores for 32 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement: what one core did, in bytes per second as the benchmark counts."""
+    """One measurement of one core, in B/s as the benchmark counts."""
 
     name: str
     source: str
@@ -41,18 +41,18 @@ class Row:
     rate: float
 
     def work(self) -> Work:
-        """A billion bytes of it."""
+        """Return 1 GB of this traffic."""
         past = 1e9 if self.writes and CORES[self.part][1] in BYPASSED else 0.0
         return Work(reads=1e9 * self.reads, writes=1e9 * self.writes, in_place=past, cores=1)
 
     @property
     def seconds(self) -> float:
-        """Of a billion bytes."""
+        """Measured time of 1 GB, in seconds."""
         return 1e9 / self.rate
 
 
 def rows(data: Path) -> Iterator[Row]:
-    """Every measurement; runs on several cores of one device are one row each."""
+    """Return every measurement; runs on several cores of one device are one row each."""
     for each in table(data / "validation" / "02_membw.csv"):
         if "tinymembench" not in each["software"] or each["flag"]:
             continue
@@ -68,12 +68,12 @@ def rows(data: Path) -> Iterator[Row]:
 
 
 def predicted(cpu: Cpu, row: Row) -> float:
-    """Seconds of a billion bytes of a row."""
+    """Return the predicted time of 1 GB, in seconds."""
     return seconds(cpu, row.work())
 
 
 def per_cycle(found: Sequence[Row]) -> dict[str, tuple[float, float | None]]:
-    """(bytes read per cycle, bytes written) by part, as its rows give them; None where nothing was written."""
+    """Return (bytes read, bytes written) per cycle by part; None if nothing was written."""
     numbers: dict[str, tuple[float, float | None]] = {}
     for name in dict.fromkeys(row.part for row in found):
         cpu = part(Cpu, name)
@@ -86,7 +86,7 @@ def per_cycle(found: Sequence[Row]) -> dict[str, tuple[float, float | None]]:
 
 
 def as_others(name: str, found: Mapping[str, tuple[float, float | None]], alike: Sequence[str]) -> Cpu | None:
-    """The part with the geometric means of the parts that are alike; None if they say nothing of it."""
+    """Return the part with geometric means of similar parts; None if they have no value."""
     others = [found[other] for other in alike]
     written = [store for _, store in others if store is not None]
     if found[name][1] is not None and not written:
@@ -101,7 +101,7 @@ def as_others(name: str, found: Mapping[str, tuple[float, float | None]], alike:
 
 @functools.cache
 def residuals(data: Path) -> list[Residual]:
-    """Every device from the others of its core, and from other cores of its kind."""
+    """Return residuals of every device from others with its core, and from other cores of its kind."""
     found = list(rows(data))
     numbers = per_cycle(found)
     made = {name: CORES[name] for name in numbers}
@@ -127,7 +127,7 @@ def _residual(row: Row, case: Case, unit: str, work: str, time: float) -> Residu
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Each device from the others of its core, and from other cores of its kind."""
+    """Return scores of held-out devices and of held-out core types."""
     out = []
     for name, case, bound, reached in (
         (

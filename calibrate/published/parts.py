@@ -1,4 +1,4 @@
-"""Parts of the library and tables of measurements, as the topics need them."""
+"""Parts of the library and tables of measurements for the topics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Model = TypeVar("Model")
 
 @functools.cache
 def alone(kind: str, name: str) -> Machine:
-    """A machine that consists of one part of the library, called `it`.
+    """Return a machine that consists of one part of the library, called `it`.
 
     >>> alone("gpu", "d2l-gpu").device("it").kind
     'gpu'
@@ -28,7 +28,7 @@ def alone(kind: str, name: str) -> Machine:
 
 
 def part(model: type[Model], name: str) -> Model:
-    """The part of the library called that, with all its numbers.
+    """Return the part of the library with this name.
 
     >>> from hwsim.devices import Gpu
     >>> part(Gpu, "d2l-gpu").lanes
@@ -46,7 +46,7 @@ def part(model: type[Model], name: str) -> Model:
 
 @functools.cache
 def declared(topic: str) -> Mapping[str, Any]:
-    """What a module has by hand, in a file of its own: names of parts, and figures that are in no table of others.
+    """Return a module's handwritten data from its file in `declared/`: names of parts, texts, and figures that are in no table.
 
     >>> declared("bert")["parts"]["NVIDIA T4"]
     't4'
@@ -55,12 +55,12 @@ def declared(topic: str) -> Mapping[str, Any]:
     return found
 
 
-FIGURES: Final = frozenset({"value", "latency_ms"})  # columns of what was measured
-read_figures: set[tuple[str, int]] | None = None  # (table, row) of every figure that was read, while somebody counts them
+FIGURES: Final = frozenset({"value", "latency_ms"})  # columns with measured values
+read_figures: set[tuple[str, int]] | None = None  # (table, row) of every figure read, if recorded
 
 
 def table(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file, or of the same packed by xz; columns that a packed one has not are empty."""
+    """Return the rows of a CSV file, or of its xz-compressed version, in which empty columns are omitted."""
     packed = path.with_name(f"{path.name}.xz")
     if path.exists() or not packed.exists():
         with path.open(encoding="utf-8", newline="") as file:
@@ -71,14 +71,14 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 class _Packed(dict[str, str]):
-    """A row of a table without the columns that are empty in all rows."""
+    """A row of a compressed table; omitted columns are empty."""
 
     def __missing__(self, _: str) -> str:
         return ""
 
 
 class _Counted(dict[str, str]):
-    """A row that notes when its figure is read."""
+    """A row that records when its figure is read."""
 
     def __init__(self, row: dict[str, str], path: str, at: int) -> None:
         super().__init__(row)

@@ -1,15 +1,16 @@
-"""All-reduces that other simulators were given, played here: their simulated times, and why they differ where they do.
+"""All-reduces of other simulators, simulated here: comparison with their simulated times.
 
-    SimGrid 3.32     N hosts on a star of 12.5 GB/s links of 1 us, 100 MB around a ring in N chunks.  CM02: links and latencies
-                     alone, chunks of whole bytes.  LV08 (its default): 0.97 of the bandwidth, 1.05 of the bytes for what
-                     comes back, 13.01 times the latency; fitted to TCP over wide areas
-    LogGOPSim        the same with one latency of 1 us a message and a gap for every byte but the first
-    ASTRA-sim        100 MiB, links of 50 GiB/s and 500 ns, analytical network: 10 ns are added to every step and at the end, a
-                     reduction takes 3 times the chunk at 3350 GB/s after it has come (hwsim: while it comes); whole ns
+    SimGrid 3.32     N hosts on a star of 12.5 GB/s links with 1 us; 100 MB on a ring in N chunks. CM02: links and latencies only,
+                     chunks of whole bytes. LV08 (default): 0.97 of the bandwidth, 1.05 of the bytes for the reverse traffic, and
+                     13.01 times the latency; fitted to TCP over wide areas
+    LogGOPSim        the same with one latency of 1 us per message, and a gap for every byte but the first
+    ASTRA-sim        100 MiB, links of 50 GiB/s and 500 ns, analytical network: adds 10 ns to every step and at the end; a
+                     reduction of a received chunk takes 3 times the chunk at 3350 GB/s (in hwsim: during reception); whole ns
 
-What these tools add of their own is given here as the machine's `collectives: {start, step}`, so that what is compared is who
-sends what when.  ASTRA-sim's congestion-aware switch sends a message on when all of it has come: half the bandwidth of one that
-cuts through.  Its double binary tree sends the whole buffer from level to level in one piece: a binomial tree here.
+Overheads that these tools add are parameters of the machine here, `collectives: {start, step}`, so the comparison covers the
+order and timing of sends. ASTRA-sim's congestion-aware switch forwards a message only after receiving all of it: half the
+bandwidth of a cut-through switch. Its double binary tree sends the whole buffer between levels in one piece: a binomial tree
+here.
 
 Source of the times: runs of these programs (SimGrid 3.32; LogGOPSim; ASTRA-sim 518bd51 with network-analytical 599a047).
 """
@@ -41,7 +42,7 @@ MLP: Final = declared("peers")["mlp"]
 
 
 def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (the times are kept here)
-    """Their times with what they add given as parameters, and ASTRA-sim's beside the links alone."""
+    """Return scores with the simulators' overheads as parameters, and of ASTRA-sim against the links only."""
     return (
         _score("SimGrid, ring on a star, CM02", simgrid(), 1e-6),
         _score("SimGrid, ring on a star, LV08", simgrid_default(), 1e-6),
@@ -62,19 +63,19 @@ def _score(name: str, rows: Sequence[Miss], bound: float) -> Score:
 
 
 def star(ranks: int, size: float, **said: Any) -> float:
-    """Seconds on the library's star; `said`: its bandwidth and latency, the algorithm and the level."""
+    """Return the time on the library's star, in seconds; `said`: bandwidth, latency, algorithm and level."""
     where = {"ranks": "machine.let.ranks", "bandwidth": "machine.let.bandwidth", "latency": "machine.let.latency"}
     changes = {where.get(key, key): value for key, value in {**said, "ranks": ranks, "bytes": f"{size!r} B"}.items()}
     return api.simulate("scale/star", "scale/allreduce", set=changes).makespan_s
 
 
 def simgrid() -> list[Miss]:
-    """Links and latencies alone."""
+    """Return SimGrid's CM02 rows: links and latencies only."""
     return [Miss(f"{n} hosts", star(n, n * (100_000_000 // n)), seconds, "CM02") for n, seconds in CM02.items()]
 
 
 def simgrid_default() -> list[Miss]:
-    """With its factors."""
+    """Return SimGrid's LV08 rows, with its factors."""
     rate, latency = f"{12.5 * 0.97 / 1.05!r} GB/s", f"{13.01!r} us"
     found = []
     for n, seconds in LV08.items():
@@ -84,7 +85,7 @@ def simgrid_default() -> list[Miss]:
 
 
 def loggop() -> list[Miss]:
-    """One latency a message: half on each link."""
+    """Return LogGOPSim's rows: one latency per message, half on each link."""
     return [
         Miss(f"{name}, {n} ranks", star(n, 100e6, algorithm=name, latency="0.5 us"), seconds, "LogGOPSim")
         for (name, n), seconds in LOGGOP.items()
@@ -92,7 +93,7 @@ def loggop() -> list[Miss]:
 
 
 def astra(*, added: bool = True) -> list[Miss]:
-    """On one level; `added`: with its own times."""
+    """Return ASTRA-sim's rows on one level; `added`: with its overheads."""
     return [
         Miss(f"{name}, {network}, {n} ranks", 1e9 * _flat(name, network, n, added=added), ns, "ASTRA-sim", _why(name, network))
         for (name, network), times in ASTRA.items()
@@ -125,25 +126,25 @@ def _steps(name: str, n: int) -> int:
 
 
 def _reductions(name: str, n: int, size: float) -> float:
-    """ns of all reductions one after the other: two reads and a write of each chunk that came."""
+    """Return the time of all reductions in sequence, in ns: two reads and a write of each received chunk."""
     match name:
         case "ring":
             chunks: Iterable[float] = [size / n] * (n - 1)
-        case "halving-doubling":  # the first and largest is not charged there
+        case "halving-doubling":  # ASTRA-sim does not charge the first and largest one
             chunks = [size / 2**level for level in range(2, round(math.log2(n)) + 1)]
-        case _:  # a parent adds what its two children sent, one after the other; one of all is not charged
+        case _:  # a parent adds the data of its two children in sequence; one reduction is not charged
             chunks = [size] * (2 * round(math.log2(n)) - 1)
     return sum(3 * math.floor(chunk / _MEMORY * 1e9) for chunk in chunks)
 
 
 def levels() -> list[Miss]:
-    """Two levels of switches, as one all-reduce after the other and as a hierarchy."""
+    """Return ASTRA-sim's rows on two levels of switches: consecutive all-reduces, and a hierarchical one."""
     size = 100 * MIB
     found = []
     for n, ns in BASELINE.items():
         k = n // 8
         inside, across = _added(8, size), _added(k, size)
-        # each level has its own time of a step; both are one number of the machine here, so each is played alone
+        # each level has its own step time, but a machine here has one, so each level is simulated separately
         seconds = _seconds(_two_levels(k, inside), [_allreduce(size, "ring", "near")], groups=True)
         seconds += _seconds(_two_levels(k, across), [_allreduce(size, "ring", "far")], groups=True)
         found.append(
@@ -164,12 +165,12 @@ def levels() -> list[Miss]:
 
 
 def _added(n: int, size: float, name: str = "ring") -> float:
-    """What ASTRA-sim adds to each step, in s: its 10 ns, and its reductions spread over all steps."""
+    """Return ASTRA-sim's overhead per step, in s: 10 ns, and its reductions averaged over all steps."""
     return (_ADDED + _reductions(name, n, size) / _steps(name, n)) * 1e-9
 
 
 def layers() -> list[Miss]:
-    """The all-reduces of eight layers, one after the other while the backward pass goes on."""
+    """Return ASTRA-sim's all-reduces of eight layers, executed in sequence during the backward pass."""
     size = 64 * MIB
     found = []
     for n, ns in MLP.items():

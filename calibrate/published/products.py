@@ -1,4 +1,4 @@
-"""The published matrix products, as the op `matmul` would ask for them."""
+"""Published GEMMs as requests of the op `matmul`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from published.parts import declared, table
 NAME: Final = "it"
 PARTS: Final[Mapping[str, str]] = declared("products")["parts"]
 FORMATS: Final[Mapping[str, tuple[str, float, float]]] = declared("products")["formats"]
-LINEAR: Final = ("vidur", "DeepGEMM")  # sources whose second factor is stored as n x k
-# LLMCompass waits for each product from Python.  Beyond what a part's `launch.host` says (of its lightest op, the softmax)
-# its products take this much more, seen at its smallest ones.
+LINEAR: Final = ("vidur", "DeepGEMM")  # sources whose second matrix is stored as n x k
+# LLMCompass synchronizes after each GEMM in Python. Beyond a part's `launch.host` (of its lightest op, the softmax),
+# its GEMMs take this additional time, seen for its smallest ones.
 LOOP: Final[Mapping[str, float]] = {"PrincetonUniversity/LLMCompass": 13e-6}
-# DeepBench calls the library again and again and looks at the clock before and after: no product takes less than the host's
-# call.  Seconds, by source and hardware: the least of the rows in fp16 there, whose products take no longer on the GPU.
+# DeepBench calls the library repeatedly and reads the clock before and after: no GEMM takes less time than the host's
+# call. Time in s, by source and hardware: the minimum of the fp16 rows, which take less time on the GPU.
 CALLS: Final[Mapping[tuple[str, str], float]] = {("baidu-research/DeepBench", "NVIDIA V100-SXM2-16GB (DGX-1)"): 8e-6}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One published product."""
+    """One published GEMM."""
 
     id: str
     source: str
@@ -38,8 +38,8 @@ class Row:
     out: float
     seconds: float
     start: Literal["stream", "host"]
-    loop: float = 0.0  # seconds of the program that measured, for each product
-    call: float = 0.0  # seconds of its host for each call, while the GPU works on the calls before
+    loop: float = 0.0  # s: overhead of the benchmark per GEMM
+    call: float = 0.0  # s: host time per call, overlapped with earlier calls on the GPU
 
     @property
     def group(self) -> str:
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def work(self) -> Work:
-        """The product as the op `matmul` asks for it."""
+        """Return the GEMM as a request of the op `matmul`."""
         m, n, k, batch = self.product.m, self.product.n, self.product.k, self.product.batch
         return Work(
             flop=2.0 * self.size,
@@ -70,7 +70,7 @@ class Row:
 
 
 def rows(data: Path) -> list[Row]:
-    """The rows without a flag."""
+    """Return the unflagged rows."""
     return [_row(each) for each in table(data / "validation" / "01_gemm.csv") if not each["flag"]]
 
 
@@ -78,16 +78,16 @@ def _row(said: Mapping[str, str]) -> Row:
     source = re.sub(r"[:@].*", "", said["source"])
     m, n, k = int(said["m"]), int(said["n"]), int(said["k"])
     dtype, width, out = FORMATS[said["precision"]]
-    if "DeepBench" in source:  # columns first, as BLAS stores matrices: C = A B there is C' = B' A' in rows
+    if "DeepBench" in source:  # column-major, as in BLAS: C = A B there is C' = B' A' in row-major order
         m, n = n, m
-        if dtype == "fp16":  # it fills up every side to a multiple of 8, for the tensor cores
+        if dtype == "fp16":  # it pads every side to a multiple of 8 for the tensor cores
             m, n, k = (8 * math.ceil(each / 8) for each in (m, n, k))
-    groups = re.search(r"groups=(\d+)", said["notes"])  # m is of each group
+    groups = re.search(r"groups=(\d+)", said["notes"])  # m is per group
     stored = said["trans_a"] == "T" or any(each in source for each in LINEAR)
     product = MatmulShape(m, n, k, int(groups[1]) if groups else 1, stored)
     flop = 2.0 * m * n * k * product.batch
     seconds = float(said["value"]) if said["metric"] == "time" else flop / float(said["value"])
-    start: Literal["stream", "host"] = "host" if "LLMCompass" in source else "stream"  # it waits for each product
+    start: Literal["stream", "host"] = "host" if "LLMCompass" in source else "stream"  # it synchronizes after each GEMM
     hardware = said["hardware"]
     return Row(
         said["id"], source, hardware, PARTS[hardware], dtype, product, width, out, seconds, start,
@@ -96,6 +96,6 @@ def _row(said: Mapping[str, str]) -> Row:
 
 
 def seconds_of(gpu: Gpu, row: Row) -> float:
-    """What the library says of a product alone, on the clock of the program that measured."""
+    """Return the predicted time of a GEMM, as measured by the benchmark, in seconds."""
     rates = {capacity.name: capacity.rate for capacity in gpu.capacities(NAME)}
     return max(gpu.compute(NAME, row.work).demand.alone(rates), row.call) + row.loop

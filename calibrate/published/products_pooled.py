@@ -1,8 +1,8 @@
-"""One set of constants for the products of many GPUs: what a GPU has in which nobody measured a product.
+"""One set of GEMM constants for many GPUs: used for GPUs without measured GEMMs.
 
-Constants are counted in what GPUs have alike: starts in cycles, what reaches a multiprocessor in bytes for each operation that it
-could do in 16 bits meanwhile, everything else as in `hwsim.devices.gpu_matmul`, whose formulas these are for all products and
-cuts at once (a test compares the two).
+Constants are in units that GPUs have in common: launch times in cycles, bandwidth of a multiprocessor in bytes per 16-bit
+operation of its peak, and the others as in `hwsim.devices.gpu_matmul`, whose formulas are evaluated here for all GEMMs and
+splits at once (a test compares both).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hwsim_calibrate.fit.least_squares import Problem, solve
 Floats = NDArray[np.float64]
 Constants = Mapping[str, float]
 
-# What a fit starts from, and its spread as a factor e^spread.
+# Initial value of a fit, and its prior spread as a factor e^spread.
 TYPICAL: Final[Mapping[str, tuple[float, float]]] = {
     "efficiency": (0.75, 0.3),
     "cycles": (5000.0, 0.5),
@@ -39,15 +39,15 @@ TYPICAL: Final[Mapping[str, tuple[float, float]]] = {
     "rate": (20e9, 1.0),
 }
 CASTS: Final = ("cast", "row", "rate")
-OWN: Final = ("efficiency", "memory", "cycles")  # what three measurements of a new GPU would tell
+OWN: Final = ("efficiency", "memory", "cycles")  # constants that three measurements of a new GPU would determine
 MOST: Final[Mapping[str, float]] = {"efficiency": 1.0, "memory": 1.0, "lost": 1.0, "edge": 80.0}
-STEP: Final = 1e-4  # of a derivative
-GRAPH: Final = 1.3e-6  # from one kernel to the next, where a GPU does not say
+STEP: Final = 1e-4  # step of a numerical derivative
+GRAPH: Final = 1.3e-6  # time between consecutive kernels of a GPU without a stated value
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Tiles of a kind of kernels: shorter and longer side of the smallest, elements of the largest, most pieces of k."""
+    """Tiles of a kind of kernels: shorter and longer side of the smallest, elements of the largest, maximum splits of k."""
 
     smallest: int
     rows: int
@@ -57,7 +57,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A product on a GPU, and what it took.  widths: bytes of an element of both factors; out: of the result."""
+    """A GEMM on a GPU, and its time. widths: bytes per element of both factors; out: of the result."""
 
     gpu: Gpu
     dtype: str
@@ -70,7 +70,7 @@ class Timed:
 
 
 class Batch:
-    """Seconds of these products with any constants."""
+    """Times of these GEMMs with any constants."""
 
     def __init__(self, rows: Sequence[Timed], tiles: Tiles) -> None:
         cuts = [
@@ -107,7 +107,7 @@ class Batch:
         self.weights = np.array([row.weight for row in rows])
 
     def seconds(self, value: Constants, at: NDArray[np.int64] | None = None) -> Floats:
-        """Of every product and cut, or of one cut of each product."""
+        """Return the time of every GEMM and split, or of one split of each GEMM."""
 
         def of(array: Floats) -> Floats:
             every = np.broadcast_to(array, self.tiles.shape)
@@ -135,7 +135,7 @@ class Batch:
 def fit(
     rows: Sequence[Timed], tiles: Tiles, *, known: Constants | None = None, free: Sequence[str] = (), steps: int = 40
 ) -> dict[str, float]:
-    """The constants of least error; of `known` ones only those that are `free`."""
+    """Return the constants with the least error; of `known` constants, only `free` ones change."""
     batch = Batch(rows, tiles)
     start = {key: value for key, (value, _) in TYPICAL.items()} | dict(known or {})
     casts = any(row.cast > 0 for row in rows)
@@ -158,7 +158,7 @@ def fit(
 
 
 def tiling(constants: Constants, gpu: Gpu, tiles: Tiles, *, casts: bool) -> Tiling:
-    """The constants as this GPU's file would have them."""
+    """Return the constants as in this GPU's file."""
     launch = gpu.launch.by("graph")[1] if isinstance(gpu.launch, Launch) else GRAPH
     return Tiling(
         efficiency=constants["efficiency"],

@@ -1,14 +1,14 @@
-"""Matrix products of serving frameworks on nine GPUs: 16 and 8 bits, blocks, 4 bits, narrow weights.
+"""GEMM kernels of serving frameworks on nine GPUs: 16 and 8 bits, block scales, 4 bits, weight-only formats.
 
-The benchmark replays graphs of a few products, so that what one takes has the way from one kernel to the next in it; what the
-kernels cast is part of it. Activations are always in the last cache, and so are weights of up to a fifth of it, which are read
-here as a model's would be: from memory. vLLM's kernels with scales of blocks are left out: they were started one by one by a
-host that takes longer than they do.
+The benchmark replays graphs of a few GEMMs, so a time includes the gap between kernels and the casts of the kernels.
+Activations are always in the last cache. Weights of up to a fifth of that cache are as well, but are read from memory here, as
+in a real model. vLLM's kernels with block scales are excluded, because they were launched one by one by a host that takes
+longer than they do.
 
-A part's `matmul:` is fitted on half of the shapes, the other half is scored. Left out, a GPU has constants that were fitted to
-other GPUs together (`products_pooled`), with its peak, clock, multiprocessors and bandwidth: those of its generation, where it
-has twins, or those of all other generations, as the files of classes have them. "Three numbers of its own" are its efficiency,
-its share of the memory's bandwidth and its start, from 60 shapes.
+A part's `matmul:` is fitted to half of the shapes. A held-out GPU takes constants fitted to other GPUs together
+(`products_pooled`), with its own peak, clock, multiprocessors and bandwidth: those of its generation if it has twins there, or
+those of all other generations, as in the class files. "Three constants" are its efficiency, its fraction of memory bandwidth
+and its launch time, fitted to 60 shapes.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from published.score import Half, Miss, Score, scored
 
 NAME: Final = "it"
 SOURCE: Final = "ai-dynamo/aiconfigurator"
-# System of the data: the part, and its generation.
+# System in the data: part and generation.
 SYSTEMS: Final[Mapping[str, tuple[str, str]]] = {name: (PARTS[name], GENERATION[name]) for name in PARTS}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Products of one kind of kernels.
+    """GEMMs of one kind of kernels.
 
     Args:
-        key: of `matmul`, without the software.
-        dtype: format it is computed in.
+        key: key of `matmul`, without the software.
+        dtype: compute format.
         weight: format of the weights.
-        tiles: which ones its fit has.
-        topic: of the errors.
-        bounds: held out, by framework.
+        tiles: tiles of its fit.
+        topic: topic of the residuals.
+        bounds: bounds of held-out shapes, by framework.
     """
 
     key: str
@@ -62,7 +62,7 @@ class Kind:
 
 _WIDE: Final = Tiles(16, 128, 32768, 64)
 _WHOLE: Final = Tiles(16, 128, 32768, 1)
-_PAIRED: Final = Tiles(128, 128, 65536, 1)  # two numbers a byte, and a scale for 16: no narrow tiles, no pieces of k
+_PAIRED: Final = Tiles(128, 128, 65536, 1)  # two values per byte, one scale per 16 values: no narrow tiles, no split-k
 KINDS: Final[Mapping[str, Kind]] = {
     "bfloat16": Kind("bf16", "bf16", "bf16", False, "product", {"trtllm": _WIDE, "vllm": _WIDE}, {"": 0.06}),
     "fp8": Kind("fp8", "fp8", "fp8", True, "product8", {"trtllm": _WIDE, "vllm": Tiles(16, 128, 65536, 1)},
@@ -74,15 +74,15 @@ KINDS: Final[Mapping[str, Kind]] = {
     "int4_wo": Kind("int4-weights", "bf16", "int4", False, "weightonly", {"trtllm": _WIDE}, {"": 0.10}),
 }  # fmt: skip
 LEFT_OUT: Final = (("bfloat16", ""), ("fp8", "trtllm"), ("fp8", "vllm"))
-FEW: Final = 60  # rows of each GPU in a fit of all
+FEW: Final = 60  # rows per GPU in a fit of all GPUs
 POOLED: Final = 200
 SEED: Final = 1
-THIN: Final = 2  # of the rows scored with constants of other GPUs, every second
+THIN: Final = 2  # every second row is evaluated with constants of other GPUs
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One product of one framework on one GPU."""
+    """One GEMM of one framework on one GPU."""
 
     system: str
     framework: str
@@ -106,12 +106,12 @@ class Row:
 
     @property
     def fitted(self) -> bool:
-        """Whether its shape is in the half that the parts were fitted to."""
+        """Whether its shape is in the half used for fitting."""
         return zlib.crc32(f"{self.m},{self.n},{self.k}".encode()) % 2 == 0
 
     @property
     def shared(self) -> bool:
-        """Whether its shape is in the part of the scored half whose errors are kept: the same shapes of every GPU."""
+        """Whether its shape is in the evaluated subset whose residuals are kept: the same shapes on every GPU."""
         return zlib.crc32(f"{self.m},{self.n},{self.k}".encode()) // 2 % THIN == 0
 
     def name(self) -> str:
@@ -136,7 +136,7 @@ class Row:
 
     @property
     def work(self) -> Work:
-        """The product as the op `matmul` asks for it, in a graph."""
+        """Return the GEMM as a request of the op `matmul` in a graph."""
         kind = KINDS[self.kind]
         reads = self.m * self.k * BYTES[kind.dtype] + self.k * self.n * BYTES[kind.weight]
         flop = 2.0 * self.m * self.n * self.k
@@ -151,7 +151,7 @@ class Row:
         )
 
     def timed(self, weight: float = 1.0) -> Timed:
-        """The row as a fit of many GPUs has it."""
+        """Return the row for a fit of many GPUs."""
         kind = KINDS[self.kind]
         widths = (BYTES[kind.dtype], BYTES[kind.weight])
         cast = 2.0 if kind.casts else 0.0
@@ -163,12 +163,12 @@ class Row:
 
 
 def gpu_of(system: str) -> Gpu:
-    """The part."""
+    """Return the part."""
     return part(Gpu, SYSTEMS[system][0])
 
 
 def rows(data: Path) -> list[Row]:
-    """All that a graph started."""
+    """Return all GEMMs launched by a graph."""
     found = []
     for said in table(data / "validation" / "serving" / "aic_gemm.csv"):
         kind, framework = said["gemm_dtype"], said["source"].split("/")[0]
@@ -179,7 +179,7 @@ def rows(data: Path) -> list[Row]:
 
 
 def seconds_of(gpu: Gpu, row: Row) -> float:
-    """What the library says of it."""
+    """Return the predicted time, in seconds."""
     return gpu.compute(NAME, row.work).demand.alone(rates_of(gpu.capacities(NAME)))
 
 
@@ -187,7 +187,7 @@ def seconds_of(gpu: Gpu, row: Row) -> float:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Each kind on the half not fitted; GPUs and generations left out."""
+    """Return scores of held-out shapes by kind, and of held-out GPU generations."""
     found = rows(data)
     held = [row for row in found if not row.fitted]
     scored = []
@@ -207,7 +207,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def groups(found: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
-    """The rows of each framework and GPU."""
+    """Return the rows of each framework and GPU."""
     made: dict[tuple[str, str], list[Row]] = {}
     for row in found:
         made.setdefault((row.framework, row.system), []).append(row)
@@ -219,7 +219,7 @@ def _known(row: Row) -> float:
 
 
 def _of_others(every: Sequence[Row], own: bool) -> Callable[[Row], float]:
-    """What the library says of a row with constants of other generations."""
+    """Return the prediction of a row with constants of other generations."""
     gpus = {(framework, system): left_out(every, framework, system, "generation", own) for framework, system in groups(every)}
     return lambda row: seconds_of(gpus[row.framework, row.system], row)
 
@@ -249,7 +249,7 @@ def _reason(miss: Miss) -> str:
 
 
 def left_out(every: Sequence[Row], framework: str, system: str, what: Literal["device", "generation"], own: bool = False) -> Gpu:
-    """The GPU with constants that were fitted to the others of its generation, as its class has them, or to other generations."""
+    """Return the GPU with constants fitted to others of its generation, as in its class, or to other generations."""
     mine = [row for row in every if row.framework == framework and row.fitted]
     own_ones = what == "device"
     others = [row for row in mine if row.system != system and (row.generation == SYSTEMS[system][1]) == own_ones]
@@ -265,7 +265,7 @@ def left_out(every: Sequence[Row], framework: str, system: str, what: Literal["d
 
 
 def pooled(found: Iterable[Row], tiles: Tiles) -> dict[str, float]:
-    """One set of constants for all these GPUs; every generation counts alike."""
+    """Return one set of constants for these GPUs, with equal weight per generation."""
     systems: dict[str, list[Row]] = {}
     for row in found:
         systems.setdefault(row.system, []).append(row)
@@ -277,14 +277,14 @@ def pooled(found: Iterable[Row], tiles: Tiles) -> dict[str, float]:
     return fitted([row.timed((share / sizes[row.generation]) ** 0.5) for row in few], tiles)
 
 
-_pooled: Final = functools.lru_cache(maxsize=32)(pooled)  # four GPUs of a generation have the same others
+_pooled: Final = functools.lru_cache(maxsize=32)(pooled)  # four GPUs of a generation have the same other generations
 
 
 # ---- residuals ----
 
 
 def residuals(data: Path) -> list[Residual]:
-    """The half not fitted; each GPU, and each generation, from a fit of the others."""
+    """Return residuals of held-out shapes, of held-out GPUs, and of held-out generations."""
     found = rows(data)
     said: list[Residual] = []
     for name, kind in KINDS.items():

@@ -1,14 +1,14 @@
-"""Residuals of recorded programs of numpy: programs that a calibration never saw, and functions that it left out.
+"""Residuals of recorded NumPy programs: unseen programs, and functions held out of a calibration.
 
-    whole      thirty scripts that nobody had looked at, as they were predicted at first sight
-    measured   whole programs on the machine whose calls were timed in the same rounds
-    interpolated   calls of sizes that a fit has not seen, between others that it has
-    extrapolated   calls of sizes beyond those of the fit
-    related    functions left out of a calibration, by those that take alike (`hwsim.devices.typical_functions`)
-    usual      functions of one CPU by the usual times of another
-    formula    the same by peak and bandwidth alone
+    whole          thirty scripts, predicted in a blind test
+    measured       whole programs on the machine whose calls were timed in the same rounds
+    interpolated   calls with sizes between those of the fit
+    extrapolated   calls with sizes beyond those of the fit
+    related        functions held out of a calibration, predicted from similar functions (`hwsim.devices.typical_functions`)
+    usual          functions of one CPU, predicted from the typical times of another CPU
+    formula        the same from peak and bandwidth only
 
-The measurements come with the package (`hwsim_calibrate/data`).
+The measurements are distributed with the package (`hwsim_calibrate/data`).
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, scored
 
 DATA: Final = Path(store.__file__).parent / "data"
-PROGRAMMED: Final = "epyc-zen4-vm-2core"  # the file with programs in it
-OTHER: Final = "epyc-zen3-vm-2core"  # of another CPU than the one whose times are called usual
+PROGRAMMED: Final = "epyc-zen4-vm-2core"  # the file that contains programs
+OTHER: Final = "epyc-zen3-vm-2core"  # a CPU that does not define the typical times
 ELEMENTS: Final = 16384.0
-LARGE: Final = 4e5  # elements of a call that is left out as larger than the others
+LARGE: Final = 4e5  # minimum elements of a call held out for extrapolation
 
 
 def residuals(data: Path) -> list[Residual]:  # noqa: ARG001 (as all topics)
-    """All of them."""
+    """Return all residuals."""
     return [*(_first(each) for each in first_sight()), *_whole(), *_sizes(), *_functions()]
 
 
 @dataclass(frozen=True, slots=True)
 class FirstSight:
-    """A script that nobody had looked at: CPU seconds of itself and of its calls, and what was predicted.
+    """A script of the blind test: CPU time of itself and of its calls, and prediction, in seconds.
 
-    Recorded, and simulated on a machine file that had been measured ten minutes before, with nothing else running.
+    It was recorded, and simulated on a machine file measured ten minutes before on an idle machine.
     """
 
     program: str
@@ -66,12 +66,12 @@ class FirstSight:
 
     @property
     def held(self) -> bool:
-        """Whether the interval of the answer holds what was measured."""
+        """Whether the prediction's interval contains the measured time."""
         return self.low_s <= self.script_s <= self.high_s
 
 
 def first_sight() -> list[FirstSight]:
-    """All of them."""
+    """Return all scripts of the blind test."""
     with (Path(__file__).parent / "data" / "programs.csv").open(encoding="utf-8") as file:
         return [
             FirstSight(row.pop("program"), **{key: float(value) for key, value in row.items()}) for row in csv.DictReader(file)
@@ -83,7 +83,7 @@ def _first(row: FirstSight) -> Residual:
 
 
 def _sizes() -> Iterator[Residual]:
-    """Calls by fits that lack their size: between others, and beyond them."""
+    """Return calls predicted by fits without their size: between other sizes, and beyond them."""
     for name in (PROGRAMMED, OTHER):
         found = load(DATA / f"{name}.json.gz")
         rows, capacities = timed_calls(found), capacities_of(found)
@@ -99,7 +99,7 @@ def _sizes() -> Iterator[Residual]:
 
 
 def _whole() -> Iterator[Residual]:
-    """Programs, predicted by the calls of the same file."""
+    """Return programs predicted from the calls of the same file."""
     found = load(DATA / f"{PROGRAMMED}.json.gz")
     times = {row.op: row.quiet for row in found.of(SUITE)}
     machine = _fitted(found, PROGRAMMED).machine
@@ -110,7 +110,7 @@ def _whole() -> Iterator[Residual]:
 
 
 def _functions() -> Iterator[Residual]:
-    """Elements of functions of the other CPU: without themselves, by usual times, and by formula."""
+    """Return functions of the other CPU: held out, from typical times, and from the formula."""
     fitted = _fitted(load(DATA / f"{OTHER}.json.gz"), OTHER)
     if fitted.kernels is None:
         return
@@ -138,7 +138,7 @@ def _seconds(function: Function, dtype: str) -> float:
 
 
 def _formula(call: LibraryCall, peak: float, rate: float) -> float:
-    """Roofline of one core: an operation for each element, every byte from memory."""
+    """Return the roofline of one core: one operation per element, every byte from memory."""
     return max(call.count / peak, call.moved / rate)
 
 
@@ -147,12 +147,12 @@ def _residual(regime: str, case: Case, row: str, device: str, predicted: float, 
 
 
 def _fitted(found: Measurements, name: str) -> Fitted:
-    """The machine by the calls of a file, without its programs."""
+    """Return the machine fitted to the calls of a file, without its programs."""
     return fit(replace(found, rows=tuple(row for row in found.rows if row.suite != SUITE)), name=name)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Programs, and functions without their own measurements."""
+    """Return scores of programs, and of held-out functions."""
     found = residuals(data)
     out = []
     for regime, name, bound, reached, half in (

@@ -1,4 +1,4 @@
-"""Equal work on two devices: what the two errors have in common, so that a ratio's interval holds what it says."""
+"""Equal work on two devices: correlation of the two errors, so that the intervals of ratios have the promised coverage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from published.intervals import Codes, Floats, weighted_quantile
 from published.residual import Residual
 
-PAIRS: Final = 8  # works that a correlation is of, at least
+PAIRS: Final = 8  # minimum works behind a correlation
 LEVEL: Final = 0.9
-RIGHT: Final = 0.95  # of claims
-# Two devices never share all of an error; below -1 both widths together are too narrow, for wrong claims are of the outliers.
+RIGHT: Final = 0.95  # share of correct claims
+# Errors of two devices are never fully correlated; below -1, even the sum of both widths is too narrow, because of outliers.
 LEAST, MOST = -3.0, 0.9
 RHOS: Final = np.concatenate([np.arange(0.85, -1.0, -0.05), np.arange(-1.0, LEAST, -0.1)])
 DRAWS, SEED, SAFE = 40, 11, 0.25
@@ -25,7 +25,7 @@ Pair = tuple[Residual, Residual]
 
 
 def pairs(found: Iterable[Residual]) -> Iterator[Pair]:
-    """Rows of equal work on two devices; where a device has several rows of a work, the one in the middle."""
+    """Return pairs of rows of equal work on two devices; of several rows of a device, the middle one."""
     works: dict[tuple[str, str, str], dict[str, list[Residual]]] = {}
     for each in found:
         works.setdefault((each.topic, each.case, each.work), {}).setdefault(each.device, []).append(each)
@@ -35,7 +35,7 @@ def pairs(found: Iterable[Residual]) -> Iterator[Pair]:
 
 
 def ratio_half(first: float, second: float, alike: float) -> float:
-    """Half width of a ratio's logarithm, of half widths of its two answers and the correlation of their errors.
+    """Return the half width of a ratio's logarithm from both half widths and the correlation of their errors.
 
     >>> round(ratio_half(0.3, 0.4, 0.0), 3), round(ratio_half(0.3, 0.3, 0.5), 3)
     (0.5, 0.3)
@@ -48,10 +48,10 @@ class Works:
     """Equal works on pairs of devices, in columns.
 
     Args:
-        holds: the largest correlation at which each ratio still lies inside its interval.
-        claimed: the correlation above which one device is called faster.
-        right: whether that would be right.
-        weight: of each work; pairs of devices weigh by the root of their works.
+        holds: largest correlation at which the ratio lies inside its interval.
+        claimed: correlation above which one device is claimed to be faster.
+        right: whether that claim is correct.
+        weight: weight of each work; a pair of devices has the square root of its number of works.
         pair: number of the pair of devices.
     """
 
@@ -62,14 +62,14 @@ class Works:
     pair: Codes
 
     def without(self, code: int) -> Works:
-        """All works but those of one pair of devices."""
+        """Return all works except those of one pair of devices."""
         at = self.pair != code
         return Works(self.holds[at], self.claimed[at], self.right[at], self.weight[at], self.pair[at])
 
     def alike(self, draws: int = DRAWS) -> float:
-        """The correlation of the errors: the largest at which 90 % of ratios lie inside, and 95 % of claims are right.
+        """Return the correlation of the errors: the largest with 90 % coverage of ratios and 95 % correct claims.
 
-        Of so many draws of the pairs of devices, with replacement, three of four have a larger one.
+        The value is the lower quartile of a bootstrap over pairs of devices.
         """
         order = np.argsort(self.claimed)
         claimed, right, pair = self.claimed[order], self.right[order], np.unique(self.pair[order], return_inverse=True)[1]
@@ -91,10 +91,10 @@ class Works:
 
 
 def works(both: Sequence[Pair], halves: Sequence[tuple[float, float]]) -> Works:
-    """Works in columns.
+    """Return works in columns.
 
     Args:
-        halves: half widths of 90 % of both answers, as logarithms.
+        halves: half widths of the 90 % intervals of both answers, as logarithms.
     """
     a, b = np.array(halves, dtype=float).reshape(-1, 2).T
     off = np.array([first.log - second.log for first, second in both])

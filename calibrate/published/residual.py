@@ -1,4 +1,4 @@
-"""A row that was measured, what the model says of it, and what the model had seen when it said so."""
+"""Residuals: a measured row, its prediction, and the data that the prediction's constants were fitted to."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ FOLDS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """One prediction beside a measurement.
+    """One prediction and its measurement.
 
     Args:
-        topic, regime: of the model that is judged, "product" and "big": `errors.yaml` has a line for each pair and case.
-        case: what was left out when the constants were found. "known": other rows of the same device and source were seen;
-            "source": none of the source; "device": none of the device, though twins of it; "generation": none of its
-            generation; "outside": none of anything alike.
-        unit: what was left out (of "known" rows the fold, which `folded` names): rows of a unit miss together.
-        group: source x device x software; every group counts alike however many rows it has.
-        row: its name; the same row may stand under several cases.
-        work: what was done, without the device: rows of equal work on two devices make a ratio.
-        device: of the library.
-        predicted, measured: seconds.
+        topic, regime: topic and regime of the model, such as "product" and "big": an entry of `errors.yaml`.
+        case: data held out of the fit. "known": none (other rows of the device and source were used); "source": the source;
+            "device": the device, but not its twins; "generation": its generation; "outside": no similar device was fitted.
+        unit: the held-out device, generation or source (for "known" rows the fold, see `folded`).
+        group: source x device x software; groups have equal weight.
+        row: name; a row may have several cases.
+        work: the work without the device; rows of equal work on two devices form a ratio.
+        device: device of the library.
+        predicted, measured: time in seconds.
     """
 
     topic: str
@@ -43,19 +42,19 @@ class Residual:
 
     @property
     def log(self) -> float:
-        """ln(predicted / measured): above 0 where the prediction is too slow."""
+        """ln(predicted / measured): positive if the prediction is too slow."""
         return math.log(self.predicted / self.measured)
 
     @property
     def miss(self) -> Miss:
-        """The row as a score has it."""
+        """The row in the form of a score."""
         return Miss(self.row, self.predicted, self.measured, self.group)
 
 
 def of_miss(
     miss: Miss, topic: str, regime: str, case: Case, *, unit: str, work: str, device: str, rate: bool = False
 ) -> Residual:
-    """The residual of a row; of a rate the seconds of one unit of it.
+    """Return the residual of a row; rates are converted to the time of one unit.
 
     >>> of_miss(Miss("copy", 50.0, 100.0), "stream", "gpu", "known", unit="k20", work="copy", device="k20", rate=True).log > 0
     True
@@ -76,12 +75,12 @@ def of_miss(
 
 
 def misses(found: Iterable[Residual], *cases: Case) -> list[Miss]:
-    """The rows of these cases, as a score has them."""
+    """Return the rows of these cases in the form of a score."""
     return [each.miss for each in found if each.case in cases]
 
 
 def folded(found: Iterable[Residual]) -> Iterator[Residual]:
-    """Known rows in folds: every fifth row of a group is left out together, so that the others of its device calibrate."""
+    """Return known rows in folds: every fifth row of a group is held out together."""
     seen: dict[str, int] = {}
     for each in found:
         if each.case != "known":
@@ -92,7 +91,7 @@ def folded(found: Iterable[Residual]) -> Iterator[Residual]:
 
 
 def left_out(name: str, made: Mapping[str, Sequence[str]]) -> Iterator[tuple[Case, str, tuple[str, ...]]]:
-    """(case, what is left out, the parts that are not): a part without itself, then without its generation, from its kind or any.
+    """Return (case, held-out unit, remaining parts) for each part: without itself, then without its generation.
 
     Args:
         made: (generation, kind) of each part.

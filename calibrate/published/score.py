@@ -1,4 +1,4 @@
-"""How far a model is from a set of measured rows."""
+"""Scores: errors of a model on a set of measured rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeVar
 
 from published.parts import declared
 
-# Rows at sizes between those fitted; of a device or source that the fit did not see; that nothing was fitted to; all rows.
+# Use of the rows in the fit: device, generation or source held out; no similar rows fitted; other sizes fitted; some rows fitted.
 Half = Literal["cross-validated", "not fitted", "interpolated", "partly fitted"]
 WORST = 5
 T = TypeVar("T")
@@ -18,17 +18,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """One row and what the model said of it, in the row's unit."""
+    """One row with its prediction, in the row's unit."""
 
     row: str
     predicted: float
     measured: float
-    group: str = ""  # source x device, or the curve
+    group: str = ""  # source x device, or curve
     reason: str = ""
 
     @property
     def error(self) -> float:
-        """|ln(predicted / measured)|; infinite where nothing, or nonsense, was predicted.
+        """|ln(predicted / measured)|; infinite if the prediction is not a positive finite number.
 
         >>> round(Miss("a", 110.0, 100.0).error, 3), Miss("a", 0.0, 1.0).error
         (0.095, inf)
@@ -44,10 +44,10 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Rows put in order: those furthest off, and the one metric that every score has.
+    """The rows with the largest errors, and the group median common to all scores.
 
     Args:
-        median, tail: mean over the groups of the median, and of the 90th percentile, of |ln(predicted / measured)|.
+        median, tail: median and 90th percentile of |ln(predicted / measured)| in each group, averaged over the groups.
     """
 
     furthest: tuple[Miss, ...] = ()
@@ -58,17 +58,17 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One figure, its bound, and the rows behind it.
+    """One score, its bound, and its rows.
 
     Args:
-        name: what was compared with what.
-        metric: how the errors were put together.
-        value: the figure, 0.05 for 5 %.
-        bound: what it should be at most.
-        rows: how many rows it is of.
-        half: use of the rows and of similar rows in the fit, see `Half`.
-        reached: the best that honest attempts came to, where that is more than the bound; `notes` says why.
-        worst: the rows, those furthest off first.
+        name: the comparison.
+        metric: method of aggregating errors, see `METRICS`.
+        value: the score; 0.05 is 5 %.
+        bound: target, the maximum value.
+        rows: number of rows.
+        half: use of these rows in the fit, see `Half`.
+        reached: best score so far if it exceeds the bound; `notes` explains why.
+        worst: rows with the largest errors.
     """
 
     name: str
@@ -83,12 +83,12 @@ class Score:
 
     @property
     def limit(self) -> float:
-        """What a test holds the figure to."""
+        """The maximum value that a test accepts."""
         return self.bound if self.reached is None else self.reached * 1.02
 
 
 def worst_of(rows: Iterable[Miss], why: Callable[[Miss], str] = lambda _: "", shown: int = WORST) -> Ranked:
-    """The rows in order, worst first; the first of them each with a reason where somebody has looked for one."""
+    """Return the rows by error, largest first, with a cause if it was investigated."""
     found = sorted(rows, key=lambda each: (-each.error, each.row))
     median, tail = group_median(found) if found else (0.0, 0.0)
     worst = [Miss(each.row, each.predicted, each.measured, each.group, each.reason or why(each)) for each in found[:shown]]
@@ -96,7 +96,7 @@ def worst_of(rows: Iterable[Miss], why: Callable[[Miss], str] = lambda _: "", sh
 
 
 def by_group(rows: Iterable[Miss]) -> Mapping[str, list[Miss]]:
-    """The rows of each group, in the order of the groups' names."""
+    """Return the rows of each group, sorted by the name of the group."""
     found: dict[str, list[Miss]] = {}
     for row in rows:
         found.setdefault(row.group, []).append(row)
@@ -104,7 +104,7 @@ def by_group(rows: Iterable[Miss]) -> Mapping[str, list[Miss]]:
 
 
 def group_median(rows: Iterable[Miss]) -> tuple[float, float]:
-    """Mean over the groups of the median of |ln(predicted / measured)|, and of its 90th percentile.
+    """Return the median and the 90th percentile of |ln(predicted / measured)| in each group, averaged over the groups.
 
     >>> [round(each, 3) for each in group_median([Miss("a", 1.1, 1, "x"), Miss("b", 1, 1, "x"), Miss("c", 1.2, 1, "y")])]
     [0.115, 0.134]
@@ -116,17 +116,17 @@ def group_median(rows: Iterable[Miss]) -> tuple[float, float]:
 
 
 def mean_error(rows: Sequence[Miss]) -> float:
-    """Mean of |predicted - measured| / measured."""
+    """Return the mean of |predicted - measured| / measured."""
     return statistics.fmean(row.relative for row in rows)
 
 
 def worst_error(rows: Sequence[Miss]) -> float:
-    """Largest |predicted - measured| / measured."""
+    """Return the largest |predicted - measured| / measured."""
     return max(row.relative for row in rows)
 
 
 def percentile(values: Sequence[float], part: float) -> float:
-    """The value that `part` of the values are below, between neighbours linearly.
+    """Return a percentile with linear interpolation.
 
     >>> percentile([1.0, 2.0, 3.0], 0.75)
     2.5
@@ -141,12 +141,12 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def _by_group_median(of: Callable[[Iterable[float]], float]) -> Callable[[Sequence[Miss]], float]:
-    """Median over the groups of this figure of their errors."""
+    """Return a metric: the median over groups of a statistic of their errors."""
     return lambda rows: statistics.median(of(each.error for each in group) for group in by_group(rows).values())
 
 
 NOTES: Final[Mapping[str, str]] = declared("score")["notes"]
-# By the name that a score says: how the errors of its rows are put together.
+# Name of a metric: aggregation of the errors of rows.
 METRICS: Final[Mapping[str, Callable[[Sequence[Miss]], float]]] = {
     "group median": lambda rows: group_median(rows)[0],
     "median over all rows": lambda rows: statistics.median(each.error for each in rows),
@@ -171,7 +171,7 @@ def scored(
     reached: float | None = None,
     notes: str = "",
 ) -> Score:
-    """The figure of some rows, by a metric of `METRICS`; the other words are those of `Score` and `worst_of`."""
+    """Return the score of some rows by a metric of `METRICS`; other arguments as in `Score` and `worst_of`."""
     return Score(
         name=name,
         metric=metric,
@@ -188,7 +188,7 @@ def scored(
 def held_out(
     rows: Iterable[T], size: Callable[[T], float], group: Callable[[T], object] = lambda _: None, fewest: int = 1
 ) -> list[T]:
-    """The rows that are scored: of every group those of alternate sizes, from the second on; none of groups of fewer rows.
+    """Return alternate sizes of each group, from the second on; groups with fewer than `fewest` rows are skipped.
 
     >>> held_out([4, 1, 2, 2, 8], float)
     [2, 2, 8]

@@ -1,4 +1,4 @@
-"""Parameters that make errors small: steps along one parameter at a time that shrink, or least squares of all at once."""
+"""Minimize errors over parameters: coordinate search, least squares, and simplex."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def descend(error: Error, start: Sequence[float], *, step: float = 0.2, rounds: int = 60, finest: float = 1e-4) -> list[float]:
-    """The parameters, all positive, that this search ends at: each is tried larger and smaller by a factor.
+    """Return positive parameters at a local minimum; the search increases and decreases one at a time by a shrinking factor.
 
     Deterministic, and good enough for errors of a few parameters that are not all too entangled.
 
@@ -43,7 +43,7 @@ def descend(error: Error, start: Sequence[float], *, step: float = 0.2, rounds: 
 def least_squares(
     errors: Callable[[Floats], Floats], start: Floats, *, rounds: int = 40, typical: float = 0.1, step: float = 1e-4
 ) -> Floats:
-    """The parameters at which the errors are small: damped Gauss-Newton steps, and errors far above `typical` weigh less.
+    """Return the parameters of least error by damped Gauss-Newton steps; errors far above `typical` have less weight.
 
     Source: K. Levenberg, "A method for the solution of certain non-linear problems in least squares", 1944; the weights are
     those of a pseudo-Huber loss.
@@ -85,7 +85,7 @@ def _loss(found: Floats, typical: float) -> float:
 
 
 def simplex(error: Error, start: Sequence[float], *, step: float = 0.35, most: int = 300) -> tuple[list[float], float]:
-    """The parameters, as logarithms, that a simplex of them shrinks to, and their error (Nelder and Mead, 1965).
+    """Return parameters (as logarithms) and their error, by a shrinking simplex (Nelder and Mead, 1965).
 
     Better than `descend` where parameters are entangled.  most: calls of `error`.
 

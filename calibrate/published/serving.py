@@ -1,10 +1,10 @@
-"""Models that are served: what clients measured, beside the simulation of the same load.
+"""LLM serving: client-side measurements against simulations of the same load.
 
-Nothing is fitted to a run: kernels are those of the library, and what a server's host takes is a handful of constants of each
-framework's file. Rows of models and GPUs that the library has not are left out, and counted.
+Nothing is fitted to a run: kernels are those of the library, and the host time consists of a few constants in each framework's
+file. Rows whose model or GPU is not in the library are excluded and counted.
 
-    python -m published serving --data DIR                figures of all rows as they are kept, and a sample of them again
-    python -m published.serving --data DIR [GROUP ...]    every row whose group or name has these words, a line each
+    python -m published serving --data DIR                scores of all rows from stored simulations, and a repeated sample
+    python -m published.serving --data DIR [GROUP ...]    simulates rows whose group or name contains these words
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ NAMES: Final = {
     "each_token": "TPOT",
     "tokens_per_s": "throughput",
 }
-AGAIN: Final = 0.001  # rows are kept with four digits
+AGAIN: Final = 0.001  # stored rows have four digits
 
 
 class Bound(NamedTuple):
-    """What the group median of some rows, the metric of every page, may be at most; reached, notes: as of a score."""
+    """The bound of a quantity's group median; reached, notes: as in a score."""
 
     quantity: str
     bound: float
@@ -51,7 +51,7 @@ class Bound(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """Rows that are scored together; kind: of their models, None: of all; half: what the framework's constants saw of them."""
+    """Rows that are scored together; kind: kind of their models, None for all; half: use of the rows in fitting."""
 
     name: str
     bounds: tuple[Bound, ...]
@@ -73,11 +73,11 @@ SETS: Final[Mapping[str, tuple[Topic, ...]]] = {
     name: tuple(Topic(**{**each, "bounds": tuple(Bound(**bound) for bound in each["bounds"])}) for each in topics)
     for name, topics in declared("serving")["sets"].items()
 }
-STAGED: Final = ("profiles", "experiments")  # of which other simulators were asked for the same stages
+STAGED: Final = ("profiles", "experiments")  # sets whose stages other simulators also predict
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """All sets: every row as it is kept, and some of them simulated again."""
+    """Return the scores of all sets from stored simulations, and of a sample simulated again."""
     rows = serving_kept.read()
     kept = {(row.set, row.row): row for row in rows}
     found: list[Score] = []
@@ -96,13 +96,13 @@ def scores(data: Path) -> tuple[Score, ...]:
     return *found, _peers(data, staged), _again(again)
 
 
-def residuals(data: Path) -> Iterator[Residual]:  # noqa: ARG001 (all rows are kept: simulating them takes minutes)
-    """Errors of served runs, of all rows."""
+def residuals(data: Path) -> Iterator[Residual]:  # noqa: ARG001 (all rows are stored: simulating them takes minutes)
+    """Return residuals of all served runs."""
     return serving_kept.residuals(serving_kept.read())
 
 
 def sampled(rows: Iterable[Found]) -> list[Found]:
-    """Of each framework, and of closed loops of each GPU and model, too, the run with the fewest requests."""
+    """Return the run with the fewest requests of each framework, and for closed loops of each GPU and model."""
     fewest: dict[tuple[str, ...], Found] = {}
     for row in sorted(rows, key=lambda each: (_requests(each.served), each.served.id)):
         loop = "clients" in str(row.served.infer.get("arrivals"))
@@ -115,7 +115,7 @@ def _requests(served: Served) -> int:
 
 
 def figures(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequence[serving_kept.Kept] = ()) -> list[Score]:
-    """The figures of a topic.  rows: as they are kept: closed loops also without models and GPUs."""
+    """Return the scores of a topic. rows: stored simulations, for the tables of held-out models and GPUs in closed loops."""
     out = []
     for quantity, bound, reached, notes in topic.bounds:
         misses = [each.miss(quantity) for each in found if each.has(quantity)]
@@ -137,13 +137,13 @@ def figures(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequen
 
 
 def bias(misses: Iterable[Miss]) -> str:
-    """Whether predictions are too long or too short, in words."""
+    """Return a sentence on the median of predicted / measured."""
     middle = statistics.median(miss.predicted / miss.measured for miss in misses) - 1
     return f"In the median, predictions are {percent(abs(middle), '.1f')} {'above' if middle > 0 else 'below'} measurements."
 
 
 def _again(found: Sequence[Found]) -> Score:
-    """Runs simulated again, beside what is kept of them: that figures of kept rows are of this model."""
+    """Return the score of repeated simulations against stored ones."""
     misses = [
         Miss(f"{each.served.id}, {NAMES[quantity]}", now.predicted[quantity], predicted, each.served.group)
         for each in found
@@ -162,7 +162,7 @@ def _again(found: Sequence[Found]) -> Score:
 
 
 def set_of(topics: Sequence[Topic]) -> str:
-    """What the rows of some topics are called together."""
+    """Return the common name of the rows of some topics."""
     return topics[0].name.partition(",")[0]
 
 
@@ -173,7 +173,7 @@ def _without(rows: Sequence[serving_kept.Kept]) -> str:
 
 
 def _peers(data: Path, staged: Sequence[Found]) -> Score:
-    """Ours beside what other simulators said of the same stages."""
+    """Return the score of stages that other simulators also predict, with a table."""
     said = serving_peers.said(data, staged)
     ours = [each for each in said if each.simulator == serving_peers.OURS and each.quantity == "latency"]
     return Score(
@@ -187,11 +187,11 @@ def _peers(data: Path, staged: Sequence[Found]) -> Score:
 
 
 def main() -> None:
-    """Simulate every row that the command line names, and say what it took."""
+    """Simulate the rows selected on the command line, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of published measurements")
-    parser.add_argument("--write", action="store_true", help="keep them, for errors and the page")
-    parser.add_argument("words", nargs="*", help="of the groups or names of rows; all rows without")
+    parser.add_argument("--data", type=Path, required=True, help="folder of published measurements")
+    parser.add_argument("--write", action="store_true", help="store the simulations for the page and for errors.yaml")
+    parser.add_argument("words", nargs="*", help="words in groups or names of rows; default: all rows")
     arguments = parser.parse_args()
     kept: list[serving_kept.Kept] = []
     for key, topics in SETS.items():

@@ -1,11 +1,11 @@
-"""Closed loops of clients: TensorRT-LLM, vLLM and SGLang, dense and with experts, on H100 to GB200.
+"""Closed loops of clients: TensorRT-LLM, vLLM and SGLang, dense and MoE models, on H100 to GB200.
 
-Most rows are of InferenceX: prompts and answers of 0.8 to 1.0 of the nominal length at random, ten times as many requests as
-clients, all at once first, no prefix cached; what its scripts say otherwise is in `STATED`. Rows without a number of
-data-parallel attention groups are of NVIDIA's own runs, with equal lengths.
+Most rows are from InferenceX: prompt and output lengths are uniform between 0.8 and 1.0 of the nominal length, each run has ten
+requests per client, all clients start together, and no prefix is cached; `STATED` contains the exceptions in its scripts. Rows
+without a number of data-parallel attention groups are NVIDIA's own runs, with equal lengths.
 
-A configuration that occurs more than once, times of a token more than 1.4 apart, has speculative decoding in one of its runs,
-and no column says in which: both are scored apart.
+If a configuration occurs several times and its TPOTs differ by more than a factor of 1.4, one of the runs uses speculative
+decoding, but no column states which one. All runs of this configuration are excluded.
 """
 
 from __future__ import annotations
@@ -32,20 +32,22 @@ from published.serving_rows import (
 )
 
 TWINS: Final = 1.4
-REPEATED: Final = 1.1  # of runs of one day, one of which may guess: repeated ones differ by 8.6 % at most, nine times of ten
-PROMPTS: Final = 100  # that differ, in NVIDIA's own runs of vLLM with dense models
-RUN: Final = 1000  # requests of those
-SPREAD: Final = 0.1  # of the lengths of answers there
-TIMES: Final = 10  # requests for each client
-SHORTEST: Final = 0.8  # of the nominal length
-WAITING: Final = 0.5  # of the time in which an answer is written, that a first token takes at most without a limit of its own
+REPEATED: Final = 1.1  # ratio of TPOTs above which one run uses speculation; 90 % of repetitions differ by at most 8.6 %
+PROMPTS: Final = 100  # different prompts in NVIDIA's own runs of vLLM with dense models
+RUN: Final = 1000  # requests of these runs
+SPREAD: Final = 0.1  # range of their output lengths
+TIMES: Final = 10  # requests per client
+SHORTEST: Final = 0.8  # range of lengths relative to the nominal length
+WAITING: Final = 0.5  # maximum TTFT relative to the decode time of a request without an unstated limit
 LIMITED: Final = "most of a request's time is spent in a queue, whose limit is not stated"
 GUESSING: Final = "speculative decoding, according to the benchmark's change log"
 SPECULATING: Final = "some repetitions use speculative decoding; which ones is not stated"
 
 
 def rows(data: Path) -> list[Served]:
-    """All rows whose model and GPUs the library has; what no row states is left to the framework's file."""
+    """Return all rows whose model and GPUs are in the library; settings that no row states are the defaults of the framework's
+    file.
+    """
     said = table(read(data, "e2e_agg.csv"))
     unclear = speculating(said)
     found = (_row(each, at, unclear=_run(each) in unclear) for at, each in enumerate(said) if each["tpot_ms"])
@@ -53,7 +55,7 @@ def rows(data: Path) -> list[Served]:
 
 
 def speculating(said: Sequence[Mapping[str, str]]) -> set[tuple[Any, ...]]:
-    """Configurations that occur more than once, and with quite other times."""
+    """Return the configurations that occur several times with very different times."""
     times: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for each in said:
         if each["tpot_ms"]:
@@ -62,7 +64,7 @@ def speculating(said: Sequence[Mapping[str, str]]) -> set[tuple[Any, ...]]:
 
 
 def _run(row: Mapping[str, str]) -> tuple[Any, ...]:
-    """What is equal in twins."""
+    """Return the configuration of a row, equal for repeated runs."""
     shape = shape_of(row)
     said = tuple(row[name] for name in ("system", "backend", "precision", "isl", "osl", "concurrency"))
     model = model_of(row["model"]) or row["model"]
@@ -84,7 +86,7 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
         return None
     clients, batch = whole(row["concurrency"], 0) or whole(row["batch_size"], 1), whole(row["batch_size"], 1)
     groups = shape.attention if own(row) else whole(row["attention_dp_size"], 1)
-    if own(row):  # what it calls clients are those of a group
+    if own(row):  # its number of clients is per group
         clients *= groups
     copies = max(1, clients // max(1, batch * groups))
     linear, experts = row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]
@@ -109,14 +111,16 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
 
 
 def _measured(row: Mapping[str, str]) -> dict[str, float]:
-    """What is compared. The first requests of a cold SGLang wait for its compiler, a minute and more, which is no host's time."""
+    """Return the compared quantities. The first requests of SGLang without warm-up are excluded, because they wait for its
+    compiler.
+    """
     found = {"each_token": float(row["tpot_ms"]) / 1e3}
     cold = row["backend"] == "sglang" and not own(row) and row.get("measured", "") < serving_scripts.WARMED
     return found if cold else {"first_token": float(row["ttft_ms"]) / 1e3} | found
 
 
 def _marlin(row: Mapping[str, str], model: str) -> dict[str, Any]:
-    """Experts by Marlin's kernel, where the script asks for it."""
+    """Use Marlin's kernel for experts if the script asks for it."""
     script = None if own(row) else serving_scripts.script_of(*_run_by(row, model))
     return {"model": model_keys(model, row["model"], "", "int4")} if script is not None and script.marlin else {}
 
@@ -126,8 +130,8 @@ def _run_by(row: Mapping[str, str], model: str) -> tuple[str, str, str, str, str
 
 
 def _server(row: Mapping[str, str], model: str, clients: int, groups: int) -> dict[str, Any]:
-    """The server and its cache: as the benchmark's script of that day says."""
-    if own(row):  # checkpoints of NVIDIA's say what their keys and values are in, and servers take it from there
+    """Return the server and its cache, as in the benchmark's script of that day."""
+    if own(row):  # NVIDIA's checkpoints state the format of the KV cache, and servers use it
         kept = {"kv": "fp8"} if row["model"].startswith("nvidia/") else {}
         return {"server": {"sequences": clients} if row["backend"] == "trtllm" else {}, **kept}
     script = serving_scripts.script_of(*_run_by(row, model))
@@ -138,12 +142,12 @@ def _server(row: Mapping[str, str], model: str, clients: int, groups: int) -> di
 
 
 def waits(row: Mapping[str, str]) -> bool:
-    """Whether requests stand in a line for long: every place is taken, and how many there are is not said."""
+    """Return whether requests are queued for long because all slots are taken, at an unstated limit."""
     return float(row["ttft_ms"]) > WAITING * float(row["tpot_ms"]) * whole(row["osl"], 1)
 
 
 def _load(row: Mapping[str, str], clients: int, kind: Kind) -> dict[str, Any]:
-    """Arrivals and lengths: InferenceX's, or those of NVIDIA's own runs."""
+    """Return arrivals and lengths: those of InferenceX, or of NVIDIA's own runs."""
     prompt, output = whole(row["isl"], 1), whole(row["osl"], 1)
     if not own(row):
         lengths = {name: {"uniform": [max(1, int(SHORTEST * n)), n]} for name, n in (("prompt", prompt), ("output", output))}
@@ -158,9 +162,10 @@ def _load(row: Mapping[str, str], clients: int, kind: Kind) -> dict[str, Any]:
 
 
 def own(row: Mapping[str, str]) -> bool:
-    """Whether NVIDIA ran it: its rows leave out the groups of attention.
+    """Return whether NVIDIA ran the benchmark: its rows do not state the groups of attention.
 
-    Inferred from the rows: with TensorRT-LLM a request waits for the place of another, so there is a client more than places;
-    with vLLM and dense models nine of ten prompts are in the cache, as those are that come from a hundred.
+    Two rules are inferred from the rows. With TensorRT-LLM, a request waits for another one's slot, so there is one client more
+    than slots. With vLLM and dense models, nine of ten prompts are in the cache, because prompts repeat after a hundred
+    requests.
     """
     return row["attention_dp_size"] == ""

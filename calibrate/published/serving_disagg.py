@@ -1,12 +1,11 @@
-"""Prefill and decode on GPUs of their own.
+"""Disaggregated prefill and decode.
 
-Rows that are scored are asked as `split:`, with all prompt and answer workers that the row states, where the machine has as many
-GPUs; else the times of a token are those of an answer worker with its part of the clients, whose prompts come with their keys and
-values. What scripts and recipes of a row say is set: the cache's format, and attention of groups for prompts, which the columns
-lost.
+Scored rows are simulated with `split:` and all prefill and decode workers of the row, if the machine has enough GPUs. Otherwise
+only TPOT is predicted, from one decode worker with its share of the clients, whose prompts arrive with their KV cache. Scripts
+and recipes set the format of the cache, and data-parallel attention in prefill, which the columns omit.
 
-Only runs are scored of which it is known that they do not guess several tokens: models whose checkpoints have no layers for it,
-in vLLM, and dense ones. Every other row may, and no column says so.
+Only runs that cannot use speculative decoding are scored: models in vLLM whose checkpoints have no layers for it, and dense
+models. Every other row may use it, and no column states it.
 
 **Source**: NVIDIA/srt-slurm@36057dc04789: recipes/vllm/kimi-k2.5; SemiAnalysisAI/InferenceX@843c6254ff69: its configurations of
 kimik2.5-fp4-gb200-dynamo-vllm.
@@ -35,22 +34,22 @@ from published.serving_rows import (
 
 UNSAID: Final = "speculative decoding is neither stated nor excluded"
 KNOWN: Final = ("kimi-k2",)  # no layers for multi-token prediction
-ALONE: Final = 4  # requests for each client, of a worker that is asked alone
-TIMES: Final = 10  # and of all workers
+ALONE: Final = 4  # requests per client, for a worker simulated alone
+TIMES: Final = 10  # and for all workers
 SHORTEST: Final = 0.8
-ACROSS: Final = 8  # GPUs that attention of one group is split over at most: more have groups of one
-# What the recipes say of vLLM. Workers that read prompts run without graphs (`enforce-eager`): the host starts every kernel anew.
-# What an iteration takes so, 2.6 ms for each of 61 layers, is the one constant here, fitted to the first tokens of 14 rows.
+ACROSS: Final = 8  # maximum GPUs of one attention group; larger plans have groups of one GPU
+# vLLM's recipes. Prefill workers run without graphs (`enforce-eager`), so the host launches every kernel.
+# The additional time of an iteration, 2.6 ms for each of 61 layers, is the only constant here, fitted to the TTFT of 14 rows.
 RECIPE: Final[Mapping[str, Any]] = {"prefixes": False, "chunked": False}
 EAGER: Final[Mapping[str, Any]] = {"budget": 16384, "graphs": {"sizes": [1], "largest": 1, "eager": "160 ms"}}
-PLACES: Final = {8: 512, 16: 256}  # max-num-seqs of workers that write answers, by groups of attention
-SHORT: Final = 1024  # tokens of a prompt for which a worker without groups has so many places, too
+PLACES: Final = {8: 512, 16: 256}  # max-num-seqs of decode workers, by number of attention groups
+SHORT: Final = 1024  # prompt tokens up to which a worker without groups has as many slots
 SIZES: Final = [1, 2, 4, {"from": 8, "to": 256, "by": 8}, {"from": 272, "to": 1024, "by": 16}]  # of graphs
-FEW: Final = 16  # its places for longer prompts
+FEW: Final = 16  # its slots for longer prompts
 
 
 def rows(data: Path) -> list[Served]:
-    """All rows whose model and GPUs the library has."""
+    """Return all rows whose model and GPUs are in the library."""
     found = (_row(each, at) for at, each in enumerate(table(read(data, "e2e_disagg.csv"))) if each["tpot_ms"])
     return [each for each in found if each is not None]
 
@@ -109,18 +108,18 @@ def _row(row: Mapping[str, str], at: int) -> Served | None:
 
 
 def _said(row: Mapping[str, str], server: Mapping[str, Any]) -> dict[str, Any]:
-    """What a recipe says of the server of a part."""
+    """Return the settings of a worker's server in its recipe."""
     return {"server": server} if row["backend"] == "vllm" else {}
 
 
 def _writing(shape: Shape, prompt: int) -> dict[str, Any]:
-    """The server of a worker that writes answers."""
+    """Return the server of a decode worker."""
     places = PLACES.get(shape.attention, SHORT) if shape.attention > 1 or prompt <= SHORT else FEW
     return {"budget": 10240, "sequences": places, "graphs": {"largest": places, "each": 1, "sizes": SIZES, "mixed": False}}
 
 
 def _plan(row: Mapping[str, str], prefix: str, about: Subject) -> Shape:
-    """The plan of a worker; those of vLLM read prompts, and write on more GPUs than a node has, with groups of one."""
+    """Return the plan of a worker; a vLLM worker for decode may span more GPUs than a node, with data-parallel attention."""
     shape = shape_of(row, prefix)
     if about.kind == "MoE" and row["backend"] == "vllm" and (prefix == "prefill_" or shape.tp > ACROSS) and shape.ep == shape.tp:
         return Shape(1, shape.tp, 1, shape.ep)

@@ -1,7 +1,7 @@
-"""Every measured run of a server beside its simulation, as a table: what errors of served runs are of.
+"""Stored simulations of all serving runs with their measurements, for the page and for `errors.yaml`.
 
-Simulating all rows takes minutes, so that they are kept: `python -m published.serving --data DIR --write` writes the table,
-a line for each run that is scored, and whoever needs all rows reads it.
+Simulating all rows takes minutes. `python -m published.serving --data DIR --write` simulates them and writes the table, with
+one line per scored run.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FILE: Final = Path(__file__).resolve().parent / "serving_kept.csv"
 QUANTITIES: Final = ("first_token", "each_token", "latency", "tokens_per_s")
 TOPICS: Final[Mapping[str, str]] = {"first_token": "ttft", "each_token": "tpot", "latency": "e2e", "tokens_per_s": "throughput"}
 KINDS: Final[Mapping[str, str]] = {"dense": "dense", "MoE": "experts"}
-STEPS: Final = tuple(0.25e-3 * index for index in range(-8, 21))  # seconds that a host may take more in each iteration,
-API: Final = tuple(5e-3 * at for at in range(-10, 61))  # and before it sees a request
+STEPS: Final = tuple(0.25e-3 * index for index in range(-8, 21))  # s: candidates for additional host time per iteration,
+API: Final = tuple(5e-3 * at for at in range(-10, 61))  # and per request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A run: how it is called, whose it is, and (predicted, measured) by quantity; seconds, or tokens a second."""
+    """A run: its name and properties, and (predicted, measured) by quantity, in seconds or tokens/s."""
 
     set: str
     row: str
@@ -53,7 +53,7 @@ class Kept:
 
 
 def kept(name: str, found: Found) -> Kept:
-    """A run as it is kept; of a closed loop also a request from end to end, which is its first token and those after it."""
+    """Return a run as stored; for closed loops, end-to-end latency is computed from TTFT and TPOT."""
     served = found.served
     both = {quantity: (found.predicted[quantity], served.measured[quantity]) for quantity in QUANTITIES if found.has(quantity)}
     tokens = _mean(served.infer.get("output"))
@@ -74,7 +74,7 @@ def kept(name: str, found: Found) -> Kept:
 
 
 def _mean(length: Any) -> float:
-    """Tokens of an answer, in the mean."""
+    """Return the average number of output tokens."""
     if isinstance(length, Mapping):
         return statistics.fmean(map(float, length.get("uniform", (1.0,))))
     return float(length or 1.0)
@@ -93,7 +93,7 @@ def write(rows: Iterable[Kept], path: Path = FILE) -> None:
 
 
 def read(path: Path = FILE) -> list[Kept]:
-    """The table."""
+    """Read the table."""
     found = []
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -106,7 +106,7 @@ def read(path: Path = FILE) -> list[Kept]:
 
 
 def residuals(rows: Iterable[Kept]) -> Iterator[Residual]:
-    """Errors of served runs: of other rows of a model on a GPU; with the model on that GPU left out; with the GPU left out."""
+    """Return residuals of served runs: interpolated, with the model on this GPU held out, and with the GPU held out."""
     for row in rows:
         for quantity, (predicted, measured) in row.both.items():
             miss = Miss(row.row, predicted, measured, row.group)
@@ -116,11 +116,11 @@ def residuals(rows: Iterable[Kept]) -> Iterator[Residual]:
                               rate=quantity == "tokens_per_s")  # fmt: skip
 
 
-# ---- models and GPUs left out of the hosts' constants ----
+# ---- models and GPUs held out of the host constants ----
 
 
 def left_out(rows: Sequence[Kept], of: Callable[[Kept], str]) -> str:
-    """Medians of |error| of each token and of the first one, as shipped and with host constants found without the unit."""
+    """Return a table of median errors of TPOT and TTFT, with shipped host constants and with the unit held out."""
     out = [
         "| held out | rows | TPOT error | TPOT error, held out | TTFT error | TTFT error, held out |",
         "|---|--:|--:|--:|--:|--:|",
@@ -141,7 +141,7 @@ def _line(unit: str, found: Sequence[tuple[float, ...]]) -> str:
 
 
 def _without(rows: Sequence[Kept], mine: Sequence[Kept]) -> Iterator[tuple[float, ...]]:
-    """|error| of each token and the first one of some rows: as shipped, and with a host that all others agree on."""
+    """Return errors of TPOT and TTFT of some rows: with shipped constants, and with host constants of the other rows."""
     names = {row.row for row in mine}
     for framework in {row.framework for row in mine}:
         others = [row for row in rows if row.framework == framework and row.row not in names]
@@ -157,7 +157,7 @@ def _without(rows: Sequence[Kept], mine: Sequence[Kept]) -> Iterator[tuple[float
 
 
 def _best(rows: Sequence[Kept], quantity: str, among: Sequence[float]) -> float:
-    """Seconds more that make the median of |error| least; none where nobody else says."""
+    """Return the additional time in seconds with the least median error; 0 without rows."""
     if not rows:
         return 0.0
 

@@ -1,7 +1,7 @@
-"""All requests at once: TensorRT-LLM's table of throughput, and MLPerf Inference offline.
+"""Offline throughput, with all requests at the start: TensorRT-LLM's table and MLPerf Inference offline.
 
-The table's rows have as many requests as trtllm-bench is given for their lengths. Samples of MLPerf's data sets are drawn in an
-order of their own; a system is as many copies as have room, all alike.
+The table's rows have as many requests as trtllm-bench uses for their lengths. Samples of MLPerf's data sets are drawn in a
+fixed random order; a system is as many equal replicas as fit into it.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from published.serving_rows import Line, Served, Shape, devices, loaded, read, s
 REQUESTS: Final[Mapping[tuple[int, int], int]] = {
     (prompt, output): requests for prompt, output, requests in declared("serving_offline")["requests"]
 }
-SAMPLES: Final = 6000  # of a copy
+SAMPLES: Final = 6000  # of a replica
 LENGTHS: Final[Mapping[str, str]] = declared("serving_offline")["lengths"]
-CUT: Final[Mapping[str, int]] = {"llama3.1-8b": 128}  # tokens of every answer: the data set says none, the rules do
-# Keys and values of checkpoints in eight and four bits are in eight, as NVIDIA's ModelOpt writes them; those of gpt-oss are so on
-# Blackwell, by the command. trtllm-bench cuts prompts; the commands state graphs, which pad, and 95 % of the memory.
+CUT: Final[Mapping[str, int]] = {"llama3.1-8b": 128}  # output tokens, from the rules, because the data set states none
+# The KV cache of 8-bit and 4-bit checkpoints has 8 bits, as written by NVIDIA's ModelOpt; that of gpt-oss does so on
+# Blackwell, by the command. trtllm-bench chunks prompts; the commands state padded graphs and 95 % of the memory.
 # **Source**: NVIDIA/TensorRT-LLM@03e27c7d5ff0: docs/source/developer-guide/perf-overview.md, the commands of the table.
 NARROW: Final[Mapping[str, Any]] = {"kv": "fp8"}
 BENCH: Final[Mapping[str, Any]] = {"prefixes": False, "chunked": True, "memory": {"part": "95 %"}}
 SIZES: Final = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192]
 GRAPHS: Final[Mapping[str, Any]] = {"sizes": SIZES, "largest": SIZES[-1]}
-GATHER: Final = 60  # timeout_iters, of DeepSeek alone
-# One latent vector is of all heads, so that each GPU of a tensor-parallel group would keep all of it: for throughput attention is
-# data parallel and experts are on all GPUs.
+GATHER: Final = 60  # timeout_iters, for DeepSeek only
+# A latent vector is shared by all heads, so each GPU of a tensor-parallel group would store all of it. For throughput,
+# attention is data-parallel and experts are distributed over all GPUs.
 # **Source**: NVIDIA/TensorRT-LLM: docs/source/blogs/Best_perf_practice_on_DeepSeek-R1_in_TensorRT-LLM.md, "max-throughput".
 LATENT: Final = "deepseek"
 HOPPER: Final = frozenset({"H100", "H200"})
 STAGED: Final = "pipeline stages work on separate batches, but are simulated with one batch"
-FULL: Final = 0.6  # of a copy's memory for weights, at most
+FULL: Final = 0.6  # maximum share of a replica's memory for weights
 BITS: Final[Mapping[str, float]] = {"fp8": 1.0, "fp4": 0.5625, "mxfp4": 0.53}
 
 
 def overview(data: Path) -> list[Served]:
-    """TensorRT-LLM's own table."""
+    """Return TensorRT-LLM's own table."""
     found = (_row(each) for each in table(read(data, "trtllm_overview.csv")))
     return [each for each in found if each is not None]
 
@@ -74,7 +74,7 @@ def _row(row: Mapping[str, str]) -> Served | None:
 
 
 def _plan(text: str) -> Shape:
-    """The plan in the table's words.
+    """Return the plan in the table's notation.
 
     >>> _plan("DEP4"), _plan("TP1PP2")
     (Shape(tp=1, attention=4, expert_tp=1, ep=4, pp=1), Shape(tp=1, attention=1, expert_tp=1, ep=1, pp=2))
@@ -86,7 +86,7 @@ def _plan(text: str) -> Shape:
 
 
 def mlperf(data: Path) -> list[Served]:
-    """MLPerf Inference 5.1, offline, language models; -99 and -99.9 are one run where both are there."""
+    """Return MLPerf Inference 5.1, offline, language models; -99 and -99.9 count as one run if both exist."""
     found = (
         _system(row, data)
         for row in table(read(data, "mlperf_v51.csv"))
@@ -122,7 +122,7 @@ def _system(row: Mapping[str, str], data: Path) -> Served | None:
 
 
 def group_of(model: str, machine: tuple[str, str], weights: str) -> int:
-    """The smallest tensor-parallel group with room for weights and a cache."""
+    """Return the smallest tensor-parallel group whose memory fits the weights and a cache."""
     gpu: Any = loaded(machine).device(devices(machine, 1)[0]).model
     assert isinstance(gpu, Gpu)
     size = load_transformer(model).parameters * BITS[weights]
@@ -131,7 +131,7 @@ def group_of(model: str, machine: tuple[str, str], weights: str) -> int:
 
 @functools.cache
 def samples(data: Path, base: str) -> tuple[Line, ...]:
-    """Samples of a data set, in an order drawn once."""
+    """Return samples of a data set in a fixed random order."""
     said = table(read(data, f"lengths_{LENGTHS[base]}.csv"))
     lines = [
         Line(0.0, max(1, whole(row["input_length"], 1)), CUT.get(base) or max(1, whole(row["output_length"], 1))) for row in said

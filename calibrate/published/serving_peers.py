@@ -1,4 +1,4 @@
-"""What other simulators said of the same stages of vLLM, beside ours, as a table."""
+"""Predictions of other simulators for the same stages of vLLM, as a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD: Final = "| simulator | stages | latency, median error | latency, mean erro
 
 
 class Said(NamedTuple):
-    """What a simulator said of a stage: a quantity over what was measured."""
+    """A simulator's prediction of a stage: a quantity relative to its measurement."""
 
     simulator: str
     stage: tuple[str, ...]
@@ -28,7 +28,7 @@ class Said(NamedTuple):
 
 
 def said(data: Path, found: Sequence[Found]) -> list[Said]:
-    """Ours, and what others said of the same stages."""
+    """Return predictions of hwsim and of other simulators for the same stages."""
     own = {each.served.key: each for each in found if each.served.key and not each.served.apart}
     out = [
         Said(OURS, key, quantity, each.predicted[quantity] / each.served.measured[quantity])
@@ -43,7 +43,7 @@ def said(data: Path, found: Sequence[Found]) -> list[Said]:
 
 
 def as_table(rows: Iterable[Said]) -> str:
-    """A line for every simulator, that with the smallest error first."""
+    """Return a table with one row per simulator, smallest error first."""
     by = _by(rows)
     lines = [
         f"| {name} | {len(errors['latency'])} | {_percent(statistics.median(errors['latency']))}"
@@ -55,7 +55,7 @@ def as_table(rows: Iterable[Said]) -> str:
 
 
 def _by(rows: Iterable[Said]) -> dict[str, dict[str, list[float]]]:
-    """|error| of each quantity, by simulator."""
+    """Return the error of each quantity, by simulator."""
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: {"latency": [], "first_token": []})
     for row in rows:
         found[row.simulator][row.quantity].append(abs(row.ratio - 1))

@@ -1,12 +1,12 @@
-"""Clients at a constant rate: vLLM on H100 with the whole profile of its clients, and the experiments of the same names.
+"""Clients at a constant rate: vLLM on H100 with complete client profiles, and experiments with the same names.
 
-Prompts repeat whole: as many as there are groups and users serve all requests of a run. Times of a token are computed from
-whole answers: the file's own count every one twice, and its lengths are not those that were generated.
+Prompts repeat: a run has as many different prompts as groups times users. TPOT is computed from whole requests, because the
+file's own TPOT counts each twice, and its lengths are not those generated.
 
-Experiments state neither rates nor lengths. Those whose names are a profile's, and whose stages weigh in the whole as that
-profile's do, are taken to have its load; "lite" ones have another one, which nothing says.
+Experiments state neither rates nor lengths. An experiment with a profile's name, and with the profile's weights of stages in
+its average, is assumed to have the profile's load. "Lite" experiments have another, unknown load.
 
-`reasoning` is overloaded: its line grows all the time. It is scored apart.
+`reasoning` is overloaded: its queue grows without limit, so it is excluded.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Final
 from published.parts import table
 from published.serving_rows import Line, Served, Shape, read, subject, whole
 
-LONGEST: Final = 120.0  # seconds of a run that are simulated: it is in a steady state after a few
+LONGEST: Final = 120.0  # s: simulated duration; a steady state is reached after a few seconds
 OVERLOADED: Final = "overload: the queue grows without limit"
-ALIKE: Final = 0.005  # of a stage's part of all requests
+ALIKE: Final = 0.005  # tolerance of a stage's share of requests
 
 
 def rows(data: Path) -> list[Served]:
-    """The stages of the profiles."""
+    """Return the stages of the profiles."""
     keys = _keys(data)
     found = (
         _row(each, keys.get(_same(each["model"], float(each["e2e_s_mean"])), ()))
@@ -35,7 +35,7 @@ def rows(data: Path) -> list[Served]:
 
 
 def _keys(data: Path) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What the table of experiments calls a stage, by its model and mean latency."""
+    """Return a stage's key in the table of experiments, from its model and mean latency."""
     return {
         _same(each["model"], float(each["measured_ms"]) / 1e3): (each["set"], each["experiment"], each["stage_index"])
         for each in table(read(data, "blis_vllm.csv"))
@@ -71,7 +71,7 @@ def _row(row: Mapping[str, str], key: tuple[str, ...]) -> Served | None:
 
 
 def experiments(data: Path) -> list[Served]:
-    """Stages of the experiments whose load is a profile's, without the profiles' own."""
+    """Return stages of experiments with a profile's load, without the profiles themselves."""
     profiles = table(read(data, "blis_profiles.csv"))
     loads: dict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
     for profile in profiles:
@@ -91,7 +91,7 @@ def experiments(data: Path) -> list[Served]:
 
 
 def _alike(said: Mapping[str, Mapping[str, Mapping[str, str]]], load: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether the stages are the load's, and the mean of all is theirs weighted by its rates."""
+    """Return whether the stages have this load: their overall average equals the average weighted by the load's rates."""
     if not load or set(said) - {"-1"} != set(load):
         return False
     requests = {stage: float(row["rate_per_s"]) * float(row["duration_s"]) for stage, row in load.items()}
@@ -126,5 +126,5 @@ def _stage(name: str, stage: str, said: Mapping[str, Mapping[str, str]], load: M
 
 
 def constant(rate: float, seconds: float, prompt: float, output: int, prompts: int) -> tuple[Line, ...]:
-    """Requests one after another, whose prompts take turns; those of the first turn are in the cache from before."""
+    """Return requests with prompts in rotation; those of the first round are in the cache from earlier requests."""
     return tuple(Line(index / rate, round(prompt), output, index % prompts) for index in range(int(rate * seconds)))

@@ -1,7 +1,7 @@
-"""Runs of servers that others measured, as `infer:` says them: models, machines, number formats and parallel plans by name.
+"""Published serving runs as `infer:` workloads: models, machines, number formats and parallel plans by name.
 
-A row states a model, a GPU, a framework, precisions, a plan and a load. It is turned into a machine and an `infer:` here, the
-same way for every model and GPU; what a row leaves out has the framework's default.
+A row states a model, a GPU, a framework, precisions, a plan and a load. This module converts it into a machine and an `infer:`,
+in the same way for every model and GPU; omitted settings are the framework's defaults.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Kind = Literal["dense", "MoE"]
 MODELS: Final[tuple[tuple[str, str], ...]] = tuple(map(tuple, declared("serving_rows")["models"]))
 LONGER: Final[Mapping[str, int]] = declared("serving_rows")["longer"]
 FRAMEWORKS: Final[Mapping[str, str]] = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
-PADDING: Final = ((0, 11, 1), (0, 15))  # from and before: versions of vLLM that pad every expert (the file vllm-0.12 says which)
-UNPADDED: Final = 8  # GPUs that each expert is split over, from which they do not
+PADDING: Final = ((0, 11, 1), (0, 15))  # first and last version of vLLM that pads every expert (see the file vllm-0.12)
+UNPADDED: Final = 8  # minimum GPUs per expert from which vLLM does not pad
 MACHINES: Final[tuple[tuple[str, str, str], ...]] = tuple(map(tuple, declared("serving_rows")["machines"]))
 FORMATS: Final[Mapping[str, str]] = declared("serving_rows")["formats"]
 GROUP: Final[Mapping[str, int]] = declared("serving_rows")["group"]
-# Names of checkpoints whose matrices in eight bits have one scale each: NVIDIA's, and what it serves without saying whose; the
-# makers of these models publish them with a scale for each block.
+# Names of checkpoints whose 8-bit matrices have one scale each: NVIDIA's checkpoints, and unnamed ones that it serves. The
+# makers of these models publish them with block scales.
 MODELOPT: Final = r"^(nvidia/|(?!.*(/|deepseek|minimax|kimi)))"
 
 
 class Line(NamedTuple):
-    """A request: seconds, tokens, and which prompt it is where prompts repeat (-1: no other's)."""
+    """One request: arrival in seconds, tokens, and its prompt if prompts repeat (-1: unique)."""
 
     arrival: float
     prompt: int
@@ -44,16 +44,16 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """One measured run, as hwsim is asked for it.
+    """One measured run as a simulation.
 
     Args:
-        id: names the row; group: its framework, model and GPU; kind: of the model.
-        machine: (a machine of the library, its GPU where it is another one); infer: what is simulated there.
-        trace: its requests, where each is known; `infer` says the load if not.
-        copies: how many copies of that share the load of the row; measured: quantities, in seconds or tokens a second.
-        links: of the machine, where the row's are known to be others.
-        apart: why the row is not scored with the others; "" if it is.
-        key: what other tables call it.
+        id: name of the row; group: its framework, model and GPU; kind: kind of its model.
+        machine: (a machine of the library, its GPU if different); infer: the simulated `infer:`.
+        trace: its requests, if each is known; otherwise `infer` states the load.
+        copies: number of replicas that share the load; measured: quantities, in seconds or tokens/s.
+        links: links of the machine, if they differ from the library's.
+        apart: reason why the row is not scored; "" if it is.
+        key: key in other tables.
     """
 
     id: str
@@ -74,7 +74,9 @@ DENSE: Final = frozenset(declared("serving_rows")["dense"])
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """GPUs of a copy: tensor parallel; groups of data-parallel attention; tensor and expert parallel of the experts; pipeline."""
+    """GPUs of a replica: tensor parallelism; data-parallel attention groups; tensor and expert parallelism of experts;
+    pipeline.
+    """
 
     tp: int = 1
     attention: int = 1
@@ -88,7 +90,7 @@ class Shape:
 
 
 def framework_of(backend: str, version: str, shape: Shape, kind: Kind) -> str:
-    """The library's framework of a row.
+    """Return the library's framework for a row.
 
     >>> framework_of("vllm", "0.12.0", Shape(tp=4, expert_tp=4), "MoE"), framework_of("vllm", "0.12.0", Shape(tp=4), "dense")
     ('vllm-0.12', 'vllm')
@@ -100,7 +102,7 @@ def framework_of(backend: str, version: str, shape: Shape, kind: Kind) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A model of the library on a machine of the library; said: what a row calls the model."""
+    """A model on a machine of the library; said: the model's name in the row."""
 
     said: str
     model: str
@@ -111,7 +113,7 @@ class Subject:
         return kind_of(self.model)
 
     def infer(self, framework: str, shape: Shape, linear: str = "", experts: str = "") -> dict[str, Any]:
-        """How an `infer:` of a copy begins: its GPUs, framework, number formats and plan."""
+        """Return the start of a replica's `infer:`: GPUs, framework, number formats and plan."""
         return {
             "device": devices(self.machine, shape.gpus),
             "framework": framework,
@@ -120,18 +122,18 @@ class Subject:
         }
 
     def has(self, gpus: int) -> bool:
-        """Whether the machine has so many GPUs."""
+        """Return whether the machine has this number of GPUs."""
         return gpus <= len(loaded(self.machine).devices_of("gpu"))
 
 
 def subject(model: str, gpu: str) -> Subject | None:
-    """What a row is about; None if the library has not its model or its GPU."""
+    """Return the model and machine of a row; None if one is not in the library."""
     found, machine = model_of(model), machine_of(gpu)
     return None if found is None or machine is None else Subject(model, found, machine)
 
 
 def model_of(name: str) -> str | None:
-    """The library's model of that name, or of one with the same dimensions; None without.
+    """Return the library's model with this name, or with the same dimensions; None without one.
 
     >>> model_of("nvidia/Llama-3.1-8B-Instruct-FP8"), model_of("meta-llama/Llama-2-7b-hf")
     ('llama-3-8b', 'llama-2-7b')
@@ -142,12 +144,12 @@ def model_of(name: str) -> str | None:
 
 
 def kind_of(model: str) -> Kind:
-    """Whether a model of the library has experts."""
+    """Return whether a model of the library is dense or MoE."""
     return "dense" if model in DENSE else "MoE"
 
 
 def machine_of(name: str) -> tuple[str, str] | None:
-    """The machine with GPUs of that name.
+    """Return the machine with GPUs of this name.
 
     >>> machine_of("b200_sxm"), machine_of("NVIDIA GB300")
     (('dgx-b200', ''), ('gb200-nvl72', 'gb300'))
@@ -166,7 +168,7 @@ def _known(kind: str, name: str) -> bool:
 
 @functools.cache
 def loaded(machine: tuple[str, str]) -> Machine:
-    """The machine itself."""
+    """Return the loaded machine."""
     name, gpu = machine
     if not gpu:
         return api.load_machine(name)
@@ -174,14 +176,14 @@ def loaded(machine: tuple[str, str]) -> Machine:
 
 
 def machine_with(served: Served) -> Machine:
-    """The machine of a row."""
+    """Return the machine of a row."""
     if not served.links:
         return loaded(served.machine)
     return api.load_machine(f"hwsim: machine/1\nuse: {served.machine[0]}\nlinks: {json.dumps(served.links)}\n")
 
 
 def devices(machine: tuple[str, str], count: int) -> list[str]:
-    """The first GPUs of a machine.
+    """Return the first GPUs of a machine.
 
     >>> devices(("dgx-h100", ""), 2)
     ['gpu0', 'gpu1']
@@ -190,7 +192,7 @@ def devices(machine: tuple[str, str], count: int) -> list[str]:
 
 
 def shape_of(row: Mapping[str, str], prefix: str = "") -> Shape:
-    """The plan of a row.
+    """Return the plan of a row.
 
     Two rows of one run show what the columns mean: where tensor and expert parallel of the experts are equal and their product
     is said to be the group, the group is no larger than either. Where tensor parallel and data-parallel attention are equal
@@ -224,7 +226,7 @@ def shape_of(row: Mapping[str, str], prefix: str = "") -> Shape:
 
 
 def whole(text: str, default: int) -> int:
-    """A whole number of a column; the default where it is empty.
+    """Return an integer from a column; the default if it is empty.
 
     >>> whole("8.0", 1), whole("", 1)
     (8, 1)
@@ -233,9 +235,9 @@ def whole(text: str, default: int) -> int:
 
 
 def model_keys(name: str, said: str, linear: str = "", experts: str = "") -> Any:
-    """`model:` of a model of the library with weights in these formats; as its checkpoint has them if none is said.
+    """Return the `model:` of a library model with weights in these formats, or in those of its checkpoint.
 
-    said: what the row calls it.
+    said: name of the model in the row.
     """
     form = linear or experts
     keys: dict[str, Any] = {}
@@ -249,7 +251,7 @@ def model_keys(name: str, said: str, linear: str = "", experts: str = "") -> Any
 
 
 def parallel(shape: Shape, kind: Kind) -> dict[str, Any]:
-    """`parallel:` of a copy."""
+    """Return the `parallel:` of a replica."""
     found: dict[str, Any] = {"tp": shape.tp, "dp": 1}
     if shape.pp > 1:
         found["pp"] = shape.pp
@@ -261,9 +263,10 @@ def parallel(shape: Shape, kind: Kind) -> dict[str, Any]:
 
 
 def formats(model: str, said: str, linear: str, experts: str = "") -> dict[str, Any]:
-    """Model and number formats, by the words of a row.
+    """Return model and number formats from the words of a row.
 
-    Of checkpoints in four bits with experts these alone are narrow, as their makers publish them; gpt-oss is only published so.
+    In 4-bit checkpoints of MoE models, only experts have 4 bits, as published by their makers; gpt-oss is published only in
+    this form.
     """
     linear, experts = FORMATS.get(linear, ""), FORMATS.get(experts or linear, "")
     if model.startswith("gpt-oss"):
@@ -274,5 +277,5 @@ def formats(model: str, said: str, linear: str, experts: str = "") -> dict[str, 
 
 
 def read(data: Path, name: str) -> Path:
-    """A table of served runs."""
+    """Return the path of a table of serving runs."""
     return data / "validation" / "serving" / name

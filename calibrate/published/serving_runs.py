@@ -1,4 +1,4 @@
-"""Measured runs of servers, simulated by `infer:`, and what each is off by."""
+"""Simulations of measured serving runs by `infer:`, and their errors."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from hwsim.spec import SpecError
 from published.score import Miss
 from published.serving_rows import Line, Served, machine_with
 
-HASHED: Final = 512  # tokens of a block in a file with prefixes
+HASHED: Final = 512  # tokens of a prefix block in a file
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A measured run and what the simulation says: the same quantities, in the same units."""
+    """A measured run and its simulation: the same quantities in the same units."""
 
     served: Served
     predicted: Mapping[str, float]
 
     def miss(self, quantity: str) -> Miss:
-        """One quantity as a row of a score."""
+        """Return one quantity as a row of a score."""
         return Miss(self.served.id, self.predicted[quantity], self.served.measured[quantity], self.served.group)
 
     def has(self, quantity: str) -> bool:
@@ -34,7 +34,7 @@ class Found:
 
 
 def workload(served: Served, folder: Path) -> dict[str, Any]:
-    """What is simulated; requests that are known one by one are a file in the folder."""
+    """Return the simulated workload; requests with known arrivals are a file in the folder."""
     infer = dict(served.infer)
     if served.trace:
         infer["arrivals"] = {"trace": str(_written(served.trace, folder))}
@@ -42,15 +42,15 @@ def workload(served: Served, folder: Path) -> dict[str, Any]:
 
 
 def simulated(served: Served) -> Found:
-    """A run, simulated.
+    """Return a run with its simulation.
 
     Raises:
-        SpecError: the library cannot serve it so.
+        SpecError: the library cannot simulate this run.
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
             run = hwsim.simulate(machine_with(served), workload(served, Path(folder)), interval=False)
-        except hwsim.OutOfMemory as full:  # its times are told all the same
+        except hwsim.OutOfMemory as full:  # its times are reported nevertheless
             run = full.run
     service = run.serving[0]
     said: dict[str, float] = {"latency": service.latency.mean, "tokens_per_s": service.tokens_per_s * served.copies}
@@ -61,7 +61,7 @@ def simulated(served: Served) -> Found:
 
 
 def all_of(rows: Iterable[Served]) -> tuple[list[Found], dict[str, str]]:
-    """All of some runs; those that cannot be simulated by why."""
+    """Return the simulations of runs, and the reasons for runs that cannot be simulated."""
     found, refused = [], {}
     for row in rows:
         try:
@@ -72,7 +72,7 @@ def all_of(rows: Iterable[Served]) -> tuple[list[Found], dict[str, str]]:
 
 
 def _written(lines: Sequence[Line], folder: Path) -> Path:
-    """A file of requests: with blocks of prefixes where prompts repeat."""
+    """Write a file of requests, with prefix blocks if prompts repeat."""
     if not any(line.key >= 0 for line in lines):
         path = folder / "requests.csv"
         with path.open("w", encoding="utf-8", newline="") as file:

@@ -1,7 +1,7 @@
-"""What InferenceX's scripts give their servers beside the defaults of each framework, by framework, GPU, model and date.
+"""Server options in InferenceX's scripts, by framework, GPU, model and date.
 
-Its closed loops state a day; the scripts of that day state the server. Models and GPUs that it never ran have what its other
-scripts of that framework have in common: no prefix cached.
+Its closed loops state a day, and the scripts of that day state the server options. Models and GPUs that it never ran take the
+options common to the framework's other scripts: no prefix caching.
 
 **Source**: SemiAnalysisAI/InferenceX@843c6254ff69: benchmarks/single_node, each file with its history.
 """
@@ -14,22 +14,22 @@ from typing import Any, Final
 
 from published.parts import declared
 
-WARMED: Final = "2026-01-22"  # the first day whose scripts ask for some requests before those that are measured
+WARMED: Final = "2026-01-22"  # first day whose scripts have warm-up requests
 GUESSING: Final[tuple[tuple[str, str, str, str], ...]] = tuple(map(tuple, declared("serving_scripts")["guessing"]))
 GUESSED: Final = frozenset(map(tuple, declared("serving_scripts")["guessed"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The options of a script, from a day on.
+    """The options of a script from a day on.
 
     Args:
-        framework, gpus, model, precision, tp: whose; "" and 0 are any. since: the first day, as a row writes it.
-        memory: the part of a GPU's memory that the server may use. kv: the format of keys and values, "" if the framework's.
-        budget: tokens of an iteration; 0: the framework's; twice: as many as two prompts.
-        sequences: at most; 0: the framework's; per_client: as many as there are clients.
-        look: iterations between two looks for requests, with less than 16 clients and with more.
-        marlin: experts in four bits by Marlin's kernel (VLLM_MXFP4_USE_MARLIN), whose times are those of int4.
+        framework, gpus, model, precision, tp: rows to which it applies; "" and 0 mean any. since: first day, as in the rows.
+        memory: fraction of GPU memory used by the server. kv: format of the KV cache, "" for the framework's default.
+        budget: tokens of an iteration; 0: the framework's default; twice: as many as two prompts.
+        sequences: maximum number; 0: the framework's default; per_client: as many as clients.
+        look: iterations between two checks for new requests, with fewer than 16 clients and with more.
+        marlin: 4-bit experts with Marlin's kernel (VLLM_MXFP4_USE_MARLIN), with the times of int4.
     """
 
     framework: str
@@ -48,7 +48,7 @@ class Script:
     tp: int = 0
 
     def is_of(self, framework: str, gpu: str, model: str, precision: str, day: str, tp: int) -> bool:
-        """Whether a row was run by it."""
+        """Return whether the script ran a row."""
         return (
             self.framework == framework
             and (not self.gpus or gpu in self.gpus)
@@ -63,23 +63,23 @@ SCRIPTS: Final[tuple[Script, ...]] = tuple(Script(**each) for each in declared("
 
 
 def may_guess(framework: str, gpu: str, model: str, precision: str, day: str) -> bool:
-    """Whether there were scripts with multi-token prediction."""
+    """Return whether scripts with multi-token prediction existed."""
     return model.startswith("deepseek") and any((framework, gpu, precision) == said[:3] and day >= said[3] for said in GUESSING)
 
 
 def guesses(framework: str, model: str, day: str) -> bool:
-    """Whether a row of that day is one of them."""
+    """Return whether a row of that day used multi-token prediction."""
     return model.startswith("deepseek") and (framework, day) in GUESSED
 
 
 def script_of(framework: str, gpu: str, model: str, precision: str, day: str, tp: int = 0) -> Script | None:
-    """The script that ran a row; None if its framework has none."""
+    """Return the script of a row; None if its framework has none."""
     found = [script for script in SCRIPTS if script.is_of(framework, gpu, model, precision, day, tp)]
     return found[-1] if found else None
 
 
 def server(script: Script, clients: int, prompt: int, groups: int = 1) -> dict[str, Any]:
-    """`server:` of a row."""
+    """Return the `server:` of a row."""
     found: dict[str, Any] = {"prefixes": False}
     if script.framework == "trtllm":  # MAX_NUM_TOKENS
         found["budget"] = max(8192, clients + prompt + 64)
@@ -98,6 +98,6 @@ def server(script: Script, clients: int, prompt: int, groups: int = 1) -> dict[s
 
 def _memory(script: Script) -> Mapping[str, Any]:
     part = f"{100 * script.memory:g} %"
-    if script.framework == "sglang":  # --mem-fraction-static: of all, nothing else is kept
+    if script.framework == "sglang":  # --mem-fraction-static: of all memory, without another reserve
         return {"part": part, "kept": "0 B", "token": "0 B", "graph": "0 B", "gpu": "0 B", "least": "0 B"}
     return {"part": part}

@@ -1,4 +1,4 @@
-"""Every request of vLLM 0.19 on RTX PRO 6000: its arrival, its tokens, its times."""
+"""Single requests of vLLM 0.19 on RTX PRO 6000, with arrival, tokens and times of each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Final
 from published.parts import table
 from published.serving_rows import Line, Served, Shape, devices, read, subject, whole
 
-# Links between GPUs by which the source's own simulator matches its machine: 16 GB/s of a collective, as of eight lanes here.
+# Links between GPUs for which the source's own simulator matches its machine: 16 GB/s of a collective, here eight lanes.
 # **Source**: casys-kaist/LLMServingSim@5daddb21a545: bench/examples and docs/simulator/parallelism-mechanics.md, `link_bw`.
 LINKS: Final[Mapping[str, Mapping[str, Any]]] = {"RTXPRO6000": {"slots": {"lanes": 8}}}
 
 
 def rows(data: Path) -> list[Served]:
-    """A run of each model and GPU."""
+    """Return one run for each model and GPU."""
     runs: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for each in table(read(data, "llmservingsim_requests.csv")):
         runs[each["hardware"], each["model"], each["tp"], each["dp"], each["source"]].append(each)

@@ -1,9 +1,9 @@
-"""The measurements that come with hwsim, and the list of those that do not.
+"""Measurements distributed with hwsim, and the list of all sources.
 
     python -m published.shipping --data DIR    write `data/` and `data/sources.yaml` in this package
 
-A figure is shipped where its source's licence allows it: with its source, in a table as compact as its columns allow. The list
-names every source: how many figures it has, its licence, where it is, and whether its figures are here.
+A figure is distributed if the licence of its source allows it, with its source and in a compact table. The list contains for
+every source its number of figures, licence, location, and whether its figures are distributed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ LICENCES: Final[Mapping[str, str]] = declared("shipping")["licences"]
 KNOWN: Final[Mapping[str, str]] = declared("shipping")["known"]
 WHOLE: Final[Mapping[str, str]] = declared("shipping")["whole"]
 UNUSED: Final = ("inferred_fields", "op_name", "message_size_unit")  # columns that no topic reads
-MANY: Final = 12  # files of a source, of which the list names the folders instead
+MANY: Final = 12  # number of files above which the list contains folders
 HEADER: Final = declared("shipping")["header"]
 
 
 @dataclass(slots=True)
 class Source:
-    """One source: figures altogether and without a flag, the tables they are in, and where they were read."""
+    """One source: number of figures, of unflagged figures, their tables, and the original locations."""
 
     rows: int = 0
     good: int = 0
@@ -43,7 +43,7 @@ class Source:
 
 
 def licence(source: str) -> str:
-    """Licence under which a source may be shipped; "" if it may not, or is not known.
+    """Return the licence under which a source may be distributed; "" if it is unknown or forbids it.
 
     >>> licence("microsoft/vidur:data/profiling/compute@7d47"), licence("te42kyfo/gpu-benches:gpu-l2-cache@1c36")
     ('MIT', '')
@@ -52,7 +52,7 @@ def licence(source: str) -> str:
 
 
 def name_of(source: str) -> str:
-    """What a source is called in the list: the longest name that has a licence, else its repository.
+    """Return the name of a source in the list: the longest name with a licence, or else its repository.
 
     >>> name_of("microsoft/vidur:data/profiling/compute@7d47"), name_of("Narayanan et al. 2021 Table 2; cli99")
     ('microsoft/vidur', 'Narayanan et al. 2021 Table 2')
@@ -62,7 +62,7 @@ def name_of(source: str) -> str:
 
 
 def tables(data: Path) -> Iterator[Path]:
-    """Tables of measurements in a folder."""
+    """Return the tables of measurements in a folder."""
     yield from sorted(data.glob("validation/*.csv"))
     yield from sorted(data.glob("validation/serving/aic_*.csv"))
     yield from sorted(data.glob("oracles/llmcompass_*.csv"))
@@ -72,7 +72,7 @@ def tables(data: Path) -> Iterator[Path]:
 
 
 def source_of(path: str, row: Mapping[str, str]) -> str:
-    """Source of a row."""
+    """Return the source of a row."""
     return next((source for prefix, source in WHOLE.items() if path.startswith(prefix)), row.get("source", ""))
 
 
@@ -136,7 +136,7 @@ def _listed(found: Mapping[str, Source], written: Mapping[str, bytes]) -> str:
 
 
 def _folded(places: set[str]) -> set[str]:
-    """Files, or their folders where there are many."""
+    """Return files, or their folders if there are many."""
     while len(places) > MANY and len(shorter := {re.sub(r"/[^/@]*(?=@|$)", "", place) for place in places}) < len(places):
         places = shorter
     return places
@@ -147,7 +147,7 @@ def _quoted(text: str) -> str:
 
 
 def main() -> None:
-    """Write what may be shipped."""
+    """Write all figures that may be distributed."""
     parser = argparse.ArgumentParser(prog="python -m published.shipping", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("HWSIM_REFERENCE_DATA"), required=False)
     said = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Solid-state drives beside MQSim, a request-level simulator: reads and fresh writes against depth, write amplification.
+"""SSDs, closed form, against MQSim, a request-level simulator: reads and writes by queue depth, and write amplification.
 
-The part is that simulator's own settings; fitted on it are the two roundings of `hwsim.devices.flash` and the sharpness 1.5.
-Its throughput under garbage collection is not compared with: it falls far below what its own amplification explains.
+The part has MQSim's own settings. Two rounding rules of `hwsim.devices.flash` and the sharpness 1.5 are fitted to it.
+Throughput under garbage collection is not compared: MQSim's is far below the value that its own write amplification explains.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PATTERNS: Final[dict[str, Access]] = {"RANDOM_UNIFORM": "random", "STREAMING": 
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Random reads, chips, fresh writes, write amplification."""
+    """Return scores of random reads, chips, writes to a fresh drive, and write amplification."""
     drive = part(Ssd, "mqsim-default")
     depth = table(data / "oracles" / "mqsim_read_iops_vs_qd.csv")
     reads = [

@@ -1,4 +1,4 @@
-"""What a whole training step misses by besides its kernels: the spread of steps, less what its parts' errors make of it."""
+"""Run-level error of training steps: their spread beyond the errors of their kernels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hwsim.results.interval import interval, work_mix
 from published import llm_rows, llm_training
 from published.residual import Residual
 
-NORMAL: Final = 0.6745  # median of |x| of a normal distribution
+NORMAL: Final = 0.6745  # median of |x| of a standard normal distribution
 JUDGED: Final[tuple[Case, ...]] = ("known", "source", "generation")
 TRANSFORMERS: Final = ("sharded", "tp", "fp8")
 
 
 def own(found: Sequence[Residual], data: Path, known: ErrorTable) -> dict[str, float]:
-    """Standard deviation by case; between cases that were not judged, that of the nearest one.
+    """Return the standard deviation by case; cases without rows take that of the nearest one.
 
     Args:
         known: the errors of the parts.
@@ -48,8 +48,8 @@ def own(found: Sequence[Residual], data: Path, known: ErrorTable) -> dict[str, f
 
 
 def _composed(data: Path, known: ErrorTable, case: Case) -> Iterator[tuple[float, float]]:
-    """Of each published step, all of it known as well as `case`: (standard deviation that the errors of its kinds of work make,
-    how mixed they are).
+    """Return for each published step, with all parts of `case`: (standard deviation from the errors of its kinds of work, their
+    mix).
     """
     model = llm_training.library()
     for row in llm_rows.rows(data):

@@ -1,8 +1,8 @@
-"""Latency of dependent random reads, one chain and two side by side, on small computers: tinymembench by sbc-bench.
+"""Latency of dependent random reads, with one chain and with two, on small computers: tinymembench in sbc-bench.
 
-The figures are what an access takes beyond the first level of cache.  Sizes of caches and reaches of TLBs are the
-datasheets'; what each level takes more is fitted on the even places of the sizes of each device, the odd ones are scored.
-Values below 0.2 ns are the benchmark's resolution (it prints tenths) and say that the first level holds everything.
+The measured value is the latency beyond L1. Cache sizes and TLB reaches are from datasheets; the additional latency of each
+level is fitted to alternate sizes of each device. Values below 0.2 ns are at the benchmark's resolution (it prints tenths) and
+mean that L1 holds all data.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Row:
 
 
 def rows(data: Path) -> Iterator[Row]:
-    """Every measurement that is not below the resolution."""
+    """Return every measurement above the resolution."""
     for each in table(data / "validation" / "06_cpulat.csv"):
         if not each["kind"].startswith("tinymembench") or each["flag"] or float(each["value"]) < RESOLUTION:
             continue
@@ -53,7 +53,7 @@ def rows(data: Path) -> Iterator[Row]:
 
 
 def beyond_first_level(cpu: Cpu, size: float, chains: int) -> float:
-    """What the benchmark prints: seconds of a read by each chain, less what the first level takes."""
+    """Return the benchmark's value: seconds of a read in each chain, minus the latency of L1."""
     count = 1e6
     far, near = (
         cpu.access(
@@ -65,7 +65,7 @@ def beyond_first_level(cpu: Cpu, size: float, chains: int) -> float:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """The sizes that no fit saw, and all of them."""
+    """Return scores of held-out sizes, of all sizes, and of held-out devices and cores."""
     found = list(rows(data))
     out = []
     chosen_of: tuple[tuple[str, list[Row], Half], ...] = (
@@ -109,7 +109,7 @@ CORES: Final[Mapping[str, Sequence[str]]] = declared("tinymembench")["cores"]
 
 @functools.cache
 def as_others(name: str, others: tuple[str, ...]) -> Cpu:
-    """The part with the others' latencies: of its caches in cycles, of memory and TLBs in seconds."""
+    """Return the part with the other parts' latencies: caches in cycles, memory and TLBs in seconds."""
     cpu, known = part(Cpu, name), [part(Cpu, other) for other in others]
     caches = cpu.caches
     if caches is None:
@@ -142,7 +142,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Cpu:
 
 @functools.cache
 def residuals(data: Path) -> list[Residual]:
-    """Sizes held out; each device from the others with its core, each core from others of its kind."""
+    """Return interpolated residuals, and those of devices from others with its core, and of cores from others of its kind."""
     found, every = [], list(rows(data))
     for row in _odd(every):
         miss = Miss(row.name, beyond_first_level(part(Cpu, row.part), row.size, row.chains), row.seconds, row.group)
@@ -166,5 +166,5 @@ def _why(miss: Miss) -> str:
 
 
 def _odd(found: Sequence[Row]) -> list[Row]:
-    """Those held out of each device."""
+    """Return the held-out sizes of each device."""
     return held_out(sorted(found, key=lambda row: row.group), lambda row: row.size, lambda row: row.group)

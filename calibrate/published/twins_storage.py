@@ -1,15 +1,15 @@
-"""Disks simulated request by request: beside a reference simulator, and beside their own closed forms.
+"""Request-level simulations of SSDs and disks: against reference simulators and against their closed forms.
 
-MQSim maps a page when it is first touched, also by a read: the pages of a plane lie in the order in which the requests
-came.  Two that are wanted at once then often lie at the same place of two planes and are read together, which is why one
-chip there serves many random reads so well; `FirstTouched` places them likewise.
+MQSim maps a page when it is first accessed, even by a read, so the pages of a plane are in the order of the requests. Two pages
+requested together often have the same position in two planes and are read together; therefore one chip serves many random reads
+quickly. `FirstTouched` places pages in the same way.
 
-Geometry, times and packets are that simulator's settings, but the rows below are not unseen.  They were looked at when it
-was decided that requests are aligned to their size, that pages lie as first touched, and that commands are fetched behind
-outgoing data.  Of 4 to 11 blocks kept empty, 9 and 10 of 128 bring the write amplification within 10 % of all four rows;
-9 is used, and the two open blocks come on top.  Seek curves are the parts', fitted on half of the measured distances.
-How often two planes are read together at great depth depends on the number of requests, which is not known of MQSim: over
-10,000, 16,000 and 20,000 of 4 KiB the mean error of the reads was 1.2, 1.0 and 0.8 %.
+Geometry, times and packets are that simulator's settings, but the rows were not unseen. Three decisions were made with them in
+view: requests are aligned to their size, pages are placed as first accessed, and commands are fetched behind outgoing data. Of
+4 to 11 spare blocks, 9 and 10 of 128 give a write amplification within 10 % of all four rows; 9 is used, plus the two open
+blocks. Seek curves are those of the parts, fitted to half of the measured distances. How often two planes are read together at
+large queue depth depends on the number of requests, which is unknown for MQSim: with 10,000, 16,000 and 20,000 requests of 4
+KiB, the mean error of the reads was 1.2, 1.0 and 0.8 %.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ POLICIES: Final[dict[str, Policy]] = {"FCFS": "fcfs", "CLOOK": "clook", "SPTF": 
 MEASURED: Final = ("barracuda-7200", "ibm-18es", "cheetah-9lp", "atlas-10k", "atlas-10k-v")
 STATED: Final = ("hdd-7200rpm", "hdd-10000rpm", "hdd-15000rpm")
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-_WORN: Final = (128, 64)  # blocks of a plane, and pages of a block, where MQSim collected garbage
+_WORN: Final = (128, 64)  # blocks per plane and pages per block in MQSim's garbage collection runs
 
 
 class FirstTouched:
-    """Pages of a plane in the order in which they are first asked for."""
+    """Pages of a plane in the order of their first access."""
 
     def __init__(self, pages: int) -> None:
         self._pages, self._found = pages, dict[int, int]()
@@ -51,7 +51,7 @@ class FirstTouched:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """SSD: reads, chips, writes, write amplification, closed form; HDD: queue, closed form."""
+    """Return scores of SSDs (reads, chips, writes, write amplification, closed form) and disks (queue, closed form)."""
     oracles, drive = data / "oracles", part(Ssd, "mqsim-default")
     reads = [_flash(drive, row, "read") for row in table(oracles / "mqsim_read_iops_vs_qd.csv")]
     chips = [
@@ -82,7 +82,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def amplification(drive: Ssd, over_provisioning: float, count: int = 40_000) -> float:
-    """Of random writes in steady state, on 8 chips of two planes."""
+    """Return the write amplification of random writes in steady state, on 8 chips of two planes."""
     assert drive.flash is not None
     blocks, pages = _WORN
     flash = replace(drive.flash, channels=4, chips=2, dies=1, planes=2, blocks=blocks, pages_per_block=pages)
@@ -128,13 +128,13 @@ def _chips_of(row: dict[str, str]) -> str:
 
 
 def _closed(drive: Ssd | Hdd, direction: Direction, size: int, depth: int) -> float:
-    """Random accesses a second by the closed form."""
+    """Return random accesses per second by the closed form."""
     asked = StorageAccesses(size=float(size), times=1_000_000, access="random", depth=float(depth))
     return asked.times / drive.serve("it", direction, asked).demand.alone({"it.media": 1.0})
 
 
 def _beside_formula(drive: Ssd, size: int, depth: int) -> Miss:
-    """Pages that were written from end to end, as a drive is that somebody filled."""
+    """Return the simulation of a completely written drive against the closed form."""
     assert drive.flash is not None
     capacity = int(drive.size or 1 << 33)
     simulation = SsdSimulation(drive.flash, link=drive.interface or 0.0, overhead=drive.controller)
@@ -143,7 +143,7 @@ def _beside_formula(drive: Ssd, size: int, depth: int) -> Miss:
 
 
 def _arm(row: dict[str, str]) -> Miss:
-    # There, every cylinder is as likely as any other, and a request takes 0.02 ms of the head.
+    # The reference has uniformly distributed cylinders and 0.02 ms of transfer per request.
     known = part(Hdd, DRIVES[row["disk_seek_source"]])
     rate = known.rate(0.0)
     drive = replace(known, outer=rate, inner=rate, queue=64)
