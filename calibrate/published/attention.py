@@ -40,7 +40,7 @@ from published.residual import Residual
 from published.score import Score
 
 LONG: Final = 2048
-WINDOW: Final = 1024  # minimum tokens for a kernel that skips keys
+WINDOW: Final = 1024  # sliding windows below this length skip keys
 EAGER: Final = ("flash latent", "flash kv8 latent")  # launched one by one by the host: times below `HOST` are host times
 HOST: Final = 4e-4
 LEAST: Final = 30  # minimum rows of a group

@@ -36,8 +36,8 @@ BUDGET = 240.0
 WORST = 8  # number of listed sizes
 # Later results of the second set: set, load average, median, 90th percentile, coverage.
 LATER: tuple[str, ...] = (
-    "the same, repaired (no longer at first sight) | 2 to 5 | 10.0 % | 39 % | 24 of 30",
-    "every fourth of them at first sight, its own calls measured (`--for`) | 1 to 2 | 12.6 % | 38 % | 5 of 8",
+    "second set after repairs, no longer blind | 2 to 5 | 10.0 % | 39 % | 24 of 30",
+    "every fourth script of the second set, blind, with its own calls measured (`--for`) | 1 to 2 | 12.6 % | 38 % | 5 of 8",
 )
 SCORED = declared("composites")["scored"]
 SHOWN = declared("composites")["shown"]
@@ -53,7 +53,7 @@ def scored(found: Measurements) -> Report:
     load_of, model = here.get("load", {}).get("average", ["unknown"])[0], here.get("cpu", {}).get("model", "")
     busy = f"{model}, load average {load_of}, {here.get('date', '')[:10]}"
     disturbed = sum(bool(row.flags) for row in found.of(SUITE))
-    return replace(report, notes=(busy, f"{disturbed} of {len(timed)} programs were disturbed while they were timed"))
+    return replace(report, notes=(busy, f"{disturbed} of {len(timed)} programs were disturbed during timing"))
 
 
 def page(report: Report) -> str:
@@ -62,31 +62,34 @@ def page(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield "# Calibration\n"
-    yield "Written by `python -m published.composites`.  Every figure is of what the fit never saw: sizes held out of a second"
-    yield "fit, and programs of numpy that were recorded, simulated call by call, and timed on the machine itself.\n"
-    yield "| what | found | asked for | |\n|---|---|---|---|"
+    yield "# Calibration: predictions of NumPy programs\n"
+    if report.blind is not None:
+        median, tail = percent(report.blind.median, ".1f"), percent(report.blind.p90, ".1f")
+        yield f"**The median error is {median} (90th percentile {tail}) for programs not used for fitting.**\n"
+    yield "A calibration times NumPy calls and fits a machine file to them. It is evaluated with held-out sizes in a second fit, and"
+    yield "with programs that were recorded, simulated call by call, and timed. Written by `python -m published.composites`.\n"
+    yield "| figure | error | bound | |\n|---|---|---|---|"
     for what, value, bound, met in report.bounds():
         yield f"| {what} | {percent(value, '.1f')} | at most {percent(bound, 'g')} | {'met' if met else '**not met**'} |"
     yield ""
     for title, errors in (
-        ("sizes held out", report.sizes), ("the formula alone", report.itself), ("programs by somebody else", report.blind),
-        ("programs looked at earlier", report.development),
+        ("held-out sizes", report.sizes), ("sizes used for fitting", report.itself), ("programs by another author", report.blind),
+        ("programs of our own", report.development),
     ):  # fmt: skip
         if errors is not None and errors.cases:
             yield f"- {title}: {errors}"
     yield ""
     yield from _at_first_sight()
-    yield "| program | calls | measured | predicted | error | uncalibrated | |\n|---|---|---|---|---|---|---|"
+    yield "| program | calls | measured | predicted | error | uncalibrated time | author |\n|---|---|---|---|---|---|---|"
     for program in sorted(report.programs, key=lambda one: abs(one.time.error)):
         seconds = " | ".join(format_quantity(time, "s", 3) for time in (program.time.measured, program.time.predicted))
         yield (
             f"| {program.program.name} | {program.calls} | {seconds} | "
             f"{percent(program.time.error, '+.1f')} | {percent(program.uncalibrated, '.0f')} | "
-            f"{'by somebody else' if program.program.blind else ''} |"
+            f"{'other' if program.program.blind else ''} |"
         )
     if report.sizes is not None and report.sizes.cases:
-        yield "\nWorst sizes held out:\n"
+        yield "\nHeld-out sizes with the largest errors:\n"
         for worst in report.sizes.worst(WORST):
             yield f"- {worst.case}: {percent(worst.error, '+.0f')}"
     if report.notes:
@@ -99,20 +102,20 @@ def _at_first_sight() -> Iterator[str]:
     found = first_sight()
     errors = sorted(abs(each.error) for each in found)
     held = sum(each.held for each in found)
-    yield "| set | load of two CPUs | median | p90 | 90 % interval holds |\n|---|---|---|---|---|"
-    yield "| the first thirty | 4 to 11 | 12.9 % | 81 % | |"
+    yield "| set | load average (2 CPUs) | median error | 90th percentile | inside the 90 % interval |\n|---|---|---|---|---|"
+    yield "| first set | 4 to 11 | 12.9 % | 81 % | |"
     yield (
-        f"| the second thirty | 0.3 to 1 | {percent(statistics.median(errors), '.1f')} | "
+        f"| second set | 0.3 to 1 | {percent(statistics.median(errors), '.1f')} | "
         f"{percent(float(np.quantile(errors, 0.9)), '.0f')} | {held} of {len(found)} |"
     )
     for row in LATER:
         yield f"| {row} |"
     yield SHOWN
-    yield "| script | CPU time | of its calls | predicted | error |\n|---|---|---|---|---|"
+    yield "| script | CPU time | CPU time of its calls | predicted | error |\n|---|---|---|---|---|"
     for each in sorted(found, key=lambda one: abs(one.error)):
         times = " | ".join(format_quantity(time, "s", 3) for time in (each.script_s, each.calls_s, each.predicted_s))
         yield f"| {each.program} | {times} | {percent(each.error, '+.1f')} |"
-    yield "\n## Programs of the score\n"
+    yield "\n## Programs\n"
 
 
 def main() -> int:
