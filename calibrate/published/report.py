@@ -18,9 +18,9 @@ ABOUT: Final[Mapping[str, str]] = declared("report")["about"]
 UNITS: Final[Mapping[str, Mapping[str, str]]] = declared("report")["units"]
 EVALUATIONS: Final[tuple[Half, ...]] = get_args(Half)
 UNSEEN: Final[Mapping[Half, str]] = {
-    "cross-validated": "on devices, GPU generations, machines or sources held out of the fit",
-    "interpolated": "on held-out sizes of devices used for fitting",
-    "not fitted": "on measurements of a kind never used for fitting",
+    "cross-validated": "devices, GPU generations, machines or sources held out of the fit",
+    "interpolated": "held-out sizes of devices used for fitting",
+    "not fitted": "kinds of measurements never used for fitting",
 }
 
 
@@ -35,7 +35,7 @@ def page(name: str, found: Mapping[str, Sequence[Score]]) -> str:
     """Return a page in Markdown."""
     title, _, intro = TITLES[name].partition("\n\n")
     out = [title, "", _lead([score for topic, scores in found.items() if topic not in REFERENCES for score in scores])]
-    out += ["", f"{intro} {HEAD}".rstrip("\n")]
+    out += ["", f"{intro}\n{HEAD}".rstrip("\n")]
     for topic, scores in found.items():
         out += [_row(topic, score) for score in sorted(scores, key=lambda score: EVALUATIONS.index(score.half))]
     for topic, scores in found.items():
@@ -46,17 +46,17 @@ def page(name: str, found: Mapping[str, Sequence[Score]]) -> str:
 
 
 def _lead(scores: Sequence[Score]) -> str:
-    """Return a paragraph with the typical error on rows not used for fitting: medians over the comparisons with measurements."""
-    parts = []
+    """Return a list of the typical errors on rows not used for fitting: medians over the comparisons with real machines."""
+    parts = ["**Errors on rows not used for fitting** (medians over the comparisons with real machines):", ""]
     for half, where in UNSEEN.items():
         ranked = [score.worst for score in scores if score.half == half and score.worst.groups]
         if ranked:
             median, tail = (
                 statistics.median(values) for values in zip(*((each.median, each.tail) for each in ranked), strict=True)
             )
-            count = f"{len(ranked)} comparison{'s' * (len(ranked) > 1)}"
-            parts.append(f"{_percent(median, '.2g')} {where} (90th percentile {_percent(tail, '.2g')}; {count})")
-    return f"**The median error is {', '.join(parts)}.** These are medians over comparisons with measurements of real machines."
+            errors = f"median {_percent(median, '.2g')}, 90th percentile {_percent(tail, '.2g')}"
+            parts.append(f"- {where} ({half}): {errors} ({len(ranked)} comparison{'s' * (len(ranked) > 1)})")
+    return "\n".join(parts)
 
 
 def _row(topic: str, score: Score) -> str:

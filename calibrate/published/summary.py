@@ -55,18 +55,18 @@ def _line(topic: str, line: str, without: str, rows: Sequence[Residual]) -> str:
 
 
 def _lead(found: Sequence[Residual]) -> str:
-    """Return a sentence with the median and the 90th percentile over all groups of each evaluation."""
+    """Return a list of the median and the 90th percentile over all groups of each evaluation."""
     words: dict[Case, str] = {
         "known": "held-out sizes of known devices",
         "device": "held-out devices",
         "generation": "held-out generations",
     }
-    parts = []
+    parts = ["**Errors on rows not used for fitting**, over all quantities, with the same weight for each source and device:", ""]
     for case, where in words.items():
         if rows := [row.miss for row in found if row.case == case]:
             median, tail = group_median(rows)
-            parts.append(f"{shown(median)} for {where} (90th percentile {shown(tail)}; {len(rows):,} rows)")
-    return f"**Over all quantities, the median error is {', '.join(parts)}.** Each source and device has the same weight."
+            parts.append(f"- {where}: median {shown(median)}, 90th percentile {shown(tail)} ({len(rows):,} rows)")
+    return "\n".join(parts)
 
 
 def _bound(topic: str, score: Score) -> str:
