@@ -79,8 +79,9 @@ def _details(topic: str, score: Score) -> list[str]:
     out = ["", f"### {score.name}", "", f"{figures} (bound {_percent(score.bound)}). {score.notes}".strip()]
     if shown := score.worst.furthest:
         unit = next(unit for begin, unit in UNITS[topic].items() if score.name.startswith(begin))
+        unit = f" ({unit})" if unit else ""
         why = any(each.reason for each in shown)
-        out += ["", f"| largest errors | group | predicted ({unit}) | measured ({unit}) | ratio |" + (" cause |" if why else "")]
+        out += ["", f"| largest errors | group | predicted{unit} | measured{unit} | ratio |" + (" cause |" if why else "")]
         out += ["|---|---|---|---|---|" + ("---|" if why else "")]
         out += [_miss(each, why=why) for each in shown]
     return out
@@ -89,7 +90,7 @@ def _details(topic: str, score: Score) -> list[str]:
 def _miss(row: Miss, *, why: bool) -> str:
     ratio = f"{row.predicted / row.measured:.2f}"
     reason = f" {row.reason} |" if why else ""
-    return f"| {row.row} | {row.group} | {row.predicted:.4g} | {row.measured:.4g} | {ratio} |{reason}"
+    return f"| {row.row} | {row.group.replace(' | ', ', ')} | {row.predicted:.4g} | {row.measured:.4g} | {ratio} |{reason}"
 
 
 def _percent(value: float, digits: str = ".3g") -> str:
