@@ -33,9 +33,9 @@ def page(found: Sequence[Residual], folder: Path) -> str:
     covers, claims = coverage.covers(judged), list(coverage.claims(judged))
     (folder / PICTURE).write_bytes(draw(covers))
     made, right = coverage.total(claims)
-    lead = " and ".join(f"{100 * each.inside[0.9]:.0f} % ({each.case})" for each in covers if each.topic == "all")
+    lead = ", ".join(f"{each.case} {percent(each.inside[0.9], '.0f')}" for each in covers if each.topic == "all")
     out = (
-        HEAD.format(lead=f"**The 90 % intervals contain {lead} of the measured rows.**")
+        HEAD.format(lead=f"**Measured rows inside the 90 % interval: {lead}.**")
         + "".join(map(_cover, covers))
         + RATIOS
         + "".join(map(_claims, claims))
@@ -47,7 +47,8 @@ def page(found: Sequence[Residual], folder: Path) -> str:
 
 
 def _quantity(topic: str) -> str:
-    return TOPICS_SHOWN.get(topic, topic)
+    kind, _, regime = topic.partition("/")
+    return ", ".join(filter(None, (TOPICS_SHOWN.get(kind, kind), regime)))
 
 
 def _width(half: float) -> str:

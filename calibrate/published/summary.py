@@ -5,6 +5,7 @@ The errors come from residuals (`published.residual`) of interpolated, cross-val
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -30,7 +31,7 @@ def page(found: Sequence[Residual], scores: Mapping[str, Sequence[Score]]) -> st
     for each in found:
         by.setdefault((each.topic, each.case), []).append(each)
     topics = sorted({each.topic for each in found}, key=lambda topic: (*_place(topic), topic))
-    out = [HEAD.format(lead=_lead(found)).rstrip("\n")]
+    out = [HEAD.format(lead=_lead(by)).rstrip("\n")]
     for topic in topics:
         for line, cases in LINES:
             for case, without in cases:
@@ -54,18 +55,19 @@ def _line(topic: str, line: str, without: str, rows: Sequence[Residual]) -> str:
     return f"| {what} | {line} | {without} | {len(rows):,} | {groups} | {shown(median)} | {shown(tail)} |"
 
 
-def _lead(found: Sequence[Residual]) -> str:
-    """Return a list of the median and the 90th percentile over all groups of each evaluation."""
+def _lead(found: Mapping[tuple[str, str], Sequence[Residual]]) -> str:
+    """Return a list of the typical errors of each evaluation: medians over the quantities."""
     words: dict[Case, str] = {
-        "known": "held-out sizes of known devices",
+        "known": "held-out sizes of devices used for fitting",
+        "source": "held-out sources",
         "device": "held-out devices",
-        "generation": "held-out generations",
+        "generation": "held-out GPU generations",
     }
-    parts = ["**Errors on rows not used for fitting**, over all quantities, with the same weight for each source and device:", ""]
+    parts = ["**Errors on rows not used for fitting** (medians over the quantities in the table):", ""]
     for case, where in words.items():
-        if rows := [row.miss for row in found if row.case == case]:
-            median, tail = group_median(rows)
-            parts.append(f"- {where}: median {shown(median)}, 90th percentile {shown(tail)} ({len(rows):,} rows)")
+        if errors := [group_median([row.miss for row in rows]) for (_, other), rows in found.items() if other == case]:
+            median, tail = map(statistics.median, zip(*errors, strict=True))
+            parts.append(f"- {where}: median {shown(median)}, 90th percentile {shown(tail)} ({len(errors)} quantities)")
     return "\n".join(parts)
 
 
