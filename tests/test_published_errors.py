@@ -150,7 +150,7 @@ def test_the_file_is_yaml_and_json(file: dict[str, Any]) -> None:
     import yaml
 
     assert yaml.safe_load(errors.FILE.read_text("utf-8")) == file
-    assert errors.FILE.read_text("utf-8").startswith("# How far")
+    assert errors.FILE.read_text("utf-8").startswith("# Errors of predictions")
 
 
 def test_every_case_of_every_regime_has_rising_half_widths(file: dict[str, Any]) -> None:
