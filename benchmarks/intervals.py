@@ -32,7 +32,7 @@ def sampled(run: hwsim.Run, samples: int) -> tuple[float, float]:
     """The 5 and the 95 % point of the makespan over the run's, as logarithms."""
     graph, rng = run.timeline.flat.graph, np.random.default_rng(0)
     sigma = spreads(graph)
-    sigma |= {part.doubt: math.sqrt(part.variance) / part.of_time for part in path(run).parts}  # of all its kernels together
+    sigma |= {part.doubt: math.sqrt(part.variance) / part.time_share for part in path(run).parts}  # of all its kernels together
     logs = []
     for _ in range(samples):
         factors = {key: math.exp(rng.normal(0.0, spread)) for key, spread in sigma.items()}

@@ -95,7 +95,7 @@ class Case:
 
     Args:
         choice: which of its ways is looked at; None: all.
-        requests: of a run: 300 / (1 - sqrt(utilisation))^2 and more.
+        requests: of a run: 300 / (1 - sqrt(utilization))^2 and more.
     """
 
     name: str

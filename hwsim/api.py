@@ -67,7 +67,7 @@ class ExpectationFailed(Exception):
     def __init__(self, run: Run) -> None:
         self.run = run
         violated = (verdict for verdict in run.verdicts if verdict.status == "violated")
-        super().__init__("; ".join(f"{verdict.quantity} {verdict.wanted}: {verdict.reason}" for verdict in violated))
+        super().__init__("; ".join(f"{verdict.quantity} {verdict.expected}: {verdict.reason}" for verdict in violated))
 
 
 class OutOfMemory(ExpectationFailed):
@@ -97,7 +97,7 @@ class Run(NotebookAnswer, Result):
         return limited_by(self.simulated)
 
     def to_json(self, *, ops: bool = False) -> dict[str, Any]:
-        """Return the document `hwsim: result/1`; with `ops`, including a row per op."""
+        """Return the document `hwsim: result/2`; with `ops`, including a row per op."""
         from hwsim.views.summary.document import as_dict
 
         return as_dict(self, ops=ops)

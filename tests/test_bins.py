@@ -99,10 +99,10 @@ def queue(rho: float, count: int, seed: int, first: float = 0.0) -> NDArray[np.f
     return ahead - np.minimum(np.minimum.accumulate(ahead), 0.0) + work
 
 
-def settled(numbers: NDArray[np.float64], utilisation: float | None = None) -> SteadyStatistics:
+def settled(numbers: NDArray[np.float64], utilization: float | None = None) -> SteadyStatistics:
     batched = BatchedSamples()
     batched.extend(numbers)
-    return batched.estimate(utilisation=utilisation)
+    return batched.estimate(utilization=utilization)
 
 
 @pytest.mark.parametrize(("rho", "count"), [(0.5, 10_000), (0.5, 100_000), (0.8, 100_000), (0.95, 1_000_000)])

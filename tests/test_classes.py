@@ -108,7 +108,7 @@ def test_a_part_that_does_not_say_its_class_is_told_by_its_name_or_peaks_with_a_
     ):
         text = f"hwsim: machine/1\nparts: {{it: {{{DATASHEET.format(who=who, more='')}}}}}\n"
         warnings = api.load_machine(text).warnings
-        assert [warning.code for warning in warnings] == ["class-guessed"]
+        assert [warning.code for warning in warnings] == ["class-inferred"]
         assert told in warnings[0].text
 
 
@@ -203,7 +203,7 @@ def test_parts_that_are_not_known_alike_are_compared_with_a_warning(tmp_path: Pa
     machine.write_text("hwsim: machine/1\nparts: {gpu: {kind: gpu, use: h100-sxm}}\n")
     uses = ["h100-sxm", str(tmp_path / "mine.yaml"), "h200-sxm"]
     found = hwsim.sweep(machine, workload, {"machine.gpu.use": uses}, workers=1)
-    assert [[warning.code for warning in row.warnings] for row in found.rows] == [[], ["unlike-provenance"], []]
+    assert [[warning.code for warning in row.warnings] for row in found.rows] == [[], ["mixed-provenance"], []]
     said = found.rows[1].warnings[0].text
     assert "mine.yaml rests on class defaults (±" in said
     assert "h100-sxm rests on measurements (±" in said

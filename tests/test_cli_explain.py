@@ -18,9 +18,9 @@ def test_the_json_accounts_for_every_femtosecond() -> None:
     found: dict[str, Any] = json.loads(hwsim("explain", STATION, OVERLAP, "--json", "--set", "stream=compute").stdout)
     assert set(found) == {
         "hwsim", "machine", "workload", "set", "makespan_s", "makespan_fs", "sentences", "accounting", "critical_path",
-        "activities", "bounds", "derivations", "what_if", "what_if_of", "what_if_left_out", "events", "warnings", "interval",
+        "activities", "bounds", "derivations", "what_if", "what_if_of", "what_if_omitted", "events", "warnings", "interval",
     }  # fmt: skip
-    assert found["hwsim"] == "explain/1"
+    assert found["hwsim"] == "explain/2"
     assert found["set"] == {"stream": "compute"}
     assert set(found["accounting"][0]) == {"cause", "kind", "time_s", "time_fs", "share"}
     assert sum(row["time_fs"] for row in found["accounting"]) == found["makespan_fs"]

@@ -123,7 +123,7 @@ def test_the_command_takes_a_run_and_two_traces(traced: Path, tmp_path: Path) ->
     assert "+0.0 %: recorded 1.43 ms, simulated 1.43 ms per step" in said.stdout
     assert (tmp_path / "a.png").stat().st_size > 10_000
     document = json.loads(hwsim("compare", *LENET, traced, "--json").stdout)
-    assert document["hwsim"] == "compare-trace/1"
+    assert document["hwsim"] == "compare-trace/2"
     assert sum(document["first"]["path_fs"].values()) == document["first"]["makespan_fs"]
     (tmp_path / "ranks").mkdir()
     for number in range(2):

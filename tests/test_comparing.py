@@ -269,7 +269,7 @@ def test_what_is_known_less_well_is_said() -> None:
     sure = present(same.second.interval)
     unknown = replace(same.second, machine="another", interval=replace(sure, case="outside"))
     [warning] = of_sides(same.first, unknown).warnings
-    assert warning.code == "unlike-provenance"
+    assert warning.code == "mixed-provenance"
     assert "B rests on extrapolation" in warning.message
     assert "A rests on class defaults" in warning.message
 
@@ -283,7 +283,7 @@ def test_a_difference_that_provenance_alone_makes_is_no_evidence() -> None:
     assert both.alike == pytest.approx(1.0)
     assert both.over is not None
     assert both.over.low < 1.0 < both.over.high
-    assert not both.over.is_told
+    assert not both.over.is_conclusive
     assert as_its_class(twin) == twin
 
 
@@ -363,7 +363,7 @@ def test_a_run_and_measurements(tmp_path: Path) -> None:
     table = tmp_path / "m.csv"
     table.write_text("op,time,times\nadd,29 us,\nmakespan,0.0302,\n", encoding="utf-8")
     found = json.loads(hwsim("compare", "d2l-laptop", "d2l/async-loop", table, "--json").stdout)
-    assert found["hwsim"] == "comparison/1"
+    assert found["hwsim"] == "comparison/2"
     [row] = found["ops"]
     assert row["error"] == pytest.approx(30 / 29 - 1)
     assert row["known_by"] == "stated"
@@ -416,10 +416,10 @@ def test_mistakes_of_the_command_say_what_is_accepted(arguments: list[str], mess
 
 def test_a_document_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="expected a run"):
-        of_document({"hwsim": "sweep/1"}, "a.json")
+        of_document({"hwsim": "sweep/2"}, "a.json")
     with pytest.raises(SpecError, match="missing key 'work'"):
-        of_document({"hwsim": "result/1", "makespan_fs": 1, "limited_by": [], "makespan_s": 1e-15}, "a.json")
-    (tmp_path / "a.json").write_text('{"hwsim": "sweep/1"}', encoding="utf-8")
+        of_document({"hwsim": "result/2", "makespan_fs": 1, "limited_by": [], "makespan_s": 1e-15}, "a.json")
+    (tmp_path / "a.json").write_text('{"hwsim": "sweep/2"}', encoding="utf-8")
     hwsim("compare", tmp_path / "a.json", tmp_path / "a.json", code=2)
 
 

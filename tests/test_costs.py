@@ -217,7 +217,7 @@ def test_a_node_in_training_draws_what_was_measured() -> None:
     machine = api.load_machine("dgx-h100")
     found = present(energy_at(machine, 1.0, {"gpu": 0.85, "gpu.memory": 0.08, "cpu": 0.1}))
     assert found.measured
-    assert found.plug.low <= 7752 <= found.plug.high
+    assert found.wall.low <= 7752 <= found.wall.high
 
 
 # ---- costs
@@ -270,7 +270,7 @@ def test_a_site_without_a_pue_has_a_usual_one() -> None:
     cost = cost_of(price_of(machine, prices)["purchase"], 3600, spent, prices)
     item = next(each for each in cost.items if "energy" in each.name)
     assert item.name == "energy with a usual PUE 1.3"
-    assert item.amount.value == pytest.approx(1.3 * spent.plug.value / 3.6e6 * 0.1)
+    assert item.amount.value == pytest.approx(1.3 * spent.wall.value / 3.6e6 * 0.1)
 
 
 def test_spares_cost_all_but_energy() -> None:

@@ -159,9 +159,9 @@ def test_whoever_comes_later_slows_the_others_from_then_on() -> None:
 def test_an_arm_among_many_is_busy_all_the_time_and_no_longer() -> None:
     run = together(*[demand_of(HDD, READS)] * 16)
     (row,) = usage(run)
-    assert row.utilisation == pytest.approx(1.0, rel=1e-6)
+    assert row.utilization == pytest.approx(1.0, rel=1e-6)
     deep = together(demand_of(HDD, replace(READS, times=16 * READS.times, depth=16)))
-    assert usage(deep)[0].utilisation == pytest.approx(1.0, rel=1e-6)
+    assert usage(deep)[0].utilization == pytest.approx(1.0, rel=1e-6)
 
 
 def test_the_table_is_the_curve() -> None:

@@ -136,7 +136,7 @@ def test_events_are_named_in_the_summary_the_document_and_the_explanation() -> N
     assert run.to_json()["events"][0] == {
         "what": "link slots of gpu0",
         "at_s": 0.5,
-        "lasting_s": 3.0,
+        "duration_s": 3.0,
         "speed": 0.0,
         "jitter": 0.0,
     }

@@ -90,7 +90,7 @@ def test_causes_steps_pieces_activities_and_derivations_account_for_the_makespan
     assert edges[-1] == makespan
     assert all(0 <= row.path_fs <= row.total_fs <= makespan for row in found.activities.rows)
     for derivation in found.derivations:
-        assert derivation.alone_s * (1 - 1e-9) - 3e-15 <= derivation.shortest_s <= derivation.longest_s, derivation
+        assert derivation.unloaded_s * (1 - 1e-9) - 3e-15 <= derivation.min_s <= derivation.max_s, derivation
 
 
 def test_issuing_and_returning_are_causes_of_their_own() -> None:
@@ -176,7 +176,9 @@ def test_the_numbers_put_in_come_to_the_time_of_the_line(run: api.Run) -> None:
     for derivation in derivations(run.timeline, np.arange(len(run.timeline))):
         for line in derivation.lines:
             assert value(line.numbers) == pytest.approx(line.time_s, rel=1e-5), line
-        assert value(derivation.alone.partition(" = ")[0]) == pytest.approx(derivation.alone_s, rel=1e-3), derivation.alone
+        assert value(derivation.unloaded.partition(" = ")[0]) == pytest.approx(derivation.unloaded_s, rel=1e-3), (
+            derivation.unloaded
+        )
 
 
 def test_latencies_and_the_longest_line_are_what_the_op_takes_alone(run: api.Run) -> None:
@@ -276,7 +278,7 @@ def test_an_op_that_had_to_share_says_what_and_how_long() -> None:
         cost = Cost(Demand(amounts=((LINK.name, 1e6),), share=1e6), why=(Term("link", "bytes / bandwidth", (), 1e-3),))
         builder.op(name, kind="copy", device="gpu", cost=cost)
     _, found = explained(builder.build(), again=False)
-    assert found.derivations[0].because == ("shared slot:gpu->cpu for 2.000 ms",)
+    assert found.derivations[0].reasons == ("shared slot:gpu->cpu for 2.000 ms",)
 
 
 def test_an_op_that_waited_for_a_server_says_for_which() -> None:
@@ -285,7 +287,7 @@ def test_an_op_that_waited_for_a_server_says_for_which() -> None:
     for _ in range(3):
         builder.op("x", device="cpu", time=0.001, take=pool, give=pool)
     _, found = explained(builder.build(), again=False)
-    assert found.derivations[0].because == ("waited up to 2.000 ms for workers before it started",)
+    assert found.derivations[0].reasons == ("waited up to 2.000 ms for workers before it started",)
 
 
 def test_only_ops_of_the_run_can_be_asked_for() -> None:

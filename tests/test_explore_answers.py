@@ -165,7 +165,7 @@ def test_the_picture_is_of_the_machine(desk: WorkerState) -> None:
     assert {box["id"] for box in drawn["boxes"]} == {"cpu", "gpu", "disk"}
     slot = next(line["id"] for line in drawn["lines"] if {line["a"], line["b"]} == {"cpu", "gpu"})
     run = hwsim.simulate(MACHINE, WORKLOAD)
-    used = {row.capacity: row.utilisation for row in run.usage}
+    used = {row.capacity: row.utilization for row in run.usage}
     assert found["busy"][slot] == used["slot:gpu->cpu"]
     assert found["busy"]["gpu"] == pytest.approx(max(value for name, value in used.items() if name.startswith("gpu.")))
 

@@ -73,7 +73,7 @@ class Queue:
 def searched(monkeypatch: pytest.MonkeyPatch, queue: Queue, text: str = SERVICE, **options: Any) -> FindResult:
     monkeypatch.setattr(bisection, "_simulated", queue)
     monkeypatch.setattr(bisection, "states", lambda run: run.states)
-    monkeypatch.setattr(bisection, "utilisation", lambda _: (0.0, ""))
+    monkeypatch.setattr(bisection, "utilization", lambda _: (0.0, ""))
     return bisection.find("dgx-h100", text, "rate", **options)
 
 
@@ -229,7 +229,7 @@ def test_the_command_prints_one_answer(tmp_path: Any) -> None:
     assert text.stderr == ""
     assert "  highest        15 " in text.stdout
     found = json.loads(command.hwsim(*asked, "times", "--json").stdout)
-    assert (found["hwsim"], found["value"], found["next"], found["settings"]) == ("find/1", 15, 16, {"times": 15})
+    assert (found["hwsim"], found["value"], found["next"], found["settings"]) == ("find/2", 15, 16, {"times": 15})
     assert [each["status"] for each in found["tried"]] == ["held"] * sum(each["value"] <= 15 for each in found["tried"]) + [
         "violated"
     ] * sum(each["value"] > 15 for each in found["tried"])

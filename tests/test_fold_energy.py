@@ -44,7 +44,7 @@ def energies(machine: Any, workload: Any) -> tuple[bool, Energy, Energy]:
 def energy_differs(folded: Energy, whole: Energy) -> list[str]:
     """What folding changes of the energy, of each part too."""
     numbers = [(name, getattr(folded, name), getattr(whole, name)) for name in ("watts", "peak", "loaded", "seconds")]
-    numbers += [("joules", folded.joules.value, whole.joules.value), ("plug", folded.plug.value, whole.plug.value)]
+    numbers += [("joules", folded.joules.value, whole.joules.value), ("plug", folded.wall.value, whole.wall.value)]
     for one, other in zip(folded.items, whole.items, strict=True):
         numbers += [(one.name, one.joules, other.joules), (f"{one.name} busy", one.busy, other.busy)]
         assert (one.name, one.count) == (other.name, other.count)

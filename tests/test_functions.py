@@ -90,7 +90,7 @@ def test_an_answer_shows_itself(name: str, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     answer = answers()[name]()
     assert str(answer).endswith("\n")
-    assert answer.to_json()["hwsim"].endswith("/1")
+    assert answer.to_json()["hwsim"].endswith("/2")
     page = answer._repr_html_()
     tags = Tags()
     tags.feed(page)

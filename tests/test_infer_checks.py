@@ -132,7 +132,7 @@ def test_two_caches_that_share_the_memory_fit_and_take_it() -> None:
     [held] = simulated(jobs=jobs).memory
     assert held.size == SIZE
     assert held.peak == pytest.approx(0.8 * SIZE, rel=1e-4)
-    assert {each.value for each in held.holds} == {"KV cache", "weights", "buffers"}
+    assert {each.value for each in held.allocations} == {"KV cache", "weights", "buffers"}
 
 
 def test_a_cache_beside_a_training_is_counted_on_every_gpu_they_share() -> None:

@@ -41,7 +41,9 @@ def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[UncertaintyS
     assert len({each.name for each in errors}) == len(errors)
     assert math.fsum(each.share for each in errors) == pytest.approx(1.0)
     assert [error.share for error in errors] == sorted((each.share for each in errors), reverse=True)
-    assert math.fsum(each.of_time or 0.0 for each in errors) == pytest.approx(math.fsum(part.of_time for part in sure.parts))
+    assert math.fsum(each.time_share or 0.0 for each in errors) == pytest.approx(
+        math.fsum(part.time_share for part in sure.parts)
+    )
     shown = rows(sure)
     assert shown[0][0] == errors[0].name  # the largest is in the table, be it of the run as a whole
 
@@ -118,7 +120,7 @@ def test_a_ratio_turned_over(ours: list[UncertaintySource], theirs: list[Uncerta
     there, back = ratio(one, other), ratio(other, one)
     assert there.value == pytest.approx(1 / back.value)
     assert there.half == pytest.approx(back.half)
-    assert there.is_told == back.is_told
+    assert there.is_conclusive == back.is_conclusive
     measured = [each for regime in table().correlation.values() for each in regime.values()]
     opposite = -max(LEAST, min(-1.0, *measured))  # outliers of a regime may need more room than both widths together
     assert there.half**2 <= (one.half**2 + other.half**2 + 2 * opposite * one.half * other.half) * (1 + 1e-9)
@@ -128,7 +130,7 @@ def test_a_ratio_turned_over(ours: list[UncertaintySource], theirs: list[Uncerta
 
 @given(DOUBTS)
 def test_an_answer_beside_itself(doubts: list[UncertaintySource]) -> None:
-    assert not ratio(answer(1.0, *doubts), answer(1.0, *doubts)).is_told
+    assert not ratio(answer(1.0, *doubts), answer(1.0, *doubts)).is_conclusive
 
 
 def test_errors_that_both_share_cancel() -> None:
@@ -138,8 +140,8 @@ def test_errors_that_both_share_cancel() -> None:
     apart = ratio(answer(2.0, known), answer(1.0, known._replace(key="b")))
     assert alike.half < apart.half
     outside = known._replace(case="outside", key="c")
-    assert not ratio(answer(1e3, known), answer(1.0, outside)).is_told
-    assert ratio(answer(1e3, outside), answer(1.0, outside)).is_told, "of one device: which plan is faster"
+    assert not ratio(answer(1e3, known), answer(1.0, outside)).is_conclusive
+    assert ratio(answer(1e3, outside), answer(1.0, outside)).is_conclusive, "of one device: which plan is faster"
 
 
 # ---- runs ----

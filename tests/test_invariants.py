@@ -58,15 +58,15 @@ def found(run: api.Run, **wrong: Any) -> str:
     [
         ({"busy_fs": -1}, "busy for -1e-15 s"),
         ({"busy_fs": 2**70}, "is busy for"),
-        ({"utilisation": 1.04}, "is used to 104 %"),
-        ({"utilisation": float("nan")}, "is used to nan %"),
+        ({"utilization": 1.04}, "is used to 104 %"),
+        ({"utilization": float("nan")}, "is used to nan %"),
         ({"moved": -1.0}, "moved -1.0"),
         ({"moved": float("inf")}, "moved inf"),
         ({"busy_fs": 0}, "and never busy"),
     ],
 )
 def test_a_wrong_use_is_found(run: api.Run, wrong: dict[str, Any], said: str) -> None:
-    at = next(at for at, row in enumerate(run.usage) if row.utilisation > 0)
+    at = next(at for at, row in enumerate(run.usage) if row.utilization > 0)
     rows = [replace(row, **wrong) if number == at else row for number, row in enumerate(run.usage)]
     assert said in found(run, usage=tuple(rows))
 
@@ -168,7 +168,7 @@ WRONG_USE = "hwsim.api.usage"
 
 def wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     """All capacities are used to 104 %."""
-    monkeypatch.setattr(WRONG_USE, lambda timeline: tuple(replace(row, utilisation=1.04) for row in usage(timeline)))
+    monkeypatch.setattr(WRONG_USE, lambda timeline: tuple(replace(row, utilization=1.04) for row in usage(timeline)))
 
 
 @pytest.mark.parametrize("keys", [{"fold": "always"}, {"fold": "never"}, {"expect": True}])

@@ -53,7 +53,7 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -
     for content, said in (
         (b"notes\n", "not a journal"),
         (b"notes", "not a journal"),
-        (b'{"hwsim": "sweep/1"}\n', "not a journal"),
+        (b'{"hwsim": "sweep/2"}\n', "not a journal"),
         (b'{"hwsim":"journal/1","study":"b","version":"1"}\n', "study differs"),
         (b'{"hwsim":"journal/1","study":"a","version":"2"}\n', "started by hwsim 2"),
     ):

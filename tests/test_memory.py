@@ -100,7 +100,7 @@ def test_an_update_keeps_its_buffer_and_the_first_may_make_it() -> None:
     body = loop(9, busy(1, updates={"w": "5 kB"}), busy(1, updates="w"), busy(1, updates="never made"))
     for free in FREEING:
         found = memories([body], {"free": free})["d0"]
-        assert (found.peak, found.holds[0].count) == (5000, 1)
+        assert (found.peak, found.allocations[0].count) == (5000, 1)
 
 
 def test_a_name_given_to_something_else_lets_go() -> None:
@@ -222,7 +222,7 @@ def written_out(body: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def profile(found: Mapping[str, DeviceMemory]) -> dict[str, Any]:
-    return {name: (each.time.tolist(), each.taken.tolist(), each.holds) for name, each in found.items()}
+    return {name: (each.time.tolist(), each.taken.tolist(), each.allocations) for name, each in found.items()}
 
 
 @given(bodies, runtimes)

@@ -195,7 +195,7 @@ def test_workers_that_ahead_keeps_idle_set_the_pace_and_are_warned_of() -> None:
     told = run([busy("decode", 90, at_once=32, ahead=8), busy("train", 4)], batches=400)
     (steady,) = pipelines(told.timeline)[0].epochs
     first, then = steady.slowest
-    assert (first.name, first.under_way) == ("decode", 9)
+    assert (first.name, first.in_flight) == ("decode", 9)
     assert steady.rate == pytest.approx(first.rate, rel=0.1)
     assert then.name == "train"
     assert any("at_once: 32 exceeds the limit of `ahead`: at most 9" in warning.text for warning in told.warnings)

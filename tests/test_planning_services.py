@@ -56,7 +56,7 @@ requests: 10
     assert "load" in [reason.constraint for reason in answer.rejected[0].reasons]
     json.dumps(answer.to_json(), allow_nan=False)
     (row,) = hwsim.sweep(GPU, ring, {"workload.requests": [10]}, workers=1).rows
-    assert "services-stuck" in [warning.code for warning in row.warnings]
+    assert "service-deadlock" in [warning.code for warning in row.warnings]
 
 
 def test_clients_are_shared_by_machines() -> None:
@@ -92,7 +92,7 @@ def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services()
         assert amount.value == spread.p95
         assert amount.low <= spread.p95 * halves[measure].low * 1.000001
         assert amount.high >= spread.p95 * halves[measure].high * 0.999999
-        (draws,) = (each for each in service.sampling if (each.measure, each.percentile) == (measure, 95))
+        (draws,) = (each for each in service.sampling_errors if (each.measure, each.percentile) == (measure, 95))
         assert amount.low / amount.value <= draws.low_s / draws.value_s * 1.000001
         assert draws.high_s is None or amount.high / amount.value >= draws.high_s / draws.value_s * 0.999999
 
@@ -106,7 +106,7 @@ def test_a_service_that_does_not_keep_up_is_a_warning_wherever_rows_are_compared
     shop = hwsim.simulate(GPU, SHOP, set={"workload.let.rate": "2000 1/s"})
     assert [warning.code for warning in shop.warnings] == ["overloaded"]
     short = hwsim.simulate(GPU, CHAT, set={"workload.let.rate": "100 1/s", "workload.let.requests": 60})
-    assert [each.code for each in short.warnings] == ["still-filling"]
+    assert [each.code for each in short.warnings] == ["no-steady-state"]
 
 
 DAY = "{day: {mean: 10 1/s, peak: 20 1/s, at: 14 h}}"

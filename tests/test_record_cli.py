@@ -45,7 +45,7 @@ def test_all_numbers_and_a_figure(script: Path, tmp_path: Path) -> None:
     hwsim("record", script)
     done = hwsim("compare", "laptop", "step.yaml", "step.measured.json.gz", "--json", "--plot", "c.svg")
     found = json.loads(done.stdout)
-    assert found["hwsim"] == "comparison/1"
+    assert found["hwsim"] == "comparison/2"
     assert sum(row["times"] for row in found["ops"]) == 11
     assert sum(row["share_of_error"] for row in found["ops"]) == pytest.approx(1.0)
     assert {row["known_by"] for row in found["ops"]} == {"formula"}

@@ -105,7 +105,7 @@ def test_the_summary_reads_well_at_100_columns() -> None:
         Verdict("big.step", "at most 2 s", "skipped", None, "this run was changed with --set"),
     )
     text = summary.summary(
-        result(verdicts=verdicts, settings=(("n", "3"),), warnings=(Warning("lone-barrier", "a long warning " * 20),)),
+        result(verdicts=verdicts, settings=(("n", "3"),), warnings=(Warning("single-program-barrier", "a long warning " * 20),)),
         verbose=True,
     )
     assert max(map(len, text.splitlines())) <= 100
@@ -166,7 +166,7 @@ def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:
         builder.op("train", device="gpu", cost=Cost(Demand(amounts=((name, 1e-3),))))
     builder.op("train", device="gpu", cost=Cost(Demand(amounts=((names[11], 2e-3),))))
     rows, unused = capacities(usage(simulate(builder.build())))
-    assert [row.utilisation for row in rows] == [1.0, 0.5]
+    assert [row.utilization for row in rows] == [1.0, 0.5]
     assert unused == []
 
 

@@ -243,7 +243,7 @@ def ends(timeline: Any) -> list[float]:
 def test_an_op_ends_when_its_requests_have_been_served() -> None:
     timeline, [found] = played(op_graph(("a", 10, 0.0)))
     assert ends(timeline) == [10.0]
-    assert (found.count, found.took_s, found.closed_form_s) == (10, 10.0, 10.0)
+    assert (found.count, found.simulated_s, found.closed_form_s) == (10, 10.0, 10.0)
     assert found.gap == pytest.approx(0)
 
 
@@ -273,7 +273,7 @@ def test_ops_whose_requests_are_played_use_their_device_all_the_while() -> None:
 
     timeline, _ = played(op_graph(("a", 10, 0.0)), each=2.0)
     [media, _] = usage(timeline)
-    assert (media.busy_s, media.moved, media.utilisation) == (20.0, 10.0, 1.0)
+    assert (media.busy_s, media.moved, media.utilization) == (20.0, 10.0, 1.0)
     assert str(limited_by(timeline)[0].cause) == "requests on d"
 
 
@@ -313,7 +313,7 @@ def test_a_part_is_played_when_asked_or_when_it_says_so() -> None:
     assert formula.requests == ()
     assert asked.makespan_s == says.makespan_s
     assert asked.requests[0].count == 4000
-    assert abs(asked.requests[0].gap or 1) < 0.05
+    assert abs(asked.requests[0].closed_form_error or 1) < 0.05
     assert asked.makespan_s == pytest.approx(formula.makespan_s, rel=0.05)
 
 

@@ -61,7 +61,7 @@ def test_a_copy_alone_is_busy_after_its_latency_and_fills_its_link() -> None:
     assert rows[LINK.name].busy_s == 0.010
     assert rows[LINK.name].moved == 160e6
     assert rows[LINK.name].rate == 16e9
-    assert rows[LINK.name].utilisation == pytest.approx(0.5)
+    assert rows[LINK.name].utilization == pytest.approx(0.5)
     assert rows[GPU.name] == Usage(GPU.name, 0, 0.0, "s", 0.0, 1, "compute", "gpu0")
     assert rows[GPU.name].rate == 0
 
@@ -91,7 +91,7 @@ def test_what_is_held_counts_as_used_while_the_body_runs() -> None:
     builder.op("reduce", device="gpu0", cost=Cost(Demand(0.001, ((LINK.name, 16e6),), holds=((GPU.name, 0.25),))))
     rows = by_name(usage(simulate(builder.build())))
     assert rows[GPU.name].busy_fs == MS
-    assert rows[GPU.name].utilisation == pytest.approx(0.125)
+    assert rows[GPU.name].utilization == pytest.approx(0.125)
 
 
 def test_usage_is_right_beyond_what_64_bits_hold() -> None:
@@ -217,8 +217,8 @@ def test_nothing_is_used_more_than_it_can_be(graph: OpGraph) -> None:
     for row in usage(timeline):
         assert 0 <= row.busy_fs <= timeline.makespan_fs
         rounded = len(timeline) / max(1, timeline.makespan_fs)  # each op ends at a whole femtosecond
-        assert 0 <= row.utilisation <= 1 + 1e-9 + rounded
-        assert row.utilisation * timeline.makespan <= row.busy_s * (1 + 1e-9 + rounded) + 1e-15 * (1 + len(timeline))
+        assert 0 <= row.utilization <= 1 + 1e-9 + rounded
+        assert row.utilization * timeline.makespan <= row.busy_s * (1 + 1e-9 + rounded) + 1e-15 * (1 + len(timeline))
         if row.unit != "FLOP":
             assert row.rate <= rates[row.capacity] * (1 + 1e-9)
 

@@ -183,7 +183,7 @@ def test_two_machines_and_their_choice(tmp_path: Path) -> None:
         "sensitivity", "d2l-laptop", "d2l/queue-memory", "--against", "d2l-quad-core", "--json", "--plot", tmp_path / "t.svg"
     )
     found = json.loads(done.stdout)
-    assert found["hwsim"] == "sensitivity/1"
+    assert found["hwsim"] == "sensitivity/2"
     assert found["answer"] == pytest.approx(9.3368079186162 / 28.0254624092307)
     assert found["wrong_choice"] is not None
     assert sum(doubt["share"] for doubt in found["measure_first"]) == pytest.approx(1.0, abs=1e-6)

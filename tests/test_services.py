@@ -76,7 +76,7 @@ def test_requests_are_conserved_and_littles_law_holds_to_the_femtosecond(files: 
         assert notes.stay == notes.area  # every request from its coming to its end, and the integral of those there
         assert sum(len(window.answers) for window in notes.windows) == answered
         assert sum(each.count for each in notes.above.values()) == answered
-    assert b.asked_again <= b.timeouts + b.refused + b.failed
+    assert b.retries <= b.timeouts + b.refused + b.failed
     assert a.failed <= a.entered
 
 
@@ -208,10 +208,10 @@ def test_timeouts_and_retries_as_simpy_processes(abandoned: str) -> None:
 def test_a_full_line_refuses_and_a_stopped_service_waits() -> None:
     files = {"a": {"device": "cpu", "arrivals": {"every": "1 ms"}, "workers": 1, "queue_limit": 3, "request": [busy("500 us")]}}
     quiet = run(files, requests=100)["a"]
-    assert (quiet.refused, quiet.served) == (0, 100)
+    assert (quiet.refused, quiet.completed) == (0, 100)
     stopped = run(files, requests=100, events=[{"at": "20.2 ms", "service": "a", "down": "10 ms"}])["a"]
     assert stopped.refused == 10 - 3
-    assert stopped.served == 100 - 7
+    assert stopped.completed == 100 - 7
 
 
 def test_an_event_makes_caches_miss() -> None:
@@ -219,16 +219,20 @@ def test_an_event_makes_caches_miss() -> None:
         "a": {"device": "cpu", "arrivals": {"every": "1 ms"}, "request": [{"cache": {"hit": "100 %", "miss": [{"ask": "b"}]}}]},
         "b": {"device": "cpu", "request": [busy("10 us")]},
     }
-    assert run(files, requests=1000)["b"].came == 0
+    assert run(files, requests=1000)["b"].arrived == 0
     cold = run(files, requests=1000, events=[{"at": "100 ms", "service": "a", "hit": "0 %", "for": "200 ms"}])["b"]
-    assert cold.came == 200
+    assert cold.arrived == 200
     hit = {"service": "a", "hit": "100 %"}  # at each moment the lowest that is given, whichever begins or ends first
     miss = {**hit, "hit": "0 %"}
     events = [
         {**hit, "at": "0 s"}, {**miss, "at": "100 ms", "for": "200 ms"}, {**hit, "at": "150 ms", "for": "10 ms"},
         {**miss, "at": "300 ms", "for": "100 ms"},
     ]  # fmt: skip
-    assert run(files, requests=1000, events=events)["b"].came == run(files, requests=1000, events=events[::-1])["b"].came == 300
+    assert (
+        run(files, requests=1000, events=events)["b"].arrived
+        == run(files, requests=1000, events=events[::-1])["b"].arrived
+        == 300
+    )
 
 
 def test_a_value_that_is_kept_is_the_same_in_later_statements() -> None:
@@ -244,8 +248,8 @@ def test_a_value_that_is_kept_is_the_same_in_later_statements() -> None:
 def test_each_choice_has_its_own_percentiles() -> None:
     choose = {"small": {"share": "90 %", "do": [busy("1 ms")]}, "large": {"share": "10 %", "do": [busy("10 ms")]}}
     found = run({"a": {"device": "cpu", "arrivals": {"every": "20 ms"}, "request": [{"choose": choose}]}}, requests=1000)
-    assert found["a.small"].served + found["a.large"].served == found["a"].served == 1000
-    assert found["a.large"].served == pytest.approx(100, abs=40)
+    assert found["a.small"].completed + found["a.large"].completed == found["a"].completed == 1000
+    assert found["a.large"].completed == pytest.approx(100, abs=40)
     for name, time in (("a.small", 1e-3), ("a.large", 10e-3)):
         settled = found[name].latency
         assert settled.mean.value == pytest.approx(time)
@@ -255,7 +259,7 @@ def test_an_overload_has_no_percentiles() -> None:
     files = {"a": {"device": "one", "arrivals": POISSON, "request": [busy(exponential("1.2 ms"), "one")]}}
     found = run(files, requests=20_000)["a"]
     assert found.latency is None
-    assert found.growth_per_s == pytest.approx(1000 - 1 / 1.2e-3, rel=0.2)
+    assert found.queue_growth_per_s == pytest.approx(1000 - 1 / 1.2e-3, rel=0.2)
     with pytest.raises(hwsim.ExpectationFailed, match="no steady state"):
         hwsim.simulate(MACHINE, workload(files, requests=20_000, expect={"a.latency_p99": "at most 1 s"}), expect=True)
 

@@ -47,7 +47,7 @@ def test_what_is_not_kept_has_the_same_answers_as_ops(monkeypatch: pytest.Monkey
     assert [job.end_s for job in found.jobs] == pytest.approx([job.end_s for job in kept.jobs], abs=1e-12)
     for mine, other in zip(found.usage, kept.usage, strict=True):
         assert (mine.capacity, mine.unit) == (other.capacity, other.unit)
-        assert (mine.utilisation, mine.moved) == pytest.approx((other.utilisation, other.moved), rel=1e-9)
+        assert (mine.utilization, mine.moved) == pytest.approx((other.utilization, other.moved), rel=1e-9)
 
 
 @pytest.mark.parametrize("reads", [0, 1])

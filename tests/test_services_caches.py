@@ -87,7 +87,7 @@ def missed(cache: dict[str, Any], **keys: Any) -> tuple[int, int]:
     """Requests, and those of them that ask the store."""
     front = {"device": "cpu", "arrivals": {"every": "1 ms"}, "request": [{"cache": cache}]}
     answers = run({"front": front, "store": {"device": "cpu", "request": [busy("1 us")]}}, **keys)
-    return answers["front"].came, answers["store"].came
+    return answers["front"].arrived, answers["store"].arrived
 
 
 def test_requests_miss_as_often_as_the_cache_says() -> None:
@@ -113,7 +113,7 @@ def test_a_cache_that_is_written_once_is_one_cache() -> None:
     ]}  # fmt: skip
     answers = run({"front": front, "store": {"device": "cpu", "request": [busy("1 us")]}}, requests=1500)
     expected = hit_rate_curve(10_000, 10_000, 0.0)
-    assert answers["store"].came == pytest.approx(sum(1 - expected.at(index) for index in range(4500)), abs=4 * 4500**0.5 / 2)
+    assert answers["store"].arrived == pytest.approx(sum(1 - expected.at(index) for index in range(4500)), abs=4 * 4500**0.5 / 2)
 
 
 def test_what_a_cache_holds_is_told() -> None:

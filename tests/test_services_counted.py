@@ -31,7 +31,7 @@ def test_an_outage_counts_early_as_late(what: Mapping[str, str], share: float, s
     """Of 20 s it takes 2: a tenth of the requests waits 1 s in the mean, and those who come while the rest catch up."""
     lasting = {"for": "2 s"} if "speed" in what else {"down": "2 s"}
     found = run({"s": SHOP}, seed=seed, requests=2000, events=[{**what, "at": f"{20 * share} s", **lasting}])["s"]
-    assert found.latency.count == found.came == 2000
+    assert found.latency.count == found.arrived == 2000
     assert found.latency.most >= (1.9 if "speed" not in what else 1.5)
     assert 0.06 < found.latency.mean.value < 0.25
     assert found.latency.at(0.99).value > 1
@@ -96,8 +96,8 @@ def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
         changed: Services = replace(services, answers=(answers,))
         return "; ".join(breaches(replace(simulated, families={"services": ServicesOutcome(changed)})))
 
-    assert "are in flight" in told(replace(found, left=1))
-    assert "integral of requests" in told(replace(found, there_mean=2 * found.there_mean))
+    assert "are in flight" in told(replace(found, unfinished=1))
+    assert "integral of requests" in told(replace(found, in_flight_mean=2 * found.in_flight_mean))
     assert "left out" in told(replace(found, latency=replace(found.latency, count=200)))
     shorter = replace(found.latency.mean, value=found.latency.mean.value / 2)
     assert "on average" in told(replace(found, latency=replace(found.latency, mean=shorter)))

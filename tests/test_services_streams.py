@@ -62,24 +62,26 @@ def test_streams_of_clients_pay_the_way_back_to_each(clients: int, times: int, d
     way = _mean_way(times, clients) if depth == 1 else mean
     visits = 1.0 if clients == 1 else times / depth
     taken = visits * (HDD.overhead + way / min(clients, HDD.queue) ** HDD.gain) + times * each
-    assert answers.per_s == pytest.approx(1 / taken, rel=1e-3 * clients)  # the last ones are fewer
-    (rung,) = [step for step in services.ladder if step.name == "disk.media"]
-    assert rung.used == pytest.approx(1.0, rel=1e-3)
+    assert answers.throughput_per_s == pytest.approx(1 / taken, rel=1e-3 * clients)  # the last ones are fewer
+    (rung,) = [step for step in services.throughput_limits if step.name == "disk.media"]
+    assert rung.measured_utilization == pytest.approx(1.0, rel=1e-3)
     there = visits * (HDD.overhead + mean / min(clients, HDD.queue) ** HDD.gain) + times * each  # no more than the clients
-    assert rung.per_request_s == pytest.approx(there, rel=1e-3)
+    assert rung.service_demand_s == pytest.approx(there, rel=1e-3)
     alone = HDD.overhead + mean + times * each
     (statement,) = services.statements
     assert statement.seconds == pytest.approx(alone)
     assert statement.cost is not None
     (line,) = [term for term in statement.cost.why if term.label == "media"]
     assert line.seconds == pytest.approx(alone)
-    assert dict(services.alone)["s"] == pytest.approx(alone)
+    assert dict(services.unloaded_s)["s"] == pytest.approx(alone)
 
 
 def test_one_access_takes_the_same_at_random_and_in_sequence() -> None:
     """Where each request asks for one piece, it is somewhere on the disk, whatever it is called."""
     rates = {
-        access: ran({"read": {"from": "disk", "bytes": "64 kB", "access": access, "region": "1 GB"}}, {"clients": 4})[1].per_s
+        access: ran({"read": {"from": "disk", "bytes": "64 kB", "access": access, "region": "1 GB"}}, {"clients": 4})[
+            1
+        ].throughput_per_s
         for access in ("sequential", "random")
     }
     assert rates["sequential"] == pytest.approx(rates["random"], rel=1e-3)
@@ -89,8 +91,8 @@ def test_more_streams_than_an_arm_holds_have_no_steady_state() -> None:
     """45 streams a second: for their bytes alone there is room, for the ways to them there is not."""
     read = {"read": {"from": "disk", "bytes": "4 MB"}}
     services, answers = ran(read, {"poisson": "45 1/s"}, 2000)
-    assert 20 < services.ladder[0].limit_per_s < 45 < 200e6 / 4e6
-    assert answers.growth_per_s > 0
+    assert 20 < services.throughput_limits[0].limit_per_s < 45 < 200e6 / 4e6
+    assert answers.queue_growth_per_s > 0
     assert answers.latency is None
     assert ran(read, {"poisson": "20 1/s"}, 2000)[1].latency is not None
 
@@ -132,7 +134,7 @@ def test_a_plain_disk_serves_as_many_as_its_queue_takes(queue: int, rate: float)
     service = {"device": "cpu", "arrivals": {"clients": 4}, "request": [{"read": {"from": "disk", "bytes": "2 MB"}}]}
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 2000})
     assert run.services is not None
-    assert run.services.answers[0].per_s == pytest.approx(rate, rel=5e-3)
+    assert run.services.answers[0].throughput_per_s == pytest.approx(rate, rel=5e-3)
     assert (
         Disk(read_bandwidth=1e9, latency=0.01, queue=queue).serve("d", "read", StorageAccesses(size=2e6)).demand.latency == 0.01
     )
@@ -223,7 +225,7 @@ def test_the_mean_that_an_array_is_warned_of_is_that_of_one_access() -> None:
     machine = {**ARM, "parts": {**ARM["parts"], "disk": disk}}
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 20})
     assert [statement.seconds for statement in run.services.statements] == pytest.approx([ALONE, ALONE])
-    (warning,) = [each.message for each in run.warnings if each.code == "accesses-in-the-mean"]
+    (warning,) = [each.message for each in run.warnings if each.code == "mean-disk-access-time"]
     assert f"takes its average time ({1e3 * ALONE:.3g} ms)," in warning
 
 
@@ -242,5 +244,5 @@ def test_a_disk_that_jobs_use_too_takes_means_and_says_so() -> None:
         "batch": {"program": [{"read": {"from": "disk", "bytes": "1 GB"}}]},
     }
     run = hwsim.simulate(ARM, {"hwsim": "workload/1", "jobs": jobs})
-    assert [warning.code for warning in run.warnings].count("accesses-in-the-mean") == 1
+    assert [warning.code for warning in run.warnings].count("mean-disk-access-time") == 1
     assert isclose(run.services.answers[0].latency.percentiles[0][1].value, ALONE, rel_tol=0.01)

@@ -76,7 +76,7 @@ def test_clients_begin_within_the_time_that_they_think() -> None:
         keys = {"clients": 2000, "think": "10 s", **beginning}
         service = {"device": "cpu", "arrivals": keys, "request": [{"busy": {"time": "1 us"}}]}
         found = run({"s": service}, None, **lasting)["s"]
-        assert found.came == pytest.approx(2000 * part, rel=0.1)
+        assert found.arrived == pytest.approx(2000 * part, rel=0.1)
 
 
 def test_a_number_goes_on_as_its_last_measured_line() -> None:

@@ -28,9 +28,19 @@ def told(machine: File, workload: File, **keys: Any) -> Told | str:
 
 
 def of_answers(each: ServiceResponses) -> Iterator[Any]:
-    yield each.came, each.outside, each.served, each.refused, each.failed, each.wasted, each.dropped, each.timeouts, each.good
-    yield each.there_most, each.waiting_most
-    for number in (each.span_s, each.stay_s, each.there_mean, each.waiting_mean):
+    yield (
+        each.arrived,
+        each.external,
+        each.completed,
+        each.refused,
+        each.failed,
+        each.wasted,
+        each.dropped,
+        each.timeouts,
+        each.good,
+    )
+    yield each.in_flight_max, each.queued_max
+    for number in (each.span_s, each.stay_s, each.in_flight_mean, each.queued_mean):
         yield pytest.approx(number, rel=1e-9, abs=1e-12)
     if each.latency is not None:
         for number in (each.latency.mean.value, each.latency.most, *(known.value for _, known in each.latency.percentiles)):

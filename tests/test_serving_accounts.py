@@ -52,7 +52,7 @@ def test_the_requests_around_a_percentile_take_about_as_long_as_it(values: list[
         st.integers(2, 12),
     ),
     seen=st.lists(st.floats(0, 1), max_size=5),
-    refusal=st.sampled_from(["", "seats", "room"]),
+    refusal=st.sampled_from(["", "batch slots", "KV cache"]),
 )
 def test_a_request_that_comes_in_a_run_waits_as_if_its_iterations_were_counted_one_by_one(
     run: IterationRun, seen: list[float], refusal: Refusal

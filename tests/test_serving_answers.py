@@ -29,7 +29,7 @@ def test_a_sample_of_many_requests_says_the_same_as_all_of_them(monkeypatch: pyt
     assert sample.sampled
     assert len(sample.rows) == 40
     assert set(sample.rows) <= set(everything.rows)
-    for name in ("requests", "prompt_tokens", "output_tokens", "span_s", "good", "in_system_mean", "queue_mean", "spent_s"):
+    for name in ("requests", "prompt_tokens", "output_tokens", "span_s", "good", "in_flight_mean", "queued_mean", "spent_s"):
         assert getattr(sample, name) == getattr(everything, name)
     for name in ("latency", "wait", "first_token", "each_token"):
         exact, binned = getattr(everything, name), getattr(sample, name)
@@ -38,7 +38,7 @@ def test_a_sample_of_many_requests_says_the_same_as_all_of_them(monkeypatch: pyt
         assert (binned.p50, binned.p95) == pytest.approx(
             (exact.p50, exact.p95), rel=0.03
         )  # neighbours of a percentile, and a bin
-    for exact, binned in zip(everything.where, sample.where, strict=True):
+    for exact, binned in zip(everything.breakdowns, sample.breakdowns, strict=True):
         assert binned.requests == exact.requests
         assert binned.mean_s == pytest.approx(exact.mean_s)
         assert dict(binned.parts) == pytest.approx(dict(exact.parts))
@@ -52,7 +52,7 @@ def test_without_a_steady_state_no_time_holds_and_none_is_shown(tmp_path: Path) 
     assert [verdict.status for verdict in run.verdicts] == ["met"]
     [found] = run.serving
     assert found.overloaded
-    assert found.grows_per_s == pytest.approx(1e5, rel=0.1)  # nearly all that come
+    assert found.queue_growth_per_s == pytest.approx(1e5, rel=0.1)  # nearly all that come
     (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
     told = hwsim("simulate", "dgx-h100", tmp_path / "a.yaml").output
     assert "no steady state" in told
@@ -74,13 +74,13 @@ def test_a_service_that_keeps_up_has_a_steady_state(seed: int) -> None:
 
 def test_percentiles_have_the_range_of_other_draws_where_the_run_is_long_enough() -> None:
     runs = [served(seed=seed, requests=700, output=8) for seed in range(20)]
-    rows = [next(row for row in run.sampling if (row.measure, row.percentile) == ("latency", 50)) for run in runs]
+    rows = [next(row for row in run.sampling_errors if (row.measure, row.percentile) == ("latency", 50)) for run in runs]
     middle = sum(row.value_s for row in rows) / len(rows)
     assert sum(row.low_s <= middle <= (row.high_s or middle) for row in rows) >= 16  # of 20, at 95 %
     for run in runs:
-        short = {row.percentile for row in run.sampling if row.short}
+        short = {row.percentile for row in run.sampling_errors if row.too_short}
         assert 99 in short
-        assert all(row.low_s <= row.value_s <= (row.high_s or row.value_s) for row in run.sampling)
+        assert all(row.low_s <= row.value_s <= (row.high_s or row.value_s) for row in run.sampling_errors)
 
 
 @pytest.mark.parametrize("seed", [1, 3])

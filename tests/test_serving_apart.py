@@ -9,7 +9,7 @@ import pytest
 import hwsim
 from hwsim.api import load_machine
 from hwsim.families.serving.actors.kv_transfers import transfer_cost
-from hwsim.families.serving.results.accounting import NETWORK
+from hwsim.families.serving.results.accounting import COMMUNICATION
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 from tests.served import served
@@ -45,8 +45,8 @@ def test_every_request_is_answered_and_its_time_adds_up(keys: dict[str, Any]) ->
         assert min(row.parts_fs) >= 0
         assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * FEMTO, abs=5)
         assert row.arrival_s <= row.begin_s < row.first_token_s <= row.end_s
-        assert row.parts_fs[NETWORK] > 0
-        assert row.copy >= found.prompt_copies or row.output_tokens == 1
+        assert row.parts_fs[COMMUNICATION] > 0
+        assert row.copy >= found.prefill_replicas or row.output_tokens == 1
 
 
 def test_one_request_takes_its_prompt_the_links_and_its_answer() -> None:
@@ -99,7 +99,7 @@ def test_prompts_of_others_no_longer_slow_answers() -> None:
 def test_slow_links_are_felt() -> None:
     keys: dict[str, Any] = {"requests": 10, "prompt": 2000, "output": 20, "arrivals": {"every": "50 ms"}}
     near, far = apart(**keys), apart(**keys, machine="d2l-4gpu-pcie")
-    share = [row.parts_fs[NETWORK] / (row.end_s - row.arrival_s) / FEMTO for found in (near, far) for row in found.rows]
+    share = [row.parts_fs[COMMUNICATION] / (row.end_s - row.arrival_s) / FEMTO for found in (near, far) for row in found.rows]
     assert min(share[10:]) > 3 * max(share[:10])
 
 
@@ -126,4 +126,4 @@ def test_beside_another_job_on_the_links_the_hand_over_takes_longer() -> None:
     [alone] = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs}).serving
     [beside] = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {**jobs, "load": busy}}).serving
     for quiet, loud in zip(alone.rows, beside.rows, strict=True):
-        assert loud.parts_fs[NETWORK] > 1.5 * quiet.parts_fs[NETWORK]
+        assert loud.parts_fs[COMMUNICATION] > 1.5 * quiet.parts_fs[COMMUNICATION]

@@ -55,7 +55,7 @@ def apart(keys: dict[str, Any]) -> hwsim.Run:
 
 
 def lives_of(scaling: AutoscalingStatistics, copy: int) -> list[Any]:
-    return [life for life in scaling.lives if life.copy == copy]
+    return [life for life in scaling.lifetimes if life.replica == copy]
 
 
 def told(found: ServiceStatistics) -> tuple[AutoscalingStatistics, AutoscalingStatistics]:
@@ -74,25 +74,25 @@ def test_laws_of_both_parts(kind: str) -> None:
         assert min(row.parts_fs) >= 0
         assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * 1e15, abs=5)
         assert row.arrival_s <= row.begin_s < row.first_token_s <= row.end_s
-        if row.copy >= found.prompt_copies:  # nobody is answered by a copy that is not there
+        if row.replica >= found.prefill_replicas:  # nobody is answered by a copy that is not there
             assert any(
                 life.ready_s is not None
                 and life.ready_s <= row.begin_s
                 and (life.off_s is None or row.end_s <= life.off_s + 1e-12)
-                for life in lives_of(writers, row.copy - found.prompt_copies)
+                for life in lives_of(writers, row.replica - found.prefill_replicas)
             )
     for scaling, many, wanted in ((readers, 3, "prefill" in KINDS[kind]), (writers, 2, "decode" in KINDS[kind])):
-        assert all(scaling.least <= change.ready <= change.on <= scaling.most for change in scaling.changes)
+        assert all(scaling.min_replicas <= change.ready <= change.paid <= scaling.max_replicas for change in scaling.changes)
         assert (scaling.starts > 0) == wanted
         assert wanted or not scaling.stops
         for copy in range(many):
             assert all(a.off_s is not None and a.off_s <= b.on_s for a, b in pairwise(lives_of(scaling, copy)))
         ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
-        integral = sum(each.on * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
+        integral = sum(each.paid * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
         assert scaling.paid_s == pytest.approx(integral, rel=1e-12)
     assert readers.stops + writers.stops > 0
     paid = readers.paid_s + writers.paid_s
-    assert sum(number for _, number in found.spent_s) <= paid - readers.starting_s - writers.starting_s  # fits
+    assert sum(number for _, number in found.time_by_use) <= paid - readers.starting_s - writers.starting_s  # fits
     hours = (readers.paid_s + 2 * writers.paid_s) / 3600
     assert found.values()["gpu_hours"] == pytest.approx(hours, rel=1e-12)
     assert found.tokens_per_s_gpu <= found.tokens_per_s
@@ -119,7 +119,7 @@ def test_a_first_request_waits_for_one_start_after_the_other() -> None:
     both, late = only(apart({**one, "prefill": NONE, "decode": NONE})), only(apart({**one, "decode": NONE}))
     assert both.rows[0].first_token_s == pytest.approx(plain.first_token_s + 1.4, abs=0.01)  # the front end works meanwhile
     assert late.rows[0].first_token_s == pytest.approx(plain.first_token_s + 0.7, abs=1e-12)
-    assert dict(both.where[0].parts)["starting"] == pytest.approx(1.4, abs=0.01)
+    assert dict(both.breakdowns[0].parts)["replica_start"] == pytest.approx(1.4, abs=0.01)
 
 
 def test_a_part_is_paid_for_while_its_copies_are_on() -> None:
@@ -132,8 +132,8 @@ def test_a_part_is_paid_for_while_its_copies_are_on() -> None:
     part = (readers.paid_s + 2 * writers.paid_s) / 8 / run.makespan_s
     assert bill.cost.total.value / bill.cost.seconds == pytest.approx(part * whole.total.value / whole.seconds, rel=1e-6)
     said = " ".join(str(run).split())
-    assert f"prefill: {readers.mean:.3g} on average" in said
-    assert f"decode: {writers.mean:.3g} on average" in said
+    assert f"prefill: {readers.replicas_mean:.3g} on average" in said
+    assert f"decode: {writers.replicas_mean:.3g} on average" in said
     assert "prefill 1 to 3 x 1 GPU, decode 0 to 2 x 2 GPUs" in said
 
 

@@ -82,7 +82,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, copies: int, *,
     assert rows_of["number"] == list(range(len(rows)))
     assert sum(log.gaps.count.values()) == sum(row.output - 1 for row in rows)  # integers
     assert log.gaps.total == sum(rows_of["end"]) - sum(rows_of["first"])  # integers
-    return end, [copy.iterations for copy in made], [*(copy.put_off for copy in made), log.read_again], rows_of
+    return end, [copy.iterations for copy in made], [*(copy.put_off for copy in made), log.recomputed_tokens], rows_of
 
 
 requests = st.lists(

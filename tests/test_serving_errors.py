@@ -63,7 +63,7 @@ def test_the_kept_rows_are_those_that_the_errors_are_of() -> None:
 def test_the_largest_rate_has_a_range_for_services_as_far_off() -> None:
     infer = {"model": SMALL, "device": "gpu0", "arrivals": {"poisson": "20 1/s"}, "requests": 60, "prompt": 100, "output": 20}
     found = hwsim.find("dgx-h100", {"hwsim": "workload/1", "infer": infer, "expect": {"tpot_mean": "at most 3 ms"}}, within=0.3)
-    low, high = found.nine
+    low, high = found.interval
     assert found.value is not None
     assert (low or 0.0) <= found.value * 1.3
     assert found.value <= (high or math.inf) * 1.3

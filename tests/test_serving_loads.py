@@ -54,7 +54,7 @@ def test_laws_of_every_load(keys: Mapping[str, Any]) -> None:
         assert min(row.parts_fs) >= 0
         assert sum(row.parts_fs) == round(row.end_s * FEMTO) - round(row.arrival_s * FEMTO)
         assert row.arrival_s <= row.begin_s < row.first_token_s <= row.end_s
-    for where in found.where:
+    for where in found.breakdowns:
         assert sum(seconds for _, seconds in where.parts) == pytest.approx(where.mean_s, rel=1e-12)
     assert found.output_tokens == sum(row.output_tokens for row in found.rows)
     assert found.prompt_tokens == sum(row.prompt_tokens for row in found.rows)
@@ -64,13 +64,13 @@ def test_laws_of_every_load(keys: Mapping[str, Any]) -> None:
     held = list(accumulate(change for _, change in events))
     area = sum(there * (after - now) for there, ((now, _), (after, _)) in zip(held, pairwise(events), strict=False))
     assert area == sum(end - came for came, end in times)
-    assert found.in_system_mean == pytest.approx(area / FEMTO / found.span_s, rel=1e-9)
+    assert found.in_flight_mean == pytest.approx(area / FEMTO / found.span_s, rel=1e-9)
     # the copies' time: iterations and idle time, no more
-    assert found.lasted_s == found.span_s
-    assert sum(seconds for _, seconds in found.spent_s) <= found.copies * found.lasted_s * (1 + 1e-9)
+    assert found.duration_s == found.span_s
+    assert sum(seconds for _, seconds in found.time_by_use) <= found.replicas * found.duration_s * (1 + 1e-9)
     # reading of prompts is charged once: what each read of its own is what the copies read
-    reading = sum(row.parts_fs[PARTS.index("reading")] for row in found.rows)
-    assert reading <= dict(found.spent_s)["prompts"] * FEMTO * (1 + 1e-9)
+    reading = sum(row.parts_fs[PARTS.index("prefill")] for row in found.rows)
+    assert reading <= dict(found.time_by_use)["prefill"] * FEMTO * (1 + 1e-9)
     assert found.cached_tokens < found.prompt_tokens
     assert (found.cached_tokens > 0) == bool({"shared", "sessions"} & set(keys))
 
@@ -95,21 +95,21 @@ def test_copies_do_no_more_than_all_the_time_whatever_counts() -> None:
     closed: dict[str, Any] = {"arrivals": {"clients": 32, "think": "1 ms"}, "requests": 300}
     some = served(**closed, warm_up="200 ms")
     for found in (every, late, some):
-        assert sum(seconds for _, seconds in found.spent_s) <= found.copies * found.lasted_s * (1 + 1e-9)
+        assert sum(seconds for _, seconds in found.time_by_use) <= found.replicas * found.duration_s * (1 + 1e-9)
     assert some.warm_up
-    assert some.lasted_s > some.span_s
-    assert served(**closed).lasted_s == pytest.approx(some.lasted_s)
+    assert some.duration_s > some.span_s
+    assert served(**closed).duration_s == pytest.approx(some.duration_s)
 
 
 def test_clients_ask_one_after_another() -> None:
     found = served(arrivals={"clients": 12, "think": "5 ms"}, requests=100)
-    assert found.in_system_mean <= 12
+    assert found.in_flight_mean <= 12
     first = [row for row in found.rows if row.arrival_s < 0.0051]
     assert len(first) == 12
     alone = served(arrivals={"clients": 1}, requests=20)
     rows = sorted(alone.rows, key=lambda row: row.arrival_s)
     assert [after.arrival_s for after in rows[1:]] == pytest.approx([row.end_s for row in rows[:-1]])
-    assert alone.in_system_mean == pytest.approx(1.0)
+    assert alone.in_flight_mean == pytest.approx(1.0)
 
 
 def test_the_context_of_a_conversation_grows_and_is_read_once() -> None:

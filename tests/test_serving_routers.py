@@ -43,8 +43,8 @@ def test_round_robin_takes_turns_and_a_slow_copy_is_spared_by_the_others() -> No
     keys: dict[str, Any] = {"device": "gpu0..1", "prompt": 4000, "output": 5, "arrivals": {"poisson": "400 1/s"},
                             "events": [{"at": "1 ms", "part": "gpu1", "speed": "30 %"}]}  # fmt: skip
     turns, least = served(**keys, router="round robin"), served(**keys, router="least")
-    assert Counter(row.copy for row in turns.rows) == {0: 60, 1: 60}
-    shares = Counter(row.copy for row in least.rows)
+    assert Counter(row.replica for row in turns.rows) == {0: 60, 1: 60}
+    shares = Counter(row.replica for row in least.rows)
     assert shares[0] > 1.2 * shares[1]
     assert least.latency.mean < turns.latency.mean
 
@@ -68,5 +68,5 @@ def test_two_models_share_a_gpu_and_slow_each_other() -> None:
     apart, together = both("gpu1"), both("gpu0")
     for alone, shared in zip(apart, together, strict=True):
         assert shared.latency.mean > 1.2 * alone.latency.mean
-        assert dict(shared.spent_s)["shared"] > 0
-        assert dict(alone.spent_s).get("shared", 0.0) == pytest.approx(0.0, abs=1e-12)
+        assert dict(shared.time_by_use)["contention"] > 0
+        assert dict(alone.time_by_use).get("contention", 0.0) == pytest.approx(0.0, abs=1e-12)

@@ -72,27 +72,27 @@ def test_laws_of_copies(kind: str) -> None:
     found, scaling = scaled(kind)
     assert scaling.starts > 1
     assert scaling.stops > 0
-    assert all(scaling.least <= change.ready <= change.on <= scaling.most for change in scaling.changes)
-    lives = [(each, each.ready_s) for each in scaling.lives]
+    assert all(scaling.min_replicas <= change.ready <= change.paid <= scaling.max_replicas for change in scaling.changes)
+    lives = [(each, each.ready_s) for each in scaling.lifetimes]
     for row in found.rows:  # nobody is answered by a copy that is not there
         assert any(
-            life.copy == row.copy
+            life.replica == row.replica
             and ready is not None
             and ready <= row.begin_s
-            and (life.stopped_s is None or row.arrival_s <= life.stopped_s)
-            and (life.off_s is None or row.end_s <= life.off_s + 1e-12)
+            and (life.stop_s is None or row.arrival_s <= life.stop_s)
+            and (life.end_s is None or row.end_s <= life.end_s + 1e-12)
             for life, ready in lives
         )
-    assert all(before.on_s <= after.on_s for before, after in pairwise(scaling.lives))
-    for each_copy in range(found.copies):  # GPUs have one copy at a time
-        mine = [life for life in scaling.lives if life.copy == each_copy]
-        assert all(before.off_s is not None and before.off_s <= after.on_s for before, after in pairwise(mine))
+    assert all(before.start_s <= after.start_s for before, after in pairwise(scaling.lifetimes))
+    for each_copy in range(found.replicas):  # GPUs have one copy at a time
+        mine = [life for life in scaling.lifetimes if life.replica == each_copy]
+        assert all(before.end_s is not None and before.end_s <= after.start_s for before, after in pairwise(mine))
     ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
-    integral = sum(each.on * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
+    integral = sum(each.paid * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
     assert scaling.paid_s == pytest.approx(integral, rel=1e-12)
     assert scaling.gpu_hours == pytest.approx(integral * scaling.gpus / 3600, rel=1e-12)
-    assert all(tier.brought_tokens for tier in found.tiers)
-    assert sum(number for _, number in found.spent_s) <= scaling.paid_s - scaling.starting_s  # fits
+    assert all(tier.loaded_tokens for tier in found.tiers)
+    assert sum(number for _, number in found.time_by_use) <= scaling.paid_s - scaling.starting_s  # fits
 
 
 def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
@@ -100,7 +100,7 @@ def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
     always = only(served("auto", device="gpu0", arrivals="all at once", requests=1))
     (row,), (other,) = found.rows, always.rows
     assert row.first_token_s == pytest.approx(other.first_token_s + 0.7, abs=1e-12)
-    assert dict(found.where[0].parts)["starting"] == pytest.approx(0.7, abs=1e-12)
+    assert dict(found.breakdowns[0].parts)["replica_start"] == pytest.approx(0.7, abs=1e-12)
     assert (found.scaling.starts, found.scaling.waited) == (1, 1)
     assert found.scaling.longest_s == pytest.approx(0.7)
 

@@ -56,7 +56,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[in
     assert rows_of["number"] == list(range(len(rows)))
     for index in range(len(rows)):
         assert sum(rows_of[name][index] for name in PARTS) == rows_of["end"][index] - rows_of["arrival"][index]
-    rows_of = {name: column for name, column in rows_of.items() if name not in PARTS or name == "loading"}
+    rows_of = {name: column for name, column in rows_of.items() if name not in PARTS or name == "kv_load"}
     counts = [[(tier.stored, tier.brought, tier.used) for tier in each.tiers] for each in tiers]
     return end, [copy.iterations for copy in made], rows_of, log.below, counts
 
@@ -122,4 +122,4 @@ def test_a_prompt_that_the_gpus_gave_up_comes_from_below_and_its_time_is_told() 
         assert brought == [blocks * 16 for blocks in below]
         assert [bool(each) for each in found["cached"]] == [False] * 4 + [bool(below)] * 2
         expected = Slow().time((0, 10)[-len(sizes) :] if len(sizes) == 2 else (10,)) if below else 0
-        assert found["loading"] == [0] * 4 + [expected] * 2
+        assert found["kv_load"] == [0] * 4 + [expected] * 2

@@ -117,7 +117,7 @@ def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
     runs, ones = served("auto", **KINDS[kind]), served("clock", **KINDS[kind])
     same(runs, ones, stages="stages" in kind)
     assert only(runs).rows
-    assert all(tier.brought_tokens for tier in only(runs).tiers)
+    assert all(tier.loaded_tokens for tier in only(runs).tiers)
     assert len(runs.timeline) < len(ones.timeline) or "stages" in kind  # whose batches slow each other on links
 
 
@@ -161,15 +161,15 @@ def test_a_pipeline_of_n_stages_serves_n_batches_at_once_each_as_one_gpu_with_mo
     one = only(served("auto", device="gpu0", **keys, arrivals={"clients": 8}, requests=80))
     run = served("auto", device="gpu0..3", parallel={"pp": 4}, **keys, arrivals={"clients": 32}, requests=320)
     found = only(run)
-    many, few = (dict(each.spent_s) for each in (found, one))
-    kept = [(spent["prompts"] + spent["answers"]) / sum(spent.values()) for spent in (many, few)]  # fits
+    many, few = (dict(each.time_by_use) for each in (found, one))
+    kept = [(spent["prefill"] + spent["decode"]) / sum(spent.values()) for spent in (many, few)]  # fits
     assert kept[0] < kept[1]
     assert found.tokens_per_s == pytest.approx(4 * one.tokens_per_s * kept[0] / kept[1], rel=0.05)
     assert found.batch_mean == pytest.approx(one.batch_mean, rel=0.05)
     busy = [row.busy_fs for row in run.usage if row.capacity in {f"gpu{stage}.memory" for stage in range(4)}]
     assert len(busy) == 4
     assert len(set(busy)) == 1
-    assert all(row.utilisation <= 1 for row in run.usage)
+    assert all(row.utilization <= 1 for row in run.usage)
 
 
 def test_a_pipeline_is_told_as_less_sure_the_more_stages_it_has() -> None:
@@ -212,10 +212,10 @@ def test_copies_that_read_prompts_have_stages_of_their_own() -> None:
     read, write = {"device": "gpu0..3", "parallel": {"pp": 2}}, {"device": "gpu4..7", "parallel": {"pp": 4}}
     run = served("auto", split={"prefill": read, "decode": write})
     found = only(run)
-    assert (found.copies, found.prompt_copies) == (3, 2)
-    assert {row.copy for row in found.rows} <= {0, 1, 2}
-    assert sum(spent for _, spent in found.spent_s) <= 3 * found.lasted_s  # fits
-    assert all(row.utilisation <= 1 for row in run.usage)
+    assert (found.replicas, found.prefill_replicas) == (3, 2)
+    assert {row.replica for row in found.rows} <= {0, 1, 2}
+    assert sum(spent for _, spent in found.time_by_use) <= 3 * found.duration_s  # fits
+    assert all(row.utilization <= 1 for row in run.usage)
 
 
 def test_beside_another_job_that_leaves_its_devices_alone_it_takes_as_long() -> None:
@@ -258,7 +258,7 @@ def test_every_stage_goes_at_the_speed_of_its_own_gpus(split: tuple[int, int], s
 
     stages = [1 / min(speeds[stage * tp : (stage + 1) * tp]) for stage in range(pp)]
     as_it_is = found(1)
-    kernels = pp * (dict(as_it_is.spent_s)["prompts"] + dict(as_it_is.spent_s)["answers"])  # of all batches in the mean
+    kernels = pp * (dict(as_it_is.time_by_use)["prefill"] + dict(as_it_is.time_by_use)["decode"])  # of all batches in the mean
     more = kernels * (sum(stages) / pp - 1)
     assert found(1, events).latency.mean == pytest.approx(as_it_is.latency.mean + more, rel=1e-9)
     full, slowest = found(pp, events).latency.mean, as_it_is.latency.mean + kernels * (max(stages) - 1)
@@ -280,7 +280,7 @@ def test_waits_at_an_encoder_are_pollaczek_khinchine(load: float, prompt: Any) -
     rate = found.offered_per_s
     expected = rate * float(np.mean(service**2)) / (2 * (1 - rate * float(service.mean())))
     assert found.wait.mean == pytest.approx(expected, rel=0.15)
-    assert found.in_system_mean == pytest.approx(found.requests_per_s * found.latency.mean, rel=1e-9)
+    assert found.in_flight_mean == pytest.approx(found.requests_per_s * found.latency.mean, rel=1e-9)
 
 
 # ---- the law: whichever way and whichever engine plays it ----

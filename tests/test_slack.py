@@ -64,14 +64,14 @@ def test_a_delay_by_the_spare_time_delays_nothing_and_more_delays_the_end(seed: 
 def test_explain_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     found = hwsim.explain(MACHINE, PROGRAM, op="back")
     assert "spare: it could end 27.99 ms later" in text(found, op=True)
-    assert found.to_json()["derivations"][0]["spare_s"] == {
+    assert found.to_json()["derivations"][0]["slack_s"] == {
         "ops": 1,
         "least": pytest.approx(0.027995),
         "most": pytest.approx(0.027995),
     }
     assert "spare:" not in text(hwsim.explain(MACHINE, PROGRAM, op="b"), op=True)
     monkeypatch.setattr(slack_module, "LARGEST", 2)
-    assert hwsim.explain(MACHINE, PROGRAM, op="back").to_json()["derivations"][0]["spare_s"] is None
+    assert hwsim.explain(MACHINE, PROGRAM, op="back").to_json()["derivations"][0]["slack_s"] is None
 
 
 def test_ops_that_never_ended_are_named_beside_those_that_did() -> None:

@@ -31,7 +31,7 @@ program:
 """
 
 
-TOLD = "makespan_s,low_s,high_s,speed_up,work,bottleneck,share,warnings,error"  # columns of every study
+TOLD = "makespan_s,low_s,high_s,speedup,work,bottleneck,share,warnings,error"  # columns of every study
 
 
 class Backwards(Executor):
@@ -149,7 +149,7 @@ def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
     assert found.columns == ("n", "time [s]", *TOLD.split(","))
     assert [row.values for row in found.rows] == list(product([1, 2, 3], ["10 us", "20 us"]))
     assert [row.makespan_s for row in found.rows] == [10e-6, 20e-6, 20e-6, 40e-6, 30e-6, 60e-6]
-    assert found.speed_ups == (None,) * 6, "neither more ops nor longer ones are the same work"
+    assert found.speedups == (None,) * 6, "neither more ops nor longer ones are the same work"
     assert {(row.bottleneck, row.share, row.error) for row in found.rows} == {("a on cpu", 1.0, "")}
     assert (found.machine, found.workload) == ("one core", "a loop")
 
@@ -170,15 +170,15 @@ def test_a_point_that_fails_is_a_row() -> None:
     assert [row.makespan_s for row in found.rows] == [10e-6, None, None, None]
     assert [bool(row.error) for row in found.rows] == [False, True, True, True]
     assert "there is no cpu 'no-such-cpu'" in found.rows[1].error
-    assert found.speed_ups == (1, None, None, None)
+    assert found.speedups == (1, None, None, None)
     assert not any("\n" in row.error for row in found.rows)
 
 
 def test_speed_ups_are_relative_to_the_first_point_that_did_not_fail() -> None:
     found = sweep(MACHINE, WORKLOAD, {"wait": ["x", "30 us", "0 us"]})
-    assert found.speed_ups[:2] == (None, 1.0)
-    assert found.speed_ups[2] == pytest.approx(13 / 4)
-    assert sweep(MACHINE, WORKLOAD, {"time": ["x", "y"]}).speed_ups == (None, None)
+    assert found.speedups[:2] == (None, 1.0)
+    assert found.speedups[2] == pytest.approx(13 / 4)
+    assert sweep(MACHINE, WORKLOAD, {"time": ["x", "y"]}).speedups == (None, None)
 
 
 def test_every_reason_to_fail_is_told_in_full_below_the_table_once() -> None:
@@ -306,7 +306,7 @@ def test_no_point_of_a_service_is_called_the_fastest() -> None:
     found = Sweep("m", "w", (), (("rate", (1, 2)),), 2, (row, row.at((2,))))
     assert "fastest" not in str(found)
     assert "requests/s" in str(found)
-    assert found.speed_ups == (None, None)
+    assert found.speedups == (None, None)
 
 
 def test_a_long_reason_to_fail_is_cut_in_the_table_and_whole_in_json() -> None:

@@ -41,14 +41,14 @@ TRAINING = (
 def test_equal_work_is_compared_by_time() -> None:
     found = sweep(MACHINE, EACH, {"dtype": ["fp32", "fp16"]}, workers=1)
     assert found.ranking.measure == measure("time")
-    assert found.speed_ups == pytest.approx((1.0, 2.0))
+    assert found.speedups == pytest.approx((1.0, 2.0))
     assert "500 us at dtype fp16" in str(found)
     assert "ranked by" not in str(found)
 
 
 def test_more_gpus_that_do_more_are_compared_by_work_a_second() -> None:
     found = sweep(MACHINE, EACH, {"machine.gpu.count": [1, 2, 4]}, workers=1)
-    assert found.speed_ups == pytest.approx((1, 2, 4))
+    assert found.speedups == pytest.approx((1, 2, 4))
     assert "40 TFLOP/s at gpu count 4" in str(found)
     assert found.ranking.why == "the rows do different amounts of work (10 GFLOP to 40 GFLOP)"
     assert found.to_json()["by"]["measure"] == "flop_per_s"
@@ -85,7 +85,7 @@ def test_no_row_is_the_fastest_where_busy_states_different_times(points: list[tu
         assert found.ranking.measure == measure("time")
     else:
         assert found.ranking.measure is None
-        assert not {*found.speed_ups} - {None}
+        assert not {*found.speedups} - {None}
         assert "not ranked" in str(found)
         assert "faster" not in curves(found).title
 
@@ -107,7 +107,7 @@ def test_a_larger_batch_of_a_training_is_compared_by_samples_a_second() -> None:
     found = sweep(MACHINE, TRAINING, {"batch": [32, 256]}, workers=1)
     rates = [dict(row.measures)["samples_per_s"] for row in found.rows]
     assert found.ranking.values == tuple(rates)
-    assert found.speed_ups[1] == pytest.approx(rates[1] / rates[0])
+    assert found.speedups[1] == pytest.approx(rates[1] / rates[0])
     assert found.rows[1].makespan_s > found.rows[0].makespan_s  # type: ignore[operator]
 
 
@@ -135,7 +135,7 @@ def test_the_speed_up_does_not_depend_on_how_work_is_cut(pairs: list[tuple[float
         )
 
     assert study(rows).ranking.unit == study(more).ranking.unit
-    ours, theirs = study(rows).speed_ups, study(more).speed_ups
+    ours, theirs = study(rows).speedups, study(more).speedups
     assert ours == pytest.approx(theirs)
 
 
@@ -156,7 +156,7 @@ def test_work_differs_if_and_only_if_an_amount_does(found: list[float]) -> None:
         ("peak memory", "B", "lowest         peak memory 193 MB at batch 32"),
         ("busy:gpu0.compute", "%", "busy:gpu0.compute 45.5 % at batch 256"),
         ("trainings.0.steps", "1", "trainings.0.steps 2 at batch 32, identical in 2 rows"),
-        ("capacities.gpu0.compute.utilisation", "%", "highest        capacities.gpu0.compute.utilisation "),
+        ("capacities.gpu0.compute.utilization", "%", "highest        capacities.gpu0.compute.utilization "),
     ],
 )
 def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str) -> None:
@@ -195,7 +195,7 @@ def test_no_row_is_called_the_fastest_where_the_range_of_the_difference_holds_no
     vary = (("n", tuple(range(len(rows)))),)
     found = Sweep("m", "w", (), vary, len(rows), tuple(each.at((n,)) for n, each in enumerate(outcomes)))
     over = [each for each in found.over_best if each is not None]
-    told = [each.is_told or each.value <= 1 + 1e-9 for each in over]
+    told = [each.is_conclusive or each.value <= 1 + 1e-9 for each in over]
     assert len(over) == len(rows)
     said = str(found)
     assert ("  fastest  " in said) == all(told)
@@ -203,6 +203,6 @@ def test_no_row_is_called_the_fastest_where_the_range_of_the_difference_holds_no
     assert "fastest at 95 % confidence" not in said or all(told)
     marked = [line for line in said.splitlines() if "~" in line and line.split()[0].isdigit()]
     assert len(marked) == sum(
-        each is not None and not each.is_told and each.half > 5e-4 and up != 1
-        for each, up in zip(found.over_first, found.speed_ups, strict=True)
+        each is not None and not each.is_conclusive and each.half > 5e-4 and up != 1
+        for each, up in zip(found.over_first, found.speedups, strict=True)
     )

@@ -80,7 +80,7 @@ def test_replicas_share_the_requests_of_a_program(tmp_path: Path) -> None:
 def test_a_format_that_the_gpu_lacks_is_said(tmp_path: Path, machine: str, dtype: str, warned: int) -> None:
     path = training(tmp_path, dtype=dtype)
     for warnings in (hwsim.simulate(machine, path, expect=False).warnings, hwsim.estimate(machine, path).warnings):
-        assert sum(warning.code == "wider-format" for warning in warnings) == warned
+        assert sum(warning.code == "unsupported-format" for warning in warnings) == warned
 
 
 MIXED = """\

@@ -228,7 +228,7 @@ def assert_sound(run: api.Run) -> None:
     assert all(time >= 0 for time in found.values())
     for each in run.usage:
         assert 0 <= each.busy_fs <= run.timeline.makespan_fs
-        assert 0 <= each.utilisation <= 1 + 1e-9
+        assert 0 <= each.utilization <= 1 + 1e-9
     json.dumps(run.to_json(ops=True), allow_nan=False)
 
 

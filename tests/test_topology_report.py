@@ -243,7 +243,7 @@ def test_the_command_prints_draws_and_refuses(tmp_path_factory: pytest.TempPathF
     assert (folder / "p3.svg").stat().st_size > 5000
     told = hwsim("show", "dgx-a100", "--topology", "--of", "gpu0..3", "--json")
     found = json.loads(told.output)
-    assert found["hwsim"] == "topology/1"
+    assert found["hwsim"] == "topology/2"
     assert found["of"] == ["gpu0", "gpu1", "gpu2", "gpu3"]
     assert len(found["pairs"]) == 12
     assert found["bisection"][0]["exact"] is True

@@ -130,7 +130,7 @@ def test_numbers_of_two_runs_are_told_apart_by_more_than_both_miss(measure: str,
         PlanOption(PlanPoint(at, "", ()), "simulation", {measure: Amount.within(value, 0.2)})
         for at, value in enumerate((1.0, apart))
     )
-    assert compare_options(question, other, one).is_told == told
+    assert compare_options(question, other, one).is_conclusive == told
 
 
 @pytest.mark.parametrize(("other", "way"), [("dgx-h200", "reserved"), ("mi300x-8", "purchase"), ("dgx-a100", "purchase")])
@@ -215,7 +215,7 @@ def test_a_plan_and_a_comparison_have_one_judgement_of_time(first: str, second: 
     (judged,) = answer.ratios.values()
     assert judged.value == pytest.approx(max(both.values) / min(both.values), rel=1e-4)
     if both.over is None:
-        assert not judged.is_told
+        assert not judged.is_conclusive
         return
-    assert judged.is_told == both.over.is_told
+    assert judged.is_conclusive == both.over.is_conclusive
     assert judged.half == pytest.approx(both.over.half, rel=1e-6)

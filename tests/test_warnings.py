@@ -160,43 +160,43 @@ let: {n: 4}
 train: {model: gpt2, sequence: 128, microbatch: 1, global_batch: $n, dtype: fp8, optimizer: sgd}
 """
 
-OF_ROWS: Final = ("services-stuck", "unlike-provenance")  # alone they end with 1, or are none: see tests of plans and of classes
+OF_ROWS: Final = ("service-deadlock", "mixed-provenance")  # alone they end with 1, or are none: see tests of plans and of classes
 CASES: Final = {
-    "class-guessed": Case(machine(gpus(2)).replace("class: ideal\n", ""), repeat(BUSY), "m"),
+    "class-inferred": Case(machine(gpus(2)).replace("class: ideal\n", ""), repeat(BUSY), "m"),
     "power-over-budget": Case(machine(gpus(8), "supply: 2 kW\n"), repeat(BUSY), "m"),
     "name-ends-in-digit": Case(machine(gpus(2, "gpu1")), repeat(BUSY), "m"),
-    "set-in-both": Case(machine(more="let: {n: 2}\n"), repeat(BUSY), set=("let.n=3",), vary="let.n=3,4"),
-    "runtime-replaced": Case(
+    "ambiguous-parameter": Case(machine(more="let: {n: 2}\n"), repeat(BUSY), set=("let.n=3",), vary="let.n=3,4"),
+    "runtime-overridden": Case(
         machine(),
         repeat(BUSY, more="runtime: {use: mxnet, dispatch: 75 us}\n"),
         set=("workload.runtime.use=numpy",),
         vary="workload.runtime.use=numpy,pytorch-eager",
     ),
-    "nothing-makes-it": Case(machine(), READS_ANOTHER, "w"),
-    "lone-barrier": Case(machine(), ALONE, "w"),
+    "value-never-written": Case(machine(), READS_ANOTHER, "w"),
+    "single-program-barrier": Case(machine(), ALONE, "w"),
     "idle-workers": Case(machine(), STAGES, "w", vary="n=10,20"),
-    "collectives-apart": Case(machine(gpus(2)), APART, "w"),
-    "disk-overfull": Case(machine(CPU + DISK.replace(", CACHE", "")), repeat("{write: {to: disk, bytes: 80 GB}}")),
-    "faster-apart": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
+    "duplicate-collectives": Case(machine(gpus(2)), APART, "w"),
+    "disk-full": Case(machine(CPU + DISK.replace(", CACHE", "")), repeat("{write: {to: disk, bytes: 80 GB}}")),
+    "split-access-faster": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
     "working-set-too-large": Case(machine(), FAR),
-    "clients-in-step": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
-    "part-of-a-day": Case(
+    "synchronized-clients": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
+    "partial-load-cycle": Case(
         machine(gpus(1)),
         SERVICE.replace("900, sigma: 1}}", "90, sigma: 0.1}}").replace("poisson: 100 1/s", DAY),
         vary="n=10,20",
         ran=True,
     ),
-    "slower-than-slot": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
-    "tokens-gathered": Case(machine(APART_BY_NICS), EXPERTS, vary="n=5,10"),
-    "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
-    "wider-format": Case(machine(gpus(1)), NARROW),
+    "pcie-generation-mismatch": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
+    "no-expert-dispatch": Case(machine(APART_BY_NICS), EXPERTS, vary="n=5,10"),
+    "requests-truncated": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
+    "unsupported-format": Case(machine(gpus(1)), NARROW),
     "overloaded": Case(machine(gpus(1)), FULL, vary="n=300,400", ran=True),
-    "still-filling": Case(machine(gpus(1)), FULL.replace("30000", "2000"), vary="n=40,50", ran=True),
+    "no-steady-state": Case(machine(gpus(1)), FULL.replace("30000", "2000"), vary="n=40,50", ran=True),
     "not-folded": Case(machine(gpus(64)), JITTER),
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
     "no-effect": Case(machine(), THREADS),
     "not-measured": Case(machine(), EXP),
-    "accesses-in-the-mean": Case(
+    "mean-disk-access-time": Case(
         machine(CPU + "  disk: {kind: hdd, use: hdd-7200rpm}\n"),
         ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{ask: b}").replace(
             "{busy: {time: 2 ms}}", "{read: {from: disk, bytes: 4 KiB, access: random, times: 8, depth: 4}}"
@@ -204,11 +204,11 @@ CASES: Final = {
         vary="n=10,20",
         ran=True,
     ),
-    "never-asked": Case(
+    "no-requests": Case(
         machine(), ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{busy: {time: 1 ms}}"), vary="n=10,20", ran=True
     ),
     "timeout-too-short": Case(machine(), ASKS, vary="n=10,20", ran=True),
-    "stall-loses-nothing": Case(machine(CPU + DISK.replace(", CACHE", "")), STALL, vary="n=10,20"),
+    "outage-without-rollback": Case(machine(CPU + DISK.replace(", CACHE", "")), STALL, vary="n=10,20"),
 }
 
 
@@ -317,7 +317,7 @@ def test_programs_that_differ_are_not_expected_to_fold() -> None:
     ("file", "why"),
     [
         ("program: [{busy: {device: gpu, time: 1 ms, writes: {x: 40 GB}}}]", "out of memory on gpu"),
-        ("program: [{write: {to: disk, bytes: 4 GB}}]", "disk-overfull"),
+        ("program: [{write: {to: disk, bytes: 4 GB}}]", "disk-full"),
     ],
 )
 def test_a_run_that_the_machine_cannot_do_meets_nothing(file: str, why: str, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def the_limit_is_tried(first: Result, found: Explanation) -> None:
     top = found.accounting[0]
     best = max(one.speedup for one in found.what_if or ())
     if found.measure is None and top.share > 0.9 and best < 1 + HALF * (1 / (1 - top.share / 2) - 1):
-        assert any(one.together or one.hypothetical for one in found.what_if or ()) or found.left, first.workload
+        assert any(one.combined or one.hypothetical for one in found.what_if or ()) or found.left, first.workload
 
 
 @pytest.mark.parametrize(("machine", "workload"), QUICK)
@@ -142,13 +142,13 @@ def test_a_card_and_a_cable_of_equal_rate_are_improved_at_once_and_that_is_said(
     found = explain(first)
     assert found.what_if is not None
     best, *others = found.what_if
-    assert best.together
+    assert best.combined
     assert best.speedup == pytest.approx(2.0, rel=1e-3)
     assert dict(best.settings) == {"machine.card.bandwidth": "800 Gb/s", "machine.links.cable.rate": "800 Gb/s"}
     assert all(other.speedup < 1.001 for other in others)
     assert "(only together)" in text(found)
     alone = explain(run(wired("800 Gb/s", "400 Gb/s"), SEND))
-    assert not any(one.together for one in alone.what_if or ())
+    assert not any(one.combined for one in alone.what_if or ())
     assert lines(alone)["rate of link cable doubled"].speedup > 1.99
 
 
@@ -213,7 +213,7 @@ def test_a_service_is_measured_by_its_own_measure() -> None:
     measured = other.serving[0].values()["ttft_p95"]
     assert dict(best.measured)["ttft_p95"] == measured
     assert best.speedup == pytest.approx(found.measure.value / measured)
-    assert not any(one.hypothetical or one.together for one in found.what_if or ())
+    assert not any(one.hypothetical or one.combined for one in found.what_if or ())
     assert any("time to first token (p95)" in said for said in found.sentences)
     said = json.loads(json.dumps([dict(one.measured) for one in found.what_if or ()]))
     assert all({"ttft_p95", "tpot_p95", "tokens_per_s"} == set(each) for each in said)
@@ -301,7 +301,7 @@ def _bandwidth(machine: dict[str, Any], name: str) -> float:
 def test_what_a_flow_over_a_card_and_a_cable_needs_is_both() -> None:
     found = explain(api.simulate(TWO_NODES, SUM))
     best = (found.what_if or ())[0]
-    assert best.together
+    assert best.combined
     assert dict(best.settings).keys() == {"machine.links.net.rate", "machine.node.nic.bandwidth"}
     assert best.makespan_s == api.simulate(TWO_NODES, SUM, set=dict(best.settings)).makespan_s
 
@@ -326,7 +326,7 @@ pipeline:
     - busy: {name: train, device: gpu, time: 30 ms}
 """
     first = run(machine, workload)
-    assert {row.capacity: row.utilisation > 0.03 for row in first.usage}.items() >= {
+    assert {row.capacity: row.utilization > 0.03 for row in first.usage}.items() >= {
         "gpu.compute": True,
         "cpu.cores": True,
     }.items()

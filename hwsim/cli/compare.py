@@ -50,7 +50,7 @@ class ComparedInput(NamedTuple):
 @click.option("--interval", is_flag=True, help="Simulate both ends of the 90 % intervals, with queueing.")
 @click.option("-v", "--verbose", is_flag=True, help="Add causes and ops; of measurements and traces, print every row.")
 @paying_options
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/2, comparison/2).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
 def command(

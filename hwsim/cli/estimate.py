@@ -99,7 +99,7 @@ class Bandwidth(Text):
 @click.option("--prompt", type=COUNT, default=1024, metavar="N", help="Prompt tokens (default: 1024).")
 @click.option("--output", type=COUNT, default=128, metavar="N", help="Output tokens (default: 128).")
 @paying_options
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: estimate/1).")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: estimate/2).")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -17,7 +17,7 @@ from hwsim.cli.arguments import FILE, answered, folded, refuse_unwritable, run_a
 @click.option("-v", "--verbose", is_flag=True, help="Add causes, the critical path, derivations and the --set of every change.")
 @click.option("--what-if/--no-what-if", "again", default=None,
               help="Simulate again with one parameter at a time twice as good (default: up to 200,000 ops).")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (hwsim: explain/1).")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (hwsim: explain/2).")
 @click.option("--plot", type=FILE, metavar="FILE",
               help="Write the critical path as a figure (.png, .svg or .pdf).")  # fmt: skip
 def command(

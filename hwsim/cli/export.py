@@ -39,7 +39,7 @@ def _command(tool: str) -> click.Command:
                   help="Output folder: a new or an empty one.")  # fmt: skip
     @click.option("--fold/--no-fold", default=None,
                   help="Write identical ranks once, or write all (default: once if there are many).")  # fmt: skip
-    @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON (hwsim: export/1).")
+    @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON (hwsim: export/2).")
     @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
     def run(
         machine: str, workload: str, settings: dict[str, str], output: Path, fold: bool | None, as_json: bool, quiet: bool

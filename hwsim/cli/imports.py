@@ -70,7 +70,7 @@ def _recorded(name: str) -> click.Command:
     @click.option("--machine", metavar="MACHINE", help="Predict the times of operators on this machine from their shapes.")
     @click.option("--ranks", type=click.IntRange(min=1), metavar="N",
                   help="With --machine: number of GPUs; additional ones are data parallel.")  # fmt: skip
-    @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1).")
+    @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/2).")
     def run(
         files: tuple[Path, ...], output: Path | None, step: str, mode: Mode, gpu_times: tuple[str, ...], *, as_json: bool,
         **elsewhere: Any,

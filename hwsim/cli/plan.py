@@ -37,7 +37,7 @@ from hwsim.results.invariants import document
 @click.option("--simulate", type=click.IntRange(min=0), metavar="N",
               help="Simulate up to N options near the best (default: 20; 0: closed form only).")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Add the best options, the Pareto frontier, all numbers, prices and reasons.")
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/1).")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/2).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure of the Pareto frontier (.png, .svg or .pdf).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")
 @click.option("--journal", type=FILE, metavar="FILE", help="Save simulations in FILE, so that an interrupted search resumes.")

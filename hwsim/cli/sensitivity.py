@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print every uncertain input that has an effect.")
 @paying_options
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sensitivity/1).")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sensitivity/2).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write the tornado diagram (.png, .svg or .pdf).")
 def command(
     machine: str,

@@ -25,7 +25,7 @@ TOPOLOGY: Final = view("topology")
     help="Print the links, bisection bandwidth and distances of a machine; draw it into FILE.",
 )
 @own_options(TOPOLOGY)
-@click.option("--json", "as_json", is_flag=True, help="With --topology: print JSON (hwsim: topology/1).")
+@click.option("--json", "as_json", is_flag=True, help="With --topology: print JSON (hwsim: topology/2).")
 @click.option("--no-expect", is_flag=True, help="Omit the expected results of a workload, for exercises.")
 @settings_option
 def command(name: str, figure: str | None, of: str, as_json: bool, no_expect: bool, settings: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ DRAWN: Final = {
 
 @click.command("simulate")
 @run_arguments
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/1).")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/2).")
 @click.option("--ops", is_flag=True, help="With --json: add a row per op.")
 @click.option("--rank", type=click.IntRange(min=0), metavar="N", help="With --ops: only the ops of rank N.")
 @click.option("--fold/--no-fold", default=None,
@@ -155,7 +155,7 @@ def command(
                 click.echo(f"out of memory: {memory.verdict()}", err=True)
         for verdict in run.verdicts:
             if verdict.status == "violated":
-                click.echo(f"expected {verdict.quantity} {verdict.wanted}: {verdict.reason}", err=True)
+                click.echo(f"expected {verdict.quantity} {verdict.expected}: {verdict.reason}", err=True)
         click.get_current_context().exit(EXIT_VIOLATED)
     if any(told.endless for told in run.told.values()):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever

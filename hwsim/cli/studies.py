@@ -48,7 +48,7 @@ def study_options(function: F) -> F:
 
     figure = "Write a figure: the compared quantity over the first numeric path (.png, .svg or .pdf)."
     options = (
-        click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1)."),
+        click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/2)."),
         click.option("--plot", type=FILE, metavar="FILE", help=figure),
         click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page."),
         click.option(

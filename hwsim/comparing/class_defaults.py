@@ -100,7 +100,7 @@ def is_unlike(first: Interval | float | None, second: Interval | float | None) -
     for sure in (first, second):
         least: dict[str, int] = {}
         for part in sure.parts:
-            if part.of_time >= COUNTS and not part.is_number:
+            if part.time_share >= COUNTS and not part.is_number:
                 least[part.regime] = max(least.get(part.regime, 0), rank_of(part.case))
         ranks.append(least)
     ours, theirs = ranks

@@ -130,7 +130,7 @@ class Comparison(FigureAnswer):
         return tuple(sorted(_ops(self.first, self.second), key=lambda pair: (-apart(pair), pair.name)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: compare/1`."""
+        """Return the document `hwsim: compare/2`."""
         from hwsim.comparing.say import as_dict
 
         return as_dict(self)

@@ -104,10 +104,10 @@ class AgainstTable(FigureAnswer):
         return math.fsum(op.missed_s for op in self.ops)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: comparison/1`."""
+        """Return the document `hwsim: comparison/2`."""
         measured, predicted = self._sums
         return {
-            "hwsim": "comparison/1",
+            "hwsim": "comparison/2",
             **select_attributes(self.side, "machine", "workload", "makespan_s"),
             "measured_s": measured,
             "predicted_s": predicted,

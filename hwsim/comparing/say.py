@@ -109,7 +109,7 @@ def sentence(both: Comparison) -> str:
     if both.over.half < EXACT:
         return f"{_ahead(both.measure, value)} (exact: no input that differs is uncertain)"
     ahead = _ahead(both.measure, both.over.value, both.over.low, both.over.high)
-    return ahead if both.over.is_told else f"statistically tied: {ahead}"
+    return ahead if both.over.is_conclusive else f"statistically tied: {ahead}"
 
 
 def provenance(both: Comparison) -> str:
@@ -245,17 +245,17 @@ def as_dict(both: Comparison) -> dict[str, Any]:
     """Return the JSON document; exact times are also integer femtoseconds."""
     measure = both.measure
     return {
-        "hwsim": "compare/1",
+        "hwsim": "compare/2",
         "a": _side(both.first),
         "b": _side(both.second),
-        "by": None
+        "measure": None
         if measure is None
         else {**select_attributes(measure, "title", "unit", measure="column"), "best": "highest" if measure.most else "lowest"},
         "values": None if both.values is None else dict(zip("ab", both.values, strict=True)),
         "b_over_a": None
         if both.over is None
-        else {**select_attributes(both.over, "value", "low", "high", told="is_told"), "level": LEVEL},
-        "b_over_a_known_alike": both.alike,
+        else {**select_attributes(both.over, "value", "low", "high", "is_conclusive"), "level": LEVEL},
+        "b_over_a_class_defaults": both.alike,
         "answer": sentence(both),
         "per": both.unit or None,
         "causes": [

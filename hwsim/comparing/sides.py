@@ -39,7 +39,7 @@ GROUPS: Final[Mapping[str, Group]] = {  # kind of a cause -> group
     "pool": "waiting",
     "wait": "waiting",
 }
-RESULT: Final = "result/1"
+RESULT: Final = "result/2"
 ROUNDED: Final = 1e-9  # relative rounding error of a time in seconds
 
 
@@ -276,7 +276,7 @@ def _number_in(document: Mapping[str, Any], wanted: StudyMeasure, work: Sequence
         return float(max(device["peak_bytes"] for device in document["memory"]))
     if wanted.column.startswith(BUSY):
         name = wanted.column.removeprefix(BUSY)
-        used = {row["name"]: row["utilisation"] for row in document.get("capacities", ())}
+        used = {row["name"]: row["utilization"] for row in document.get("capacities", ())}
         if name in used:
             return float(used[name])
     pace = next((row.per_s for row in work if f"{row.unit}_per_s" == wanted.column), None)
@@ -292,24 +292,28 @@ def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
     """Return the interval in a document of `hwsim.views.interval.say.as_dict`, with the errors of this version."""
     below, above = math.log(value / entry["low_s"]), math.log(entry["high_s"] / value)
     level = int(entry["level"])
-    parts = [_part_of(row, level) for row in entry["doubt"]]
-    shares = [(part.variance, float(row["share"])) for part, row in zip(parts, entry["doubt"], strict=True) if row["share"] > 0]
+    parts = [_part_of(row, level) for row in entry["sources"]]
+    shares = [
+        (part.variance, float(row["variance_share"]))
+        for part, row in zip(parts, entry["sources"], strict=True)
+        if row["variance_share"] > 0
+    ]
     variance = max((mine / share for mine, share in shares), default=0.0)
-    besides = math.sqrt(variance * float(entry["own"]))
+    besides = math.sqrt(variance * float(entry["run_level_share"]))
     return Interval(
-        value, below, above, level, entry["basis"], entry["case"], int(entry["rows"]), int(entry["units"]),
-        float(entry["stated"]), besides, tuple(parts),
+        value, below, above, level, entry["basis"], entry["case"], int(entry["measurements"]), int(entry["held_out"]),
+        float(entry["input_share"]), besides, tuple(parts),
     )  # fmt: skip
 
 
 def _part_of(row: Mapping[str, Any], level: int) -> IntervalPart:
     errors_of = table()
-    regime, case, of_time, half = str(row["regime"]), row["case"], float(row["of_time"]), float(row["half_alone"])
+    regime, case, time_share, half = str(row["regime"]), row["case"], float(row["time_share"]), float(row["half_width_alone"])
     errors = None if regime.startswith(PLAIN) else errors_of.errors(regime, case)
     if errors is None:
-        return IntervalPart(str(row["key"]), regime, case, of_time, half / NORMAL[level], 0.0, NORMAL[level])
-    sigma, shared = half / errors.quantile(level), of_time * errors.shared
+        return IntervalPart(str(row["key"]), regime, case, time_share, half / NORMAL[level], 0.0, NORMAL[level])
+    sigma, shared = half / errors.quantile(level), time_share * errors.shared
     scatter = math.sqrt(max(0.0, sigma**2 - shared**2))
     return IntervalPart(
-        str(row["key"]), regime, case, of_time, min(shared, sigma), scatter, errors.quantile(level), errors.rows, errors.units
+        str(row["key"]), regime, case, time_share, min(shared, sigma), scatter, errors.quantile(level), errors.rows, errors.units
     )

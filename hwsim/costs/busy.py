@@ -204,9 +204,9 @@ def _others(result: Result, gpus: set[str]) -> dict[str, tuple[float, int]]:
     for usage in result.usage:
         if not usage.device or not usage.busy_fs or usage.device in gpus:
             continue  # of a link, or never used
-        names = members.get(usage.capacity, (usage.capacity,)) if usage.alike > 1 else (usage.capacity,)
-        worked |= {name: (device_of(name, usage.kind), usage.utilisation * result.makespan_s) for name in names}
-        many[usage.device] = usage.alike - len(names) + 1
+        names = members.get(usage.capacity, (usage.capacity,)) if usage.identical_count > 1 else (usage.capacity,)
+        worked |= {name: (device_of(name, usage.kind), usage.utilization * result.makespan_s) for name in names}
+        many[usage.device] = usage.identical_count - len(names) + 1
     busy: dict[str, tuple[float, int]] = {}
     for device, seconds in worked.values():
         busy[device] = max(seconds, busy[device][0] if device in busy else 0.0), many.get(device, 1)

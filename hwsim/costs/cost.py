@@ -144,7 +144,7 @@ def _running(
             if energy.site.pue is None:
                 pue = prices.site.pue or USUAL_PUE
                 joules, name = (
-                    energy.plug.of(pue),
+                    energy.wall.of(pue),
                     f"energy with {'a usual ' if prices.site.pue is None else ''}PUE {pue.value:g}",
                 )
             items.append(CostItem(name, joules.of(tariff) * nodes))

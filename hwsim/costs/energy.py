@@ -44,7 +44,7 @@ class Energy:
     Args:
         joules: energy at the meter (joules); includes cooling if the site has a PUE.
         seconds: time of the run (seconds).
-        plug: energy at the wall plugs of the machines (joules).
+        wall: energy at the wall plugs of the machines (joules).
         watts: average wall power (watts).
         peak: peak wall power (watts).
         loaded: wall power with all parts busy (watts).
@@ -57,7 +57,7 @@ class Energy:
 
     joules: Amount
     seconds: float
-    plug: Amount
+    wall: Amount
     watts: float
     peak: float
     loaded: float
@@ -76,7 +76,7 @@ class Energy:
     def times(self, factor: float) -> Energy:
         """Return the energy of several such runs in sequence."""
         return Energy(
-            self.joules * factor, self.seconds * factor, self.plug * factor, self.watts, self.peak, self.loaded,
+            self.joules * factor, self.seconds * factor, self.wall * factor, self.watts, self.peak, self.loaded,
             tuple(EnergyItem(item.name, item.kind, item.count, item.joules * factor, item.busy) for item in self.items),
             self.missing, self.measured, None if self.carbon is None else self.carbon * factor, self.site, self.shared,
         )  # fmt: skip
@@ -84,7 +84,7 @@ class Energy:
     def machines(self, many: int) -> Energy:
         """Return the energy of several such machines."""
         return Energy(
-            self.joules * many, self.seconds, self.plug * many, self.watts * many, self.peak * many, self.loaded * many,
+            self.joules * many, self.seconds, self.wall * many, self.watts * many, self.peak * many, self.loaded * many,
             tuple(EnergyItem(item.name, item.kind, item.count * many, item.joules * many, item.busy) for item in self.items),
             self.missing, self.measured, None if self.carbon is None else self.carbon * many, self.site, self.shared,
         )  # fmt: skip

@@ -45,13 +45,13 @@ def limits_by_runs(timeline: Timeline, interval: Interval, changes: Sequence[Cha
 
     below = above = 0.0
     if interval.half > 0:
-        shifts = {part.doubt: interval.half * interval.share(part) / max(part.of_time, LEAST) for part in interval.parts}
+        shifts = {part.doubt: interval.half * interval.share(part) / max(part.time_share, LEAST) for part in interval.parts}
         besides = interval.half * interval.own**2 / interval.variance if interval.variance > 0 else 0.0
         rest = 1.0 if interval.basis != "measured" else _widening(interval, shifts)
         below = besides - end({key: math.exp(-rest * shift) for key, shift in shifts.items()})
         above = besides + end({key: math.exp(rest * shift) for key, shift in shifts.items()})
         for part in interval.parts[:MOST] if interval.basis == "composed" and len(interval.parts) > 1 else ():
-            alone = interval.half * math.sqrt(interval.share(part)) / max(part.of_time, LEAST)
+            alone = interval.half * math.sqrt(interval.share(part)) / max(part.time_share, LEAST)
             below, above = max(below, -end({part.doubt: math.exp(-alone)})), max(above, end({part.doubt: math.exp(alone)}))
     on_path = {part.doubt for part in interval.parts}
     off_path = {key: spread for key, spread in spreads(graph).items() if key not in on_path}
@@ -69,12 +69,12 @@ def spreads(graph: OpGraph) -> dict[Key, float]:
     doubts = {weight.doubt[:3]: weight for cost in graph.costs for term in cost.why for weight, _ in errors_of(term)}
     weights = tuple(Weight(weight.doubt._replace(seconds=1.0), weight.kernels) for weight in doubts.values())
     parts = composed(Weights(weights, 0.0, float(len(weights) or 1))).parts
-    return {part.doubt: math.sqrt(part.variance) / part.of_time for part in parts}
+    return {part.doubt: math.sqrt(part.variance) / part.time_share for part in parts}
 
 
 def _widening(interval: Interval, shifts: Mapping[Key, float]) -> float:
     """Factor by which the shifts are scaled, so that they change the result by the parts' share of the half width."""
-    moves = math.fsum(shifts[part.doubt] * part.of_time for part in interval.parts)
+    moves = math.fsum(shifts[part.doubt] * part.time_share for part in interval.parts)
     parts = 1.0 - interval.own**2 / interval.variance if interval.variance > 0 else 0.0  # of the half width
     return interval.half * parts / moves if moves > 0 else 1.0
 

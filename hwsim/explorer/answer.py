@@ -50,7 +50,7 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "says": _says(run),
         "limits": instead(run, "limits") if run.only_requests else rows,
         "facts": [[fact.label, fact.text] for fact in facts(run) if not fact.verbose],
-        "verdicts": [[verdict.quantity, str(verdict.wanted), verdict.status, verdict.reason] for verdict in run.verdicts],
+        "verdicts": [[verdict.quantity, str(verdict.expected), verdict.status, verdict.reason] for verdict in run.verdicts],
         "warnings": list(map(str, run.warnings)),
         **shown.columns,
         **_path(run, shown),

@@ -33,9 +33,9 @@ class MachineDrawing:
         """Return the utilization of each box and line: the largest of its capacities."""
         shares: dict[str, float] = {}
         for used in usage:
-            if used.utilisation >= LEAST:
+            if used.utilization >= LEAST:
                 for shown in self.shown_by.get(used.capacity, ()):
-                    shares[shown] = max(shares.get(shown, 0.0), min(used.utilisation, 1.0))
+                    shares[shown] = max(shares.get(shown, 0.0), min(used.utilization, 1.0))
         return shares
 
 

@@ -69,14 +69,14 @@ def _never(run: TracedRun) -> Iterable[OmittedEvents]:
 
 
 def as_dict(tool: str, run: TracedRun, exported: Exported, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Return the document `hwsim: export/1`."""
+    """Return the document `hwsim: export/2`."""
     return {
-        "hwsim": "export/1",
+        "hwsim": "export/2",
         "tool": tool,
         "machine": run.result.machine,
         "workload": run.result.workload,
         "makespan_s": run.result.makespan_s,
         "ranks": run.world,
         "files": [{"name": name, "bytes": size} for name, size in sizes.items()],
-        "unsaid": [left.to_json() for left in exported.unsaid],
+        "omitted": [left.to_json() for left in exported.unsaid],
     }

@@ -57,7 +57,7 @@ class EstimateAnswer(NotebookAnswer):
         fits: whether it fits in GPU memory; of plans, whether one of them fits.
         warnings: warnings of the machine and the options.
         text: printed text without warnings.
-        document: JSON text (`hwsim: estimate/1`).
+        document: JSON text (`hwsim: estimate/2`).
     """
 
     found: TrainingStep | PlanSearchResult | ServedBatch | InferencePass
@@ -75,7 +75,7 @@ class EstimateAnswer(NotebookAnswer):
         return self.found.steps[0].seconds if isinstance(self.found, PlanSearchResult) else self.found.seconds
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: estimate/1`."""
+        """Return the document `hwsim: estimate/2`."""
         document: dict[str, Any] = json.loads(self.document)
         return document
 
@@ -173,7 +173,7 @@ class EstimateCase:
         bill: Bill | None = None,
     ) -> EstimateAnswer:
         """Return the answer with its text, its numbers and the document of the case."""
-        document = {"hwsim": "estimate/1", "machine": self.machine, "model": self.called, "framework": self.software, **numbers}
+        document = {"hwsim": "estimate/2", "machine": self.machine, "model": self.called, "framework": self.software, **numbers}
         if bill is not None:
             from hwsim.views.summary import costs
 
@@ -298,7 +298,7 @@ def inference(case: EstimateCase, options: Mapping[str, Any]) -> EstimateAnswer:
     served, sure = estimate_with_interval(serving, case.cluster, dtype, regime, sureness)
     bill = None
     if case.billing is not None:  # all groups do the same
-        done = served.copies * served.tokens_per_second * served.seconds
+        done = served.replicas * served.tokens_per_second * served.seconds
         gpu, answers = case.cluster.gpu, phase == "decode"
         needed = gpu.flop.get(dtype, max(gpu.flop.values())) / gpu.memory.bandwidth  # FLOP for a byte at its full rate
         full = min(1.0, 2.0 * options["batch"] / BYTES[dtype] / needed) if answers else 1.0

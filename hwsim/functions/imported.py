@@ -62,7 +62,7 @@ class ImportedRun(NotebookAnswer):
         return checked_text("\n".join([*lines, ""]))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: import/1`."""
+        """Return the document `hwsim: import/2`."""
         from hwsim.importers import answers, report, say
 
         more = {} if self.there is None else {"predicted": answers.as_dict(self.there.answer)}

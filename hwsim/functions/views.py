@@ -58,7 +58,7 @@ class ViewAnswer(FigureAnswer):
 class LatencyAnswer(ViewAnswer):
     """The latency numbers of a machine, next to those of Dive into Deep Learning; tables: rows, left_out."""
 
-    COLUMNS: ClassVar = ("name", "time_s", "text_s", "ratio", "from")
+    COLUMNS: ClassVar = ("name", "time_s", "reference_s", "ratio", "method")
 
     def derivation(self, row: str) -> str:
         """Return the derivation of a row, given by its key, with the sources of its numbers.
@@ -82,14 +82,14 @@ class TopologyAnswer(ViewAnswer):
     """The topology of a machine; tables: devices, bisection, pairs."""
 
     TABLE: ClassVar = "pairs"
-    COLUMNS: ClassVar = ("from", "to", "how", "hops", "bandwidth_bytes_per_s")
+    COLUMNS: ClassVar = ("from", "to", "route", "hops", "bandwidth_bytes_per_s")
 
 
 class RooflineAnswer(ViewAnswer):
     """The rooflines of devices, with the ops of a workload; tables: memory, compute, ops."""
 
     TABLE: ClassVar = "ceilings"
-    COLUMNS: ClassVar = ("device", "name", "peak_b_per_s", "sustained_b_per_s", "peak_flop_per_s", "sustained_flop_per_s",
+    COLUMNS: ClassVar = ("device", "name", "peak_bytes_per_s", "sustained_bytes_per_s", "peak_flop_per_s", "sustained_flop_per_s",
                          "ridge_flop_per_byte")  # fmt: skip
 
     def listed(self, table: str) -> list[Mapping[str, Any]]:

@@ -11,9 +11,9 @@ class Disturbance:
     """A disturbance of one part or link.
 
     Args:
-        what: name of the part or link.
+        part: name of the part or link.
         at_s: start (s).
-        lasting_s: duration (s); None: to the end of the run.
+        duration_s: duration (s); None: to the end of the run.
         speed: speed relative to full speed; 0: down.
         jitter: average relative slowdown by jitter.
 
@@ -23,14 +23,14 @@ class Disturbance:
     'gpu* with a jitter of 5 % from 0 s for 10.0 s'
     """
 
-    what: str
+    part: str
     at_s: float
-    lasting_s: float | None
+    duration_s: float | None
     speed: float
     jitter: float = 0.0
 
     def __str__(self) -> str:
         how = f"at {percent(self.speed, '.4g')} of its speed" if self.speed > 0 else "down"
         how = f"with a jitter of {percent(self.jitter, '.4g')}" if self.jitter > 0 else how
-        until = "to the end" if self.lasting_s is None else f"for {format_quantity(self.lasting_s, 's')}"
-        return f"{self.what} {how} from {format_quantity(self.at_s, 's')} {until}"
+        until = "to the end" if self.duration_s is None else f"for {format_quantity(self.duration_s, 's')}"
+        return f"{self.part} {how} from {format_quantity(self.at_s, 's')} {until}"

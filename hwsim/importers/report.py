@@ -18,7 +18,7 @@ MAX_UNEXPLAINED: Final = 0.05  # share of the run
 
 
 def as_dict(findings: Findings) -> dict[str, Any]:
-    """Return the part `replay` of the document `hwsim: import/1`."""
+    """Return the part `replay` of the document `hwsim: import/2`."""
     ranks, last = findings.replay.recording.ranks, findings.straggler
     straggler = last and {"rank": ranks[last.rank].number, "count": last.count, "waiting_s": last.waiting / FEMTO}
     return {

@@ -19,13 +19,13 @@ MAX_OMITTED: Final = 3  # kinds of omitted events without a duration
 
 
 def as_dict(recording: Recording) -> dict[str, Any]:
-    """Return the document `hwsim: import/1`."""
+    """Return the document `hwsim: import/2`."""
     return {
-        "hwsim": "import/1",
+        "hwsim": "import/2",
         "format": recording.format,
         "begin_s": recording.zero,
         "ranks": [_rank(rank) for rank in recording.ranks],
-        "left_out": [left.to_json() for left in recording.left],
+        "omitted": [left.to_json() for left in recording.left],
         "notes": list(recording.notes),
     }
 

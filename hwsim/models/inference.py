@@ -212,7 +212,7 @@ class ServedBatch:
         verdict: whether the memory suffices.
         capacity: KV cache capacity in tokens, over all layers.
         held: KV cache capacity in sequences.
-        copies: replicas on the cluster.
+        replicas: replicas on the cluster.
         formats: data types of weights, matmuls and cache as text; None for a model that is not quantized.
     """
 
@@ -231,11 +231,11 @@ class ServedBatch:
     verdict: str
     capacity: int | None
     held: int | None
-    copies: int
+    replicas: int
     formats: str | None = None
 
     @property
-    def first_token(self) -> float:
+    def ttft(self) -> float:
         """Time to first token (s)."""
         return self.first.seconds + self.waits
 
@@ -311,6 +311,6 @@ def serve(
         verdict=memory.verdict(size),
         capacity=capacity,
         held=None if capacity is None else int(capacity // length),
-        copies=max(1, cluster.gpus // tp),
+        replicas=max(1, cluster.gpus // tp),
         formats=formats(model, cluster.gpu, dtype),
     )

@@ -94,7 +94,7 @@ class PlanAnswer(FigureAnswer):
         return (value_text(value) for axis in self.question.varied.axes for value in axis.values)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: plan/1`."""
+        """Return the document `hwsim: plan/2`."""
         from hwsim.planning.document import as_dict
 
         return as_dict(self)

@@ -1,4 +1,4 @@
-"""The answer to a plan as JSON (`hwsim: plan/1`): numbers in SI units, each with its 90 % interval."""
+"""The answer to a plan as JSON (`hwsim: plan/2`): numbers in SI units, each with its 90 % interval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_dict(answer: PlanAnswer) -> dict[str, Any]:
     """Return the document."""
     question = answer.question
     return {
-        "hwsim": "plan/1",
+        "hwsim": "plan/2",
         "name": question.keys.name,
         "machines": [name for name, _ in question.machines],
         "workloads": list(question.workloads),
@@ -38,7 +38,7 @@ def as_dict(answer: PlanAnswer) -> dict[str, Any]:
         "not_simulated": [each.point.number for each in answer.untried],
         "rejected": [_rejected(each) for each in answer.rejected],
         "reasons": [_group(group) for group in answer.groups],
-        "nearest": None if answer.nearest is None else _rejected(answer.nearest),
+        "closest": None if answer.nearest is None else _rejected(answer.nearest),
         "other_placement": None if answer.otherwise is None else _option(answer.otherwise, None),
         "compare": dict(question.keys.compare),
     }
@@ -59,7 +59,12 @@ def _option(option: PlanOption, ratio: ObjectiveRatio | None) -> dict[str, Any]:
 
 
 def _ratio(ratio: ObjectiveRatio) -> dict[str, Any]:
-    return {"value": ratio.value, "half": _finite(ratio.half), "told": ratio.is_told, "unlike": ratio.unlike}
+    return {
+        "value": ratio.value,
+        "half_width": _finite(ratio.half),
+        "is_conclusive": ratio.is_conclusive,
+        "not_comparable": ratio.unlike,
+    }
 
 
 def _numbers(numbers: Mapping[str, Amount]) -> dict[str, Any]:
@@ -73,8 +78,8 @@ def _finite(value: float) -> float | None:
 def _reason(reason: Reason) -> dict[str, Any]:
     return {
         **select_attributes(reason, "constraint", "text", "needed", "allowed"),
-        "over": _finite(reason.excess) if reason.needed is not None else None,
-        "lift": reason.lift,
+        "excess": _finite(reason.excess) if reason.needed is not None else None,
+        "remedy": reason.lift,
     }
 
 
@@ -90,6 +95,6 @@ def _group(group: RejectionGroup) -> dict[str, Any]:
     return {
         "where": group.where,
         "count": len(group.numbers),
-        **select_attributes(group, "numbers", "nearest"),
+        **select_attributes(group, "numbers", closest="nearest"),
         "reason": _reason(group.reason),
     }

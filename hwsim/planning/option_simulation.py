@@ -159,9 +159,9 @@ def _run(machine: Machine, workload: Tree, screen: Screening, *, ends: bool) -> 
 
     wanted = {each.measure.name for each in screen.question.asked} if ends else set[str]()
     run, counts = long_enough(play, wanted)
-    if part := [warning for warning in run.warnings if warning.code == "part-of-a-day"]:
+    if part := [warning for warning in run.warnings if warning.code == "partial-load-cycle"]:
         raise PartOfDay([Mistake(part[0].place, part[0].text)])
-    if beyond := [each.text for each in run.warnings if each.exceeds and each.code not in ("overloaded", "services-stuck")]:
+    if beyond := [each.text for each in run.warnings if each.exceeds and each.code not in ("overloaded", "service-deadlock")]:
         raise Unbuilt(beyond[0])
     load = load_of(run, lengthened=bool(counts))
     if ends and serves(workload) and not any(each.sure(run) for each in family_reports(run)):
@@ -199,8 +199,8 @@ def _numbers(run: Run) -> dict[str, float]:
     if "busy" not in numbers:
         gpus = [each for each in run.usage if each.kind == "compute" and run.devices.get(each.device) == "gpu"]
         if gpus:
-            many = sum(usage.alike for usage in gpus)  # integers
-            numbers["busy"] = math.fsum(usage.utilisation * usage.alike for usage in gpus) / many
+            many = sum(usage.identical_count for usage in gpus)  # integers
+            numbers["busy"] = math.fsum(usage.utilization * usage.identical_count for usage in gpus) / many
     return numbers
 
 

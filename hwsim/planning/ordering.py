@@ -22,13 +22,13 @@ class ObjectiveRatio:
     Args:
         value: ratio.
         half: half width of the 90 % interval of the ratio's logarithm.
-        is_told: whether the difference is conclusive.
+        is_conclusive: whether the difference is conclusive.
         unlike: reason why the two options cannot be compared; "" if they can.
     """
 
     value: float
     half: float
-    is_told: bool
+    is_conclusive: bool
     unlike: str = ""
 
 
@@ -142,7 +142,7 @@ def compare_options(
     bests = {quantity.key: best_measure_value(quantity, objective.most, [option, best]) for quantity, _ in objective.weights}
     score_here, score_best = (round_objective(abs(score(objective, entry, bests))) for entry in (option, best))
     if score_here <= 0 or score_best <= 0:
-        return ObjectiveRatio(1.0, 0.0, is_told=False)
+        return ObjectiveRatio(1.0, 0.0, is_conclusive=False)
     value, name, pair = score_here / score_best, _timed(question, option, best), (option, best)
     in_money = any(quantity.measure.unit == "USD" for quantity, _ in objective.weights)
     halves = [max(entry.numbers[quantity.key].half for quantity, _ in objective.weights) for entry in pair]
@@ -166,7 +166,7 @@ def compare_options(
     found = judged(value, known(option, halves[0]), known(best, halves[1]), None if known_alike is None else alike)
     half = found.over.half
     steady = half > 0 or max(halves) == 0 or _is_steady(option, best)
-    return ObjectiveRatio(value, half, found.over.is_told and not found.why and steady, found.why)
+    return ObjectiveRatio(value, half, found.over.is_conclusive and not found.why and steady, found.why)
 
 
 def _is_steady(option: PlanOption, best: PlanOption) -> bool:

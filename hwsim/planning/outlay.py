@@ -82,7 +82,7 @@ def _amounts(a: Amount | None, b: Amount | None, part: float) -> Amount | None:
 def _energies(a: Energy | None, b: Energy | None, part: float) -> Energy | None:
     if a is None or b is None:
         return None
-    numbers: dict[str, Any] = {name: _amounts(getattr(a, name), getattr(b, name), part) for name in ("joules", "plug", "carbon")}
+    numbers: dict[str, Any] = {name: _amounts(getattr(a, name), getattr(b, name), part) for name in ("joules", "wall", "carbon")}
     numbers |= {name: _mean(getattr(a, name), getattr(b, name), part) for name in ("watts", "peak", "loaded")}
     return replace(a, **numbers)
 

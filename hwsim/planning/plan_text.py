@@ -147,7 +147,7 @@ def _amount(quantity: PlanQuantity, amount: Amount) -> str:
 def _ties(answer: PlanAnswer) -> Iterator[SummaryLine]:
     """Yield options that are tied with the best within the uncertainty, not comparable with it, or ruled out."""
     ratios = answer.ratios.items()
-    if tied := {number for number, each in ratios if not each.is_told and not each.unlike}:
+    if tied := {number for number, each in ratios if not each.is_conclusive and not each.unlike}:
         options = f"{pluralized(len(tied), 'other option')}{', among them' if len(tied) > 1 else ':'} {_named(answer, tied, 1)}"
         yield SummaryLine("tied with", f"{options}: the difference is within the uncertainty")
         if len(tied) > 1:
@@ -160,7 +160,7 @@ def _ties(answer: PlanAnswer) -> Iterator[SummaryLine]:
     out = [
         f"{values_text(each.point.shown[:1])} ({_change(ratio.value)})"
         for each, ratio in apart
-        if ratio.is_told and not ratio.unlike
+        if ratio.is_conclusive and not ratio.unlike
     ]
     if out:
         yield SummaryLine("ruled out", f"{', '.join(out)}, with 95 % confidence")
@@ -322,7 +322,7 @@ def _against(answer: PlanAnswer, option: PlanOption) -> str:
     if quotient.unlike:
         verdict = f"{_change(quotient.value)}, not comparable"
     else:
-        verdict = "tied" if not quotient.is_told else _change(quotient.value)
+        verdict = "tied" if not quotient.is_conclusive else _change(quotient.value)
     return f"{verdict}; {how}" if how else verdict
 
 

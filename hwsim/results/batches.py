@@ -84,14 +84,14 @@ class SteadyStatistics:
         return dict(self.percentiles)[share]
 
 
-def requests_needed(utilisation: float) -> int | None:
+def requests_needed(utilization: float) -> int | None:
     """Return the number of requests after which batches are nearly independent; None if the utilization is at least 1.
 
     The number is 300 relaxation times of the busiest resource.
     """
-    if utilisation >= 1:
+    if utilization >= 1:
         return None
-    return math.ceil(300 / (1 - math.sqrt(max(utilisation, 0.0))) ** 2)
+    return math.ceil(300 / (1 - math.sqrt(max(utilization, 0.0))) ** 2)
 
 
 @dataclass(slots=True)
@@ -162,12 +162,12 @@ class BatchedSamples:
         index = _steady(np.array(fine, np.float64))
         return index * size, index < len(fine) // 2 or not fine
 
-    def estimate(self, *, warm_up: int | None = None, utilisation: float | None = None) -> SteadyStatistics:
+    def estimate(self, *, warm_up: int | None = None, utilization: float | None = None) -> SteadyStatistics:
         """Return the average and the percentiles with their intervals.
 
         Args:
             warm_up: number of requests at the beginning to exclude; None: determined by MSER-5.
-            utilisation: utilization of the busiest resource; None if unknown.
+            utilization: utilization of the busiest resource; None if unknown.
         """
         cut, steady = self.warm_up
         batches, dropped = self._batches(cut if warm_up is None else warm_up)
@@ -180,8 +180,8 @@ class BatchedSamples:
         mean = everything.mean
         half = _half([batch.mean - mean for batch in batches], sizes, alike)
         percentiles = []
-        needed = None if utilisation is None else requests_needed(utilisation)
-        busy = utilisation is not None and (needed is None or count < needed)
+        needed = None if utilization is None else requests_needed(utilization)
+        busy = utilization is not None and (needed is None or count < needed)
         short = [0.0] if busy or alike > _ALIKE or len(batches) < BATCHES else []
         for share in PERCENTILES.values():
             value = everything.percentile(share)

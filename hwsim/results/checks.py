@@ -81,12 +81,12 @@ def _usage(result: Result) -> Iterator[str]:
         slack = ROUNDING + rounded * max(1.0, 1.0 / capacity.rate if capacity.unit == "s" else 1.0)
         if not 0 <= row.busy_fs <= makespan:
             yield f"{row.capacity} is busy for {row.busy_s} s of {makespan / FEMTO} s"
-        if not 0 <= row.utilisation <= 1 + slack:
-            yield f"{row.capacity} is used to {percent(row.utilisation, '.6g')}"
+        if not 0 <= row.utilization <= 1 + slack:
+            yield f"{row.capacity} is used to {percent(row.utilization, '.6g')}"
         if not (row.moved >= 0 and math.isfinite(row.moved)):
             yield f"{row.capacity} moved {row.moved} {row.unit}"
-        if row.busy_fs == 0 and row.utilisation > slack:
-            yield f"{row.capacity} is used to {percent(row.utilisation, '.6g')} and never busy"
+        if row.busy_fs == 0 and row.utilization > slack:
+            yield f"{row.capacity} is used to {percent(row.utilization, '.6g')} and never busy"
         if row.unit == capacity.unit and row.moved > capacity.rate * (
             row.busy_s * (1 + ROUNDING) + PER_OP * len(timeline) / FEMTO
         ):
@@ -100,7 +100,7 @@ def _memory(result: Result) -> Iterator[str]:
             continue
         if device.taken.min() < 0:
             yield f"{device.device} holds {device.taken.min()} B"
-        values = sum(holding.bytes for holding in device.holds)  # integers
+        values = sum(holding.bytes for holding in device.allocations)  # integers
         if device.peak < 0 or values != device.peak:
             yield f"{device.device} holds {device.peak} B at its peak, its values {values} B"
         if device.at_fs > result.simulated.makespan_fs:

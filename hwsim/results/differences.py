@@ -47,13 +47,13 @@ def _use_differs(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
     for row in used_by.values():
         surplus[row.busy_fs] = surplus.get(row.busy_fs, 0) + 1
     for row in usage(folded):
-        surplus[row.busy_fs] = surplus.get(row.busy_fs, 0) - row.alike
+        surplus[row.busy_fs] = surplus.get(row.busy_fs, 0) - row.identical_count
         wanted = used_by.get(row.capacity)
         if wanted is None:
             yield f"{row.capacity} is not in the whole run"
         elif row.busy_fs != wanted.busy_fs:
             yield f"{row.capacity} is busy for {row.busy_fs} fs, in the whole run for {wanted.busy_fs} fs"
-        elif abs(row.moved - wanted.moved) > _CLOSE * abs(wanted.moved) or abs(row.utilisation - wanted.utilisation) > _CLOSE:
+        elif abs(row.moved - wanted.moved) > _CLOSE * abs(wanted.moved) or abs(row.utilization - wanted.utilization) > _CLOSE:
             yield f"{row.capacity} moves {row.moved:.12g}, in the whole run {wanted.moved:.12g}"
     for busy, missing in surplus.items():
         if missing and busy:

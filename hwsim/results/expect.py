@@ -26,14 +26,14 @@ class Verdict:
 
     Args:
         quantity: name of the quantity.
-        wanted: expected range in words.
+        expected: expected range in words.
         status: met, violated or skipped.
         value: value of the run in SI units, or in hours for GPU-hours (see `seconds_of`); None without one.
         reason: reason why it was skipped or violated.
     """
 
     quantity: str
-    wanted: str
+    expected: str
     status: Status
     value: float | None = None
     reason: str = ""
@@ -129,7 +129,7 @@ class PartOfDay(SpecError):
 
 def refuse_part_of_day(wanted: ExpectedQuantities, warnings: Iterable[Warning]) -> None:
     """Raise PartOfDay if a quantity is expected of services and the run covers only a part of their load."""
-    part = next((warning for warning in warnings if warning.code == "part-of-a-day"), None)
+    part = next((warning for warning in warnings if warning.code == "partial-load-cycle"), None)
     if part is None:
         return
     measured = {name for key in FAMILIES if family_interface(key).answers for name in family_interface(key).quantities}

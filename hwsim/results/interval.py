@@ -46,7 +46,7 @@ class IntervalPart:
         key: name shared by all times with this error.
         regime: regime of the error.
         case: case of the error.
-        of_time: share of the time.
+        time_share: share of the time.
         shared: standard deviation of ln(answer) from the error common to a unit.
         scatter: standard deviation of ln(answer) from the rest.
         quantile: half width of the part's own interval over its standard deviation.
@@ -57,7 +57,7 @@ class IntervalPart:
     key: str
     regime: str
     case: Case
-    of_time: float
+    time_share: float
     shared: float
     scatter: float
     quantile: float
@@ -186,7 +186,7 @@ def recorded_regime(parts: Sequence[IntervalPart]) -> str:
     ('program/whole', '')
     """
     calls = [part for part in parts if part.regime.startswith(PROGRAM)]
-    return f"{PROGRAM}whole" if len(calls) >= CALLED and math.fsum(part.of_time for part in calls) >= MOST else ""
+    return f"{PROGRAM}whole" if len(calls) >= CALLED and math.fsum(part.time_share for part in calls) >= MOST else ""
 
 
 def work_mix(parts: Sequence[IntervalPart]) -> float:
@@ -196,7 +196,7 @@ def work_mix(parts: Sequence[IntervalPart]) -> float:
     >>> work_mix([a]), round(work_mix([a, b]), 3)
     (0.0, 0.707)
     """
-    times = [part.of_time for part in parts if not part.is_number]
+    times = [part.time_share for part in parts if not part.is_number]
     return math.sqrt(max(0.0, math.fsum(times) ** 2 - math.fsum(time**2 for time in times)))
 
 
@@ -206,18 +206,20 @@ def _parts(weights: Weights, errors_of: ErrorTable, level: int) -> Iterable[Inte
     for weight in weights.weights:
         by_key.setdefault(weight.doubt[:3], []).append(weight)
     for (regime, case, key), alike in by_key.items():
-        of_time = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
+        time_share = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
         if (spread := spread_of(regime, errors_of)) is not None:
-            yield IntervalPart(key, regime, case, of_time, of_time * spread, 0.0, NORMAL[level])
+            yield IntervalPart(key, regime, case, time_share, time_share * spread, 0.0, NORMAL[level])
             continue
         errors = errors_of.errors(regime, case)
         if errors is None:  # no time of this regime was measured
-            yield IntervalPart(key, regime, "outside", of_time, of_time * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
+            yield IntervalPart(
+                key, regime, "outside", time_share, time_share * errors_of.spread("guess", "any"), 0.0, NORMAL[level]
+            )
             continue
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
         scatter = math.sqrt(squares) * errors.scatter
         yield IntervalPart(
-            key, regime, case, of_time, of_time * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
+            key, regime, case, time_share, time_share * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
         )
 
 

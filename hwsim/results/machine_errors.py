@@ -41,9 +41,9 @@ def widen_by_machine_errors(found: T, moved: Sequence[tuple[MovedNumber, Sequenc
         counted = 0.0 if origin.spread else max(0.0, _square(sure) - max(map(_square, others))) * (normal / sure.value) ** 2
         fast, slow = (math.sqrt(max(0.0, (step * max(0.0, side)) ** 2 - counted)) for side in (-min(sides), max(sides)))
         if fast or slow:
-            of_time = (max(sides) - min(sides)) / (2 * STD_DEVIATIONS_AT_90 * origin.step)
-            parts.append(IntervalPart(doubt.key, doubt.regime, doubt.case, of_time, (fast + slow) / (2 * normal), 0.0, normal))
-            below, above, stated = math.hypot(below, fast), math.hypot(above, slow), max(0.0, stated - of_time)
+            time_share = (max(sides) - min(sides)) / (2 * STD_DEVIATIONS_AT_90 * origin.step)
+            parts.append(IntervalPart(doubt.key, doubt.regime, doubt.case, time_share, (fast + slow) / (2 * normal), 0.0, normal))
+            below, above, stated = math.hypot(below, fast), math.hypot(above, slow), max(0.0, stated - time_share)
     parts.sort(key=lambda part: (-part.variance, part.key))
     basis = "composed" if sure.basis == "stated" and parts else sure.basis
     return replace(sure, below=below, above=above, basis=basis, stated=stated, parts=tuple(parts)) if moved else sure

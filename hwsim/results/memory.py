@@ -71,7 +71,7 @@ class DeviceMemory:
         time, taken: columns: taken[i] bytes are in use from time[i] (fs) on. An instant has two entries: after the
             allocations, and
             after the releases.
-        holds: buffers at the peak, largest first.
+        allocations: buffers at the peak, largest first.
         spread: relative uncertainty of the bytes where a model estimates them; 0 if exact.
     """
 
@@ -79,7 +79,7 @@ class DeviceMemory:
     size: int | None
     time: Ints
     taken: Ints
-    holds: tuple[Holding, ...] = ()
+    allocations: tuple[Holding, ...] = ()
     spread: float = 0.0
 
     @cached_property
@@ -119,8 +119,8 @@ class DeviceMemory:
             return ""
         amounts = [format_quantity(size, "B") for size in (self.peak, self.size, self.peak - self.size)]
         when = format_quantity(self.at_s, "s")
-        held = ", ".join(map(str, self.holds[:NAMED]))
-        more = f", {len(self.holds) - NAMED} more" if len(self.holds) > NAMED else ""
+        held = ", ".join(map(str, self.allocations[:NAMED]))
+        more = f", {len(self.allocations) - NAMED} more" if len(self.allocations) > NAMED else ""
         return f"{self.device} needs {amounts[0]} at {when} and has {amounts[1]}, over by {amounts[2]}: {held}{more}"
 
 

@@ -38,7 +38,7 @@ class Ratio:
     outside: bool = False
 
     @property
-    def is_told(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Whether the interval decides which answer is larger."""
         return not self.outside and abs(math.log(self.value)) > self.half
 
@@ -57,7 +57,7 @@ def ratio(first: Interval, second: Interval) -> Ratio:
     """Return the ratio of two answers above 0.
 
     >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "known", 0, 0, 1.0, 0.0, ())
-    >>> ratio(sure, sure.of(1.0)).is_told, ratio(sure, sure).is_told
+    >>> ratio(sure, sure.of(1.0)).is_conclusive, ratio(sure, sure).is_conclusive
     (True, False)
     """
     if first == second:  # the same run: all errors cancel
@@ -76,7 +76,7 @@ def ratio(first: Interval, second: Interval) -> Ratio:
     correlation = max(LEAST, min(1.0, common / total)) if total > 0 else 0.0
     ways = (first.below, second.above), (first.above, second.below)  # the wider one covers both
     square = max(ours_by**2 + theirs_by**2 - 2 * correlation * ours_by * theirs_by for ours_by, theirs_by in ways)
-    outside = any(part.case == "outside" for parts in apart for part in parts if part.of_time > 0.02)
+    outside = any(part.case == "outside" for parts in apart for part in parts if part.time_share > 0.02)
     return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)
 
 
@@ -104,7 +104,7 @@ def shares_of(first: Interval, second: Interval) -> tuple[tuple[IntervalPart | N
 
 def _alike(first: IntervalPart, second: IntervalPart, first_answer: Interval, second_answer: Interval) -> float:
     """Return the covariance of two parts with one key: the shared error, and the scatter of kernels that both answers have."""
-    seconds = first.of_time * first_answer.value, second.of_time * second_answer.value
+    seconds = first.time_share * first_answer.value, second.time_share * second_answer.value
     kernels = min(seconds) / max(seconds) if max(seconds) > 0 else 0.0
     return first.shared * second.shared + kernels * first.scatter * second.scatter
 

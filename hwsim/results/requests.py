@@ -69,7 +69,7 @@ class RequestStatistics:
         latency_mean_s, latency_p50_s, latency_p95_s, latency_p99_s, latency_max_s: latency (s).
         in_flight_mean: average number in flight by Little's law: sum of the latencies / span.
         counters: counters of the device, such as row hits or seeks.
-        took_s: total time of the ops with these requests, as simulated (s).
+        simulated_s: total time of the ops with these requests, as simulated (s).
         closed_form_s: total time of these ops in closed form, each alone (s).
         times: times of the first requests; None if not recorded.
     """
@@ -85,7 +85,7 @@ class RequestStatistics:
     latency_max_s: float
     in_flight_mean: float
     counters: tuple[tuple[str, float], ...] = ()
-    took_s: float | None = None
+    simulated_s: float | None = None
     closed_form_s: float | None = None
     times: RequestTimes | None = field(default=None, repr=False, compare=False)
 
@@ -100,11 +100,11 @@ class RequestStatistics:
         return self.bytes / self.span_s if self.span_s > 0 else 0.0
 
     @property
-    def gap(self) -> float | None:
+    def closed_form_error(self) -> float | None:
         """Closed-form time over simulated time, minus 1; None without a closed form."""
-        if self.closed_form_s is None or not self.took_s:
+        if self.closed_form_s is None or not self.simulated_s:
             return None
-        return self.closed_form_s / self.took_s - 1
+        return self.closed_form_s / self.simulated_s - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from hwsim.formats import format_count
 from hwsim.spec import SpecError, Warning
 
 
-def overloaded(who: str, grows_per_s: float) -> Warning:
+def overloaded(who: str, queue_growth_per_s: float) -> Warning:
     """Return the warning that a service has no steady state.
 
     Args:
         who: name of the service, with its rates.
-        grows_per_s: growth of its requests in flight per second.
+        queue_growth_per_s: growth of its requests in flight per second.
     """
-    grows = f"requests in flight grow by {format_count(grows_per_s)}/s, so latencies grow with the length of the run"
+    grows = f"requests in flight grow by {format_count(queue_growth_per_s)}/s, so latencies grow with the length of the run"
     return Warning("overloaded", f"{who}: no steady state, {grows}")
 
 

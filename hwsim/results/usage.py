@@ -30,8 +30,8 @@ class Usage:
             latency (fs).
         moved: amount in `unit`; FLOP for a device whose capacity is device time.
         unit: unit of the amount.
-        utilisation: amount drawn and occupied, as a fraction of rate x makespan.
-        alike: number of capacities that the row represents, in a folded run.
+        utilization: amount drawn and occupied, as a fraction of rate x makespan.
+        identical_count: number of capacities that the row represents, in a folded run.
         kind, device: kind and device of the capacity.
     """
 
@@ -39,8 +39,8 @@ class Usage:
     busy_fs: int
     moved: float
     unit: Unit
-    utilisation: float
-    alike: int = 1
+    utilization: float
+    identical_count: int = 1
     kind: str = ""
     device: str = ""
 
@@ -69,7 +69,9 @@ def unfold_usage(rows: Iterable[Usage], alike: RepresentedRanks) -> tuple[Usage,
     for first, members in alike.members.items():
         if first in named:
             kind = named[first].kind
-            named |= {name: replace(named[first], capacity=name, device=device_of(name, kind), alike=1) for name in members}
+            named |= {
+                name: replace(named[first], capacity=name, device=device_of(name, kind), identical_count=1) for name in members
+            }
     return tuple([named[name] for name in sorted(named)])  # as `hwsim.graph.builder.capacities_of` sorts them
 
 
@@ -109,9 +111,9 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         offered = capacity.rate * timeline.makespan
         if playing and any(number in playing and not part for number, part, _ in drawn):
             kept, offered = float(busy[who]), float(timeline.makespan_fs)
-        utilisation = (amount + kept) / offered if offered else 0.0
+        utilization = (amount + kept) / offered if offered else 0.0
         alike = represented.get(capacity.name, 1)
-        rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, alike, capacity.kind, capacity.device))
+        rows.append(Usage(capacity.name, busy[who], moved, unit, utilization, alike, capacity.kind, capacity.device))
     return tuple(rows)
 
 

@@ -119,7 +119,7 @@ class Sensitivity(FigureAnswer):
         return Ratio(self.answer, self.half, self.is_outside) if self.is_choice and self.half is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: sensitivity/1`."""
+        """Return the document `hwsim: sensitivity/2`."""
         from hwsim.sensitivities.say import as_dict
 
         return as_dict(self)

@@ -193,16 +193,16 @@ def _priced(answer: Sensitivity, worth: BreakEvenPrice) -> str:
 def as_dict(answer: Sensitivity) -> dict[str, Any]:
     """Return the JSON document."""
     return {
-        "hwsim": "sensitivity/1",
+        "hwsim": "sensitivity/2",
         "options": [
             {"workload": workload, "machine": machine, "set": dict(changes)}
             for (workload, machine), changes in zip(answer.titles, answer.settings, strict=True)
         ],
-        "by": select_attributes(answer.measure, "title", "unit", measure="column"),
+        "measure": select_attributes(answer.measure, "title", "unit", measure="column"),
         "values": list(answer.values),
         "answer": answer.answer,
         "interval": None if answer.half is None else {"level": LEVEL, "low": answer.ends[0], "high": answer.ends[1]},
-        "outside": answer.is_outside,
+        "extrapolated": answer.is_outside,
         "wrong_choice": answer.wrong,
         "bars": [
             {
@@ -212,14 +212,14 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
             for bar in answer.bars
         ],
         "measure_first": [
-            select_attributes(doubt, "name", "share", half_if_known="half", wrong_choice_if_known="wrong")
+            select_attributes(doubt, "name", "share", half_width_without="half", wrong_choice_without="wrong")
             for doubt in answer.doubts
         ],
         "break_even": [select_attributes(each, "name", "factor", "written") for each in answer.breaks],
         "no_break_even": list(answer.unbroken),
         "prices": [
             {
-                "way": each.way,
+                "payment": each.way,
                 **{
                     f"{letter}_usd": select_attributes(price, "value", "low", "high")
                     for letter, price in zip("ab", each.prices, strict=True)

@@ -12,14 +12,15 @@ from hwsim.records import dataclass
 from hwsim.spec.mistakes import Place, one_line
 
 CODES: Final = (
-    "accesses-in-the-mean", "class-guessed", "clients-in-step", "collectives-apart", "disk-overfull", "faster-apart",
-    "idle-workers", "lone-barrier", "name-ends-in-digit", "never-asked", "no-effect", "not-calibrated", "not-folded",
-    "not-measured", "nothing-makes-it", "overloaded", "part-of-a-day", "power-over-budget", "requests-cut",
-    "runtime-replaced", "services-stuck", "set-in-both", "slower-than-slot", "stall-loses-nothing", "still-filling",
-    "timeout-too-short", "tokens-gathered", "unlike-provenance", "wider-format", "working-set-too-large",
+    "ambiguous-parameter", "class-inferred", "disk-full", "duplicate-collectives", "idle-workers", "mean-disk-access-time",
+    "mixed-provenance", "name-ends-in-digit", "no-effect", "no-expert-dispatch", "no-requests", "no-steady-state",
+    "not-calibrated", "not-folded", "not-measured", "outage-without-rollback", "overloaded", "partial-load-cycle",
+    "pcie-generation-mismatch", "power-over-budget", "requests-truncated", "runtime-overridden", "service-deadlock",
+    "single-program-barrier", "split-access-faster", "synchronized-clients", "timeout-too-short", "unsupported-format",
+    "value-never-written", "working-set-too-large",
 )  # fmt: skip
 """Codes of all warnings; docs/warnings.md explains them."""
-EXCEEDS: Final = frozenset({"disk-overfull", "overloaded", "power-over-budget", "services-stuck", "working-set-too-large"})
+EXCEEDS: Final = frozenset({"disk-full", "overloaded", "power-over-budget", "service-deadlock", "working-set-too-large"})
 """Codes of runs that exceed a capacity of the machine, which therefore cannot do what was simulated."""
 
 

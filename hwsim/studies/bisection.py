@@ -21,7 +21,7 @@ from hwsim.spec.expectation import parse_expectation
 from hwsim.spec.memo import Shelf, shared
 from hwsim.studies.find_result import FindResult, SearchLimit, TriedValue
 from hwsim.studies.knob import Knob, knob
-from hwsim.studies.states import states, utilisation
+from hwsim.studies.states import states, utilization
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class _Bisection:
         nothing = next((verdict for verdict in run.verdicts if verdict.value is None), None)
         if nothing is not None:
             return TriedValue(value, "failed", reason=f"{nothing.quantity} is not available: {nothing.reason}")
-        self.loads[value] = utilisation(run)
+        self.loads[value] = utilization(run)
         served = list(states(run))
         knowns = {name: each for state in served for name, each in state.known.items()}
         halves = [pair for state in served for pair in state.halves]
@@ -229,7 +229,7 @@ class _Bisection:
 
     def _ends(self, low: float | None) -> tuple[float | None, float | None]:
         """Return the sampling interval of the value: the values at which either end of a sampling interval meets the bound."""
-        if low is None or not any(each.known is not None for each in self.tried[low].expected):
+        if low is None or not any(each.confidence_range is not None for each in self.tried[low].expected):
             return None, None
         return self._aside(low, lambda each: each.strains)
 
@@ -296,9 +296,9 @@ def _bounded(
 ) -> SearchLimit | None:
     if verdict.value is None:
         return None
-    wanted = parse_expectation(verdict.wanted)
+    wanted = parse_expectation(verdict.expected)
     noted, short = knowns.get(verdict.quantity, (None, False))
     half = next((half for name, half in halves if verdict.quantity.startswith(name)), 0.0)
     unit = "h" if verdict.quantity.rpartition(".")[2] in HOURS else wanted.dimension.unit
     value = seconds_of(verdict.quantity, verdict.value)
-    return SearchLimit(verdict.quantity, verdict.wanted, wanted.low, wanted.high, unit, value, noted, short, half)
+    return SearchLimit(verdict.quantity, verdict.expected, wanted.low, wanted.high, unit, value, noted, short, half)

@@ -14,7 +14,7 @@ from hwsim.studies.point import StudyRow
 
 REQUESTED: Final = "by:"  # prefix of the column that `by` requests
 LAST: Final = (  # last columns, after varied paths and measures
-    "makespan_s", "low_s", "high_s", "speed_up", "work", "bottleneck", "share", "warnings", "error",
+    "makespan_s", "low_s", "high_s", "speedup", "work", "bottleneck", "share", "warnings", "error",
 )  # fmt: skip
 
 
@@ -28,11 +28,11 @@ def to_csv(paths: Sequence[PathColumn], measured: Sequence[str], rows: Iterable[
     buffer = io.StringIO()
     lines = csv.writer(buffer, lineterminator="\n")
     lines.writerow((*(path.heading for path in paths), *map(heading, measured), *LAST))
-    for row, speed_up in rows:
+    for row, speedup in rows:
         values = dict(row.measures)
         warnings, work = " | ".join(map(str, row.warnings)), write_work(row.work)
         ends = (None, None) if row.interval is None else (row.interval.low, row.interval.high)
-        last = (row.makespan_s, *ends, speed_up, work, row.bottleneck, row.share, warnings, row.error)
+        last = (row.makespan_s, *ends, speedup, work, row.bottleneck, row.share, warnings, row.error)
         cells = (*(values.get(name) for name in measured), *last)
         varied = [path.cell(value) for path, value in zip(paths, row.values, strict=True)]
         lines.writerow([*varied, *("" if cell is None else cell for cell in cells)])

@@ -45,7 +45,7 @@ def curves(sweep: Sweep) -> Curves:
     perfect = _perfect(path, measured, lines, compared) if sweep.ranking.measure is not None else ()
     return Curves(
         title=_scaling(path, measured, lines, perfect, compared)
-        if perfect and sweep.is_told
+        if perfect and sweep.is_conclusive
         else _finding(sweep, compared, shown),
         below=run_caption(sweep.workload, sweep.machine, sweep.settings),
         measure=compared.title,
@@ -75,7 +75,7 @@ def _finding(sweep: Sweep, compared: StudyMeasure, shown: Sequence[float | None]
     if compared.column == TIME and sweep.ranking.measure is None:
         return f"{compared.shown(best)} to {compared.shown(worst)}, for different amounts of work"
     slowest = max((over for over in sweep.over_best if over is not None), key=lambda over: over.value, default=None)
-    if slowest is not None and not slowest.is_told:
+    if slowest is not None and not slowest.is_conclusive:
         return f"{compared.shown(best)}{_each(compared)} to {compared.shown(worst)}: statistically tied"
     if compared.is_pace and min(best, worst) > 0:
         factor = best / worst if compared.most else worst / best

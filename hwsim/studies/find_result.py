@@ -28,13 +28,13 @@ class SearchLimit:
     """
 
     quantity: str
-    wanted: str
+    expected: str
     low: float
     high: float
     unit: str
     value: float
-    known: ConfidenceRange | None = None
-    short: bool = False
+    confidence_range: ConfidenceRange | None = None
+    too_short: bool = False
     half: float = 0.0
 
     @property
@@ -50,9 +50,9 @@ class SearchLimit:
     @property
     def strains(self) -> tuple[float, float]:
         """Strains at both ends of the sampling interval."""
-        if self.known is None:
+        if self.confidence_range is None:
             return self.strain, self.strain
-        ends = sorted((self._strain(self.known.low), self._strain(self.known.high)))
+        ends = sorted((self._strain(self.confidence_range.low), self._strain(self.confidence_range.high)))
         return ends[0], ends[1]
 
     @property
@@ -69,16 +69,16 @@ class SearchLimit:
     def text(self, digits: int = 3) -> str:
         """Return the value and, for services, its sampling error, as text."""
         shown = format_quantity(self.value, self.unit, digits) if math.isfinite(self.value) else "unbounded"
-        if self.known is None:
+        if self.confidence_range is None:
             return shown
-        low = format_quantity(self.known.low, self.unit)
+        low = format_quantity(self.confidence_range.low, self.unit)
         number, _, unit = low.rpartition(" ")
-        if math.isinf(self.known.high):
+        if math.isinf(self.confidence_range.high):
             ends = f"at least {low}"
         else:
-            high = format_quantity(self.known.high, self.unit)
+            high = format_quantity(self.confidence_range.high, self.unit)
             ends = f"{number if number and high.endswith(f' {unit}') else low}–{high}"
-        return f"{shown} ({ends}{', run too short' if self.short else ''})"
+        return f"{shown} ({ends}{', run too short' if self.too_short else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class FindResult(NotebookAnswer):
         high: upper end of the 95 % sampling interval; None if it is unknown.
         tried: last round of runs, by value.
         runs: number of runs in all rounds.
-        nine: 90 % interval from the prediction errors of the service; None: beyond the values tried.
+        interval: 90 % interval from the prediction errors of the service; None: beyond the values tried.
         counts: request counts of the runs if those in the files were too small, by path.
         changed: paths and values that were set in all runs.
     """
@@ -144,7 +144,7 @@ class FindResult(NotebookAnswer):
     tried: tuple[TriedValue, ...]
     runs: int
     counts: tuple[tuple[str, int], ...] = ()
-    nine: tuple[float | None, float | None] = (None, None)
+    interval: tuple[float | None, float | None] = (None, None)
     changed: tuple[tuple[str, str], ...] = ()
     TABLE: ClassVar = "tried"
 
@@ -155,7 +155,7 @@ class FindResult(NotebookAnswer):
     @property
     def sampled(self) -> bool:
         """Whether the expected quantities are random with a known sampling error."""
-        return any(each.known is not None for run in self.tried for each in run.expected)
+        return any(each.confidence_range is not None for run in self.tried for each in run.expected)
 
     def __str__(self) -> str:
         lines = [*wrap_lines(f"{self.workload}, on {self.machine}: highest {self.knob.name} that meets all requirements", 0), ""]
@@ -186,7 +186,7 @@ class FindResult(NotebookAnswer):
         if self.sampled and beyond is not None:
             yield "sampling error", self._between()
         if any(each.half for each in at.expected):
-            low, high = (None if end is None else self.knob.shown(end, 2) for end in self.nine)
+            low, high = (None if end is None else self.knob.shown(end, 2) for end in self.interval)
             yield "90 % interval", f"{low or 'below all values tried'} to {high or 'above all values tried'}"
         if self.limit:
             yield "limit", self.limit
@@ -217,7 +217,7 @@ class FindResult(NotebookAnswer):
         tightest = beyond.tightest
         if tightest is None or beyond.status == "overloaded":
             return f"overloaded above: {beyond.reason}"
-        return f"{tightest.quantity} {tightest.wanted}" + (f"; {beyond.limits}" if beyond.limits else "")
+        return f"{tightest.quantity} {tightest.expected}" + (f"; {beyond.limits}" if beyond.limits else "")
 
     def _end(self, end: float) -> str:
         """Return an end of the interval, to three digits, or to all digits if rounding would move it past the value."""
@@ -234,14 +234,14 @@ class FindResult(NotebookAnswer):
         return f"at most {high} (95 % CI); the runs are too short for a lower end" if low is None else f"at least {low} (95 % CI)"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: find/1`."""
+        """Return the document `hwsim: find/2`."""
         return {
-            "hwsim": "find/1",
+            "hwsim": "find/2",
             **select_attributes(self, "machine", "workload"),
             "find": self.knob.name,
             "unit": "1" if self.knob.whole else self.knob.dimension.unit,
             **select_attributes(self, "value", "next", "low", "high"),
-            "nine_of_ten": {"low": self.nine[0], "high": self.nine[1]},
+            "interval": {"low": self.interval[0], "high": self.interval[1]},
             "runs": self.runs,
             "requests": dict(self.counts),
             "settings": {} if self.value is None else self.knob.settings(self.value),
@@ -258,11 +258,11 @@ def _run(tried: TriedValue) -> dict[str, Any]:
         "limits": tried.limits or None,
         "expect": [
             {
-                **select_attributes(each, "quantity", "wanted", "short"),
+                **select_attributes(each, "quantity", "expected", "too_short"),
                 "value": each.said if math.isfinite(each.value) else None,
-                "known": None
-                if each.known is None
-                else {key: end if math.isfinite(end) else None for key, end in asdict(each.known).items()},
+                "confidence_range": None
+                if each.confidence_range is None
+                else {key: end if math.isfinite(end) else None for key, end in asdict(each.confidence_range).items()},
             }
             for each in tried.expected
         ],

@@ -55,9 +55,9 @@ _DOCUMENT: Final = frozenset(
     {
         "calibrated",
         "cost",
-        "each",
+        "per_unit",
         "energy",
-        "whole",
+        "entire_training",
         "bounds",
         "capacities",
         "collectives",
@@ -76,8 +76,8 @@ _DOCUMENT: Final = frozenset(
         *(family.rows for family in FAMILIES.values() if family.rows),
     }
 )  # first keys of `simulate --json` under which there are numbers
-_UNITS: Final = (("_per_s", "1"), ("_fs", "1"), ("_s", "s"), ("_bytes", "B"), ("utilisation", "%"), ("share", "%"), ("mfu", "%"))
-_MOST: Final = ("_per_s", "/s", "rate", "utilisation", "mfu", "busy", "computing")
+_UNITS: Final = (("_per_s", "1"), ("_fs", "1"), ("_s", "s"), ("_bytes", "B"), ("utilization", "%"), ("share", "%"), ("mfu", "%"))
+_MOST: Final = ("_per_s", "/s", "rate", "utilization", "mfu", "busy", "computing")
 
 
 class NoSuchNumber(LookupError):
@@ -208,7 +208,7 @@ def number(result: Result, wanted: StudyMeasure, document: Callable[[], Mapping[
             wanted.title, "use a lower arrival rate", f"overloaded: {wanted.title} grows with the length of the run"
         )
     if wanted.column.startswith(BUSY):
-        return _utilisation(result, wanted.column)
+        return _utilization(result, wanted.column)
     if _expected(wanted.column) is not None:
         for told in result.told.values():
             if (value := told.expected().get(wanted.column)) is not None:
@@ -227,14 +227,14 @@ def _expected(column: str) -> Dimension | None:
     return None if column.split(".", maxsplit=1)[0] in _DOCUMENT else quantities().get(column.rpartition(".")[2])
 
 
-def _utilisation(result: Result, column: str) -> float:
+def _utilization(result: Result, column: str) -> float:
     """Return the share of the time in which a capacity is busy; a folded device is as busy as its representative.
 
     Raises:
         NoSuchNumber: the capacity does not exist.
     """
     name = column.removeprefix(BUSY)
-    used = {usage.capacity: usage.utilisation for usage in result.usage}
+    used = {usage.capacity: usage.utilization for usage in result.usage}
     alike = result.simulated.flat.graph.alike
     for first, names in () if alike is None else alike.members.items():
         if name in names and first in used:

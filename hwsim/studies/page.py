@@ -45,7 +45,7 @@ def _sections(sweep: Sweep) -> Iterator[Section]:
 
 
 def _table(sweep: Sweep) -> TableSection:
-    best = [sweep.is_told and over is not None and over.value <= 1.0 for over in sweep.over_best]
+    best = [sweep.is_conclusive and over is not None and over.value <= 1.0 for over in sweep.over_best]
     columns = [
         *(ReportColumn(called(path)) for path in sweep.paths),
         ReportColumn("time", right=True),
@@ -55,7 +55,7 @@ def _table(sweep: Sweep) -> TableSection:
         ReportColumn("bottleneck"),
         ReportColumn("warning or error"),
     ]
-    rows = [tuple(_cells(sweep, row, up)) for row, up in zip(sweep.rows, sweep.speed_ups, strict=True)]
+    rows = [tuple(_cells(sweep, row, up)) for row, up in zip(sweep.rows, sweep.speedups, strict=True)]
     shown = [place for place in range(len(columns)) if any(row[place].text for row in rows)]
     return TableSection(
         "All points",
@@ -65,12 +65,12 @@ def _table(sweep: Sweep) -> TableSection:
     )
 
 
-def _cells(sweep: Sweep, row: StudyRow, speed_up: float | None) -> Iterator[Cell]:
+def _cells(sweep: Sweep, row: StudyRow, speedup: float | None) -> Iterator[Cell]:
     for value in row.values:
         yield Cell(value_text(value), value if isinstance(value, int | float) and not isinstance(value, bool) else None)
     yield Cell("", "") if row.makespan_s is None else Cell(format_quantity(row.makespan_s, "s"), row.makespan_s)
     yield Cell("" if row.interval is None else relative_range(row.interval))
-    yield Cell("", "") if speed_up is None else Cell(factor(speed_up), speed_up)
+    yield Cell("", "") if speedup is None else Cell(factor(speedup), speedup)
     measured = dict(row.measures)
     for name in sweep.measured:
         yield Cell(measure(name).shown(measured[name]), measured[name]) if name in measured else Cell("", "")

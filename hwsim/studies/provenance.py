@@ -53,7 +53,7 @@ def provenance_warnings(answers: Sequence[tuple[str, Interval | None]]) -> list[
     least = min((rank for rank in ranks if rank is not None), default=0)
     best = next((_said(*answer) for answer, rank in zip(answers, ranks, strict=True) if rank == least), "")
     return [
-        Warning("unlike-provenance", f"{_said(*answer)}, {best}: part of the difference may come from the data")
+        Warning("mixed-provenance", f"{_said(*answer)}, {best}: part of the difference may come from the data")
         if rank is not None and rank > least
         else None
         for answer, rank in zip(answers, ranks, strict=True)

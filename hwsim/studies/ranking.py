@@ -18,7 +18,7 @@ from hwsim.studies.measures import SERVICE, TIME, UNITS, StudyMeasure, measure, 
 from hwsim.studies.point import StudyRow
 
 OF_WORK: Final = frozenset({TIME, "step_s", "energy_joules", "carbon_kg", "cost_usd"})  # measures that grow with the work
-RATES: Final = frozenset({"requests_per_s", "tokens_per_s", "tokens_per_s_gpu", "answers_per_s"})
+RATES: Final = frozenset({"requests_per_s", "tokens_per_s", "tokens_per_s_gpu", "throughput_per_s"})
 AS_ASKED: Final = "requested"
 SAME: Final = 0.01  # relative difference up to which amounts of work are equal
 

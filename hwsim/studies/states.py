@@ -63,7 +63,7 @@ def states(run: Run) -> Iterator[ServiceSteadiness]:
     return (state for each in family_reports(run) for state in each.states(run))
 
 
-def utilisation(run: Run) -> tuple[float, str]:
+def utilization(run: Run) -> tuple[float, str]:
     """Return (offered load of the busiest capacity, its name); 0 if it is known only after a simulation."""
     limits = (limit for each in family_reports(run) for limit in each.load(run))
     return max(((asked or 0.0, name) for name, asked, is_capacity in limits if is_capacity), default=(0.0, ""))

@@ -41,7 +41,7 @@ class Sweep(FigureAnswer):
     rows: tuple[StudyRow, ...]
     by: str = ""
     COLUMNS: ClassVar = (
-        "set", "makespan_s", "interval.low_s", "interval.high_s", "speed_up", "measures", "bottleneck", "share", "error",
+        "set", "makespan_s", "interval.low_s", "interval.high_s", "speedup", "measures", "bottleneck", "share", "error",
     )  # fmt: skip
 
     @cached_property
@@ -76,7 +76,7 @@ class Sweep(FigureAnswer):
         return tuple(row for row in self.rows if row.makespan_s is None)
 
     @property
-    def speed_ups(self) -> tuple[float | None, ...]:
+    def speedups(self) -> tuple[float | None, ...]:
         """Speedup of each row over the first point that did not fail, by time or throughput.
 
         None if a row lacks the number, or if it is 0. None for all rows if another measure ranks them, and until the first
@@ -104,9 +104,9 @@ class Sweep(FigureAnswer):
         return (None,) * len(self.rows) if place is None else self._over(place)
 
     @property
-    def is_told(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Whether the fastest row is conclusive; rows with the same time count as one."""
-        return all(over is None or over.value <= 1.0 + 1e-9 or over.is_told for over in self.over_best)
+        return all(over is None or over.value <= 1.0 + 1e-9 or over.is_conclusive for over in self.over_best)
 
     @cached_property
     def _paces(self) -> tuple[float, ...]:
@@ -126,9 +126,9 @@ class Sweep(FigureAnswer):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: sweep/1`."""
+        """Return the document `hwsim: sweep/2`."""
         return {
-            "hwsim": "sweep/1",
+            "hwsim": "sweep/2",
             **select_attributes(self, "machine", "workload"),
             "set": dict(self.settings),
             "vary": {path: list(values) for path, values in self.vary},
@@ -139,14 +139,14 @@ class Sweep(FigureAnswer):
 
     def documents(self) -> Iterator[dict[str, Any]]:
         """Yield each row as in the JSON document."""
-        for row, speed_up, over in zip(self.rows, self.speed_ups, self.over_best, strict=True):
+        for row, speedup, over in zip(self.rows, self.speedups, self.over_best, strict=True):
             sure = row.interval
             yield {
                 "set": dict(zip(self.paths, row.values, strict=True)),
                 "makespan_s": row.makespan_s,
                 "interval": None if sure is None else select_attributes(sure, "level", "case", low_s="low", high_s="high"),
-                "speed_up": speed_up,
-                "over_best": None if over is None else select_attributes(over, "value", "low", "high", told="is_told"),
+                "speedup": speedup,
+                "over_best": None if over is None else select_attributes(over, "value", "low", "high", "is_conclusive"),
                 "work": {work.unit: work.amount for work in row.work},
                 **({"measures": dict(row.measures)} if row.measures else {}),
                 "bottleneck": row.bottleneck,
@@ -157,7 +157,7 @@ class Sweep(FigureAnswer):
 
     def to_csv(self) -> str:
         """Return a heading line and one line per row; parsing a printed number returns exactly the same number."""
-        return csv_file.to_csv(self.varied, self.measured, zip(self.rows, self.speed_ups, strict=True))
+        return csv_file.to_csv(self.varied, self.measured, zip(self.rows, self.speedups, strict=True))
 
     def figure(self, suffix: str) -> Iterable[bytes]:
         """Return the figure: the measure over the first numeric path, one line per combination of the other paths."""

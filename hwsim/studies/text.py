@@ -68,7 +68,7 @@ def _table(sweep: Sweep, most: int) -> Iterator[str]:
     if any(row.interval is not None and row.interval.half > LEAST_HALF for row in rows):
         right.append(Column(INTERVAL, ["-" if row.interval is None else relative_range(row.interval) for row in rows]))
     if ranked.measure is not None and ranked.measure.is_pace:
-        pairs = list(zip(sweep.speed_ups, sweep.over_first, strict=True))[: len(rows)]
+        pairs = list(zip(sweep.speedups, sweep.over_first, strict=True))[: len(rows)]
         right.append(Column("speedup", [_speed_up(*pair) for pair in pairs]))
     if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
         right.append(Column(ranked.measure.title, [ranked.measure.shown(value) for value in ranked.values[: len(rows)]]))
@@ -155,7 +155,7 @@ def factor(value: float) -> str:
 
 def _speed_up(value: float | None, over: Ratio | None) -> str:
     """Return a speedup, with a ~ if its interval includes 1."""
-    may_be_none = over is not None and over.half > LEAST_HALF and not over.is_told and value != 1
+    may_be_none = over is not None and over.half > LEAST_HALF and not over.is_conclusive and value != 1
     return "-" if value is None else f"{'~' if may_be_none else ''}{factor(value)}"
 
 
@@ -173,7 +173,7 @@ def _best(sweep: Sweep, measure: StudyMeasure, ran: Sequence[tuple[float, StudyR
 def _told(sweep: Sweep) -> Iterator[tuple[str, str]]:
     """Whether the best row is ahead of all others beyond the uncertainty; shared errors of two rows cancel."""
     slower = [over for over in sweep.over_best if over is not None and over.value > 1.0 + 1e-9]
-    unsure = [over for over in slower if not over.is_told]
+    unsure = [over for over in slower if not over.is_conclusive]
     if not any(over.half > LEAST_HALF for over in slower):
         return
     nearest = min(slower, key=lambda over: over.value)
@@ -230,7 +230,7 @@ def end_text(sweep: Sweep) -> Iterator[tuple[str, str]]:
     ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
     if len(ran) > 1 and compared is not None:
         word = "highest" if compared.most else "lowest"
-        word = ("fastest" if sweep.is_told else "lowest time") if compared.column == TIME else word
+        word = ("fastest" if sweep.is_conclusive else "lowest time") if compared.column == TIME else word
         named = "" if compared.column == TIME or compared.title in _with(compared, 1.0) else f"{compared.title} "
         yield word, f"{named}{_best(sweep, compared, ran)}"
         sound = [pair for pair in ran if not any(warning.exceeds for warning in pair[1].warnings)]
@@ -239,7 +239,7 @@ def end_text(sweep: Sweep) -> Iterator[tuple[str, str]]:
         yield from _told(sweep)
         if found := knee(sweep):
             yield "knee", found
-        if any(cell.startswith("~") for cell in map(_speed_up, sweep.speed_ups, sweep.over_first)):
+        if any(cell.startswith("~") for cell in map(_speed_up, sweep.speedups, sweep.over_first)):
             yield "~", f"the {INTERVAL} of this speedup includes 1"
     if len(sweep.rows) > 1 and why and why != AS_ASKED:
         yield ("not ranked", why) if compared is None else ("ranked by", f"{compared.title}, because {why}")

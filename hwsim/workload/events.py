@@ -130,11 +130,11 @@ def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
 
     return tuple(
         Disturbance(
-            what=", ".join(event.part)
+            part=", ".join(event.part)
             if event.part
             else f"link {event.link}" + (f" of {', '.join(event.of)}" if event.of else ""),
             at_s=event.at,
-            lasting_s=event.lasting if event.down is None else event.down,
+            duration_s=event.lasting if event.down is None else event.down,
             speed=1.0 if event.jitter is not None else event.speed or 0.0,
             jitter=event.jitter or 0.0,
         )
@@ -228,7 +228,7 @@ def events_without_effect(events: Sequence[Event], machine: Machine, drawn: Coll
     """
     for event, disturbance in zip([event for event in events if not event.service], disturbances(events), strict=True):
         if not any(capacity in drawn for capacity, _ in _capacities(event, machine, Mistakes())):
-            yield Warning("no-effect", f"the event on {disturbance.what} has no effect: no op of the run uses it", event.place)
+            yield Warning("no-effect", f"the event on {disturbance.part} has no effect: no op of the run uses it", event.place)
 
 
 def events_after_end(events: Sequence[Event], end_s: float) -> Iterator[Warning]:

@@ -16,7 +16,7 @@ def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None, gp
     """Yield a warning if matmuls of this format are computed in a wider one; none if the GPU supports it or states no rates.
 
     >>> [warning.code for warning in wider({"fp16": 1e12}, "fp8")], list(wider({"fp8": 1e12}, "fp8")), list(wider({}, "fp8"))
-    (['wider-format'], [], [])
+    (['unsupported-format'], [], [])
     """
     try:
         used, _ = peak_of(peaks, dtype, gpu)
@@ -24,7 +24,7 @@ def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None, gp
         return
     if used != dtype:
         text = f"{gpu} does not support {dtype}: matmuls run at the rate of {used}, with arrays of {dtype} size"
-        yield Warning("wider-format", f"{text}; frameworks may reject the format", place)
+        yield Warning("unsupported-format", f"{text}; frameworks may reject the format", place)
 
 
 def wider_formats(workload: Workload, machine: Machine) -> Iterator[Warning]:

@@ -38,7 +38,7 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
                 near = [] if name in made else [other for other in sorted(made) if _is_slip(name, other)]
                 if near:
                     text = f"no op writes the value '{name}' that is read here; did you mean '{near[0]}'?"
-                    warnings.append(Warning("nothing-makes-it", text, (inner.get("reads") or inner).place))
+                    warnings.append(Warning("value-never-written", text, (inner.get("reads") or inner).place))
     if len(programs) > 1:
         barriers: dict[str, list[str]] = {}
         for program, statements in programs.items():
@@ -46,7 +46,7 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
             for name in sorted({inner.text("name") or "" if inner.is_mapping else str(inner.value) for inner in met}):
                 barriers.setdefault(name, []).append(program)
         warnings += [
-            Warning("lone-barrier", f"only program '{names[0]}' names barrier '{name}', so the barrier has no effect")
+            Warning("single-program-barrier", f"only program '{names[0]}' names barrier '{name}', so the barrier has no effect")
             for name, names in sorted(barriers.items())
             if len(names) == 1
         ]
@@ -69,7 +69,7 @@ def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence
             names = ", ".join(repr(program) for program in by_program)
             text = f"programs {names} run {len(by_program)} separate collectives ({exchange}) among {', '.join(among)}; "
             text += f"for a single collective, write one program with `each: [{', '.join(among)}]`"
-            yield Warning("collectives-apart", text, next(iter(by_program.values())).place)
+            yield Warning("duplicate-collectives", text, next(iter(by_program.values())).place)
 
 
 def _named(workload: Workload) -> Mapping[str, Tree]:

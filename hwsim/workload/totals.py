@@ -111,7 +111,7 @@ def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Wa
             restarts = kind == "hdd" and sort.pattern == "sequential"
             noun = _noun(sort) if len({part.write_share for part, _ in pool}) == 1 else "accesses of"
             yield Warning(
-                "faster-apart",
+                "split-access-faster",
                 f"the {ops:,.0f} {noun} {sort.device} take {format_quantity(seconds, 's')} in total, because each starts "
                 f"{_OUTSIDE if restarts else _FINDS.get(kind, 'on an idle device')}; one op with all bytes takes "
                 f"{format_quantity(combined, 's')}, so the run may be too fast{_REGION if restarts else ''}",
@@ -132,7 +132,7 @@ def _overflowing(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[
         holds = getattr(model, "holds", getattr(model, "size", None))
         if holds is not None and size > holds * (1 + 1e-9):
             yield Warning(
-                "disk-overfull",
+                "disk-full",
                 f"{format_quantity(size, 'B')} are written to {name}, which holds {format_quantity(holds, 'B')}; the simulated "
                 "disk never becomes full, so the run may be too fast; if the writes overwrite the same bytes, set `region`",
             )

@@ -125,7 +125,7 @@ class AgainstTrace(FigureAnswer):
         return (*(pair for pair in pairs if pair.error is not None), *(pair for pair in pairs if pair.error is None))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: compare-trace/1`."""
+        """Return the document `hwsim: compare-trace/2`."""
         from hwsim.comparing.recorded.say import as_dict
 
         return as_dict(self)

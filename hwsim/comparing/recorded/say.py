@@ -165,7 +165,7 @@ def _unmatched(both: AgainstTrace, *, every: bool) -> Iterator[str]:
 def as_dict(both: AgainstTrace) -> dict[str, Any]:
     """Return the JSON document, with times per step (s), and op times per GPU and step (s)."""
     return {
-        "hwsim": "compare-trace/1",
+        "hwsim": "compare-trace/2",
         "first": _side(both.first),
         "second": _side(both.second),
         "error": both.error,
@@ -188,7 +188,7 @@ def _side(side: ComparedRun) -> dict[str, Any]:
             for device in side.devices
         ],
         "path_fs": {where.words: time for where, time in side.path.items()},
-        "left_out": list(side.notes),
+        "omitted": list(side.notes),
     }
 
 

@@ -41,8 +41,8 @@ class StageUse:
         device: its device.
         busy_fs: busy time (fs).
         rate: maximum rate with the limit of `ahead` (batches/s).
-        at_once: number of workers.
-        under_way: batches in flight at that rate, fewer than `at_once` if `ahead` limits them.
+        workers: number of workers.
+        in_flight: batches in flight at that rate, fewer than `workers` if `ahead` limits them.
         alone: maximum rate with these batches in flight, without other stages (batches/s).
     """
 
@@ -50,8 +50,8 @@ class StageUse:
     device: str
     busy_fs: int
     rate: float
-    at_once: int = 1
-    under_way: int = 1
+    workers: int = 1
+    in_flight: int = 1
     alone: float = 0.0
 
 

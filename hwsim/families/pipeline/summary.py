@@ -81,8 +81,8 @@ def _next(programs: Sequence[PipelineUse], phases: Sequence[BatchRange]) -> Iter
     if first.name == CHECKPOINTS:
         yield "slowest stage", f"checkpoints ({fast}); next: {then.name}, {faster}"
         return
-    if first.under_way < first.at_once:
-        fast += f": `ahead` keeps {first.under_way} of its {first.at_once} workers busy"
+    if first.in_flight < first.workers:
+        fast += f": `ahead` keeps {first.in_flight} of its {first.workers} workers busy"
     alone = phase.stages[-1]
     if first is alone and phase.saving_fs >= LEAST * phase.time_fs:
         fast += f", {_number(phase.rate)} with its checkpoints"
@@ -112,14 +112,14 @@ def _phase(phase: BatchRange, batch: int) -> dict[str, Any]:
     return {
         **select_attributes(phase, "batches", "start_s", "end_s", "busy", "idle_fs", batches_per_s="rate"),
         "samples_per_s": phase.rate * batch if batch else None,
-        "sets_the_pace": phase.slowest[0].name,
-        "waits": [
-            {"for": wait.name, **select_attributes(wait, "device", "time_fs"), "share": wait.time_fs / (phase.time_fs or 1)}
+        "bottleneck": phase.slowest[0].name,
+        "idle": [
+            {"cause": wait.name, **select_attributes(wait, "device", "time_fs"), "share": wait.time_fs / (phase.time_fs or 1)}
             for wait in phase.waits
         ],
         "stages": [
             {
-                **select_attributes(stage, "name", "device", "at_once", "under_way", "busy_s"),
+                **select_attributes(stage, "name", "device", "workers", "in_flight", "busy_s"),
                 "batches_per_s": None if stage.rate == float("inf") else stage.rate,
             }
             for stage in phase.stages

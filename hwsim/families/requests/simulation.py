@@ -76,7 +76,7 @@ class RequestSimulations:
                 demand = self._closed_form[int(flat.cost[op])].demand
                 alone += demand.latency + demand.body(self._rates) * float(flat.size[op])
             row = statistics(name, list(player.ops.values()), player.simulation.counters, alone, player.simulation.units)
-            rows.append(replace(row, took_s=took))
+            rows.append(replace(row, simulated_s=took))
         return tuple(rows)
 
     def _check_count(self) -> None:

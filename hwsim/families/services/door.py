@@ -21,7 +21,7 @@ class ServicesFamily(FamilyInterface):
         **{f"latency_{part}": TIME for part in STATISTICS},
         **dict.fromkeys(("requests_per_s", "goodput"), RATE),
         **dict.fromkeys(("refused", "failed", "wasted"), RATIO),
-        "there_mean": COUNT,
+        "in_flight_mean": COUNT,
     }
     answers = True
     exact = False

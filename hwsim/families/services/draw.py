@@ -21,8 +21,8 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     """
     if result.services is None:
         raise ValueError("no services in this run: it has no `services:`")
-    shown = [answers for answers in result.services.answers if answers.course]
-    rungs = result.services.ladder[:RUNGS]
+    shown = [answers for answers in result.services.answers if answers.time_series]
+    rungs = result.services.throughput_limits[:RUNGS]
     with figure_bytes(suffix, height=5.6 * len(shown) + 0.9 + 0.4 * len(rungs)) as (figure, buffer):
         heights = [*([3, 2] * len(shown)), max(1.0, 0.42 * len(rungs))]
         grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
@@ -44,18 +44,18 @@ def _finding(rungs: Sequence[ThroughputLimit]) -> str:
 
 
 def _answered(answers: ServiceResponses) -> str:
-    if answers.good >= answers.served and not answers.refused and not answers.failed:
+    if answers.good >= answers.completed and not answers.refused and not answers.failed:
         return answers.name
-    return f"{answers.name}: goodput {_count(answers.goodput)} requests/s"
+    return f"{answers.name}: goodput {_count(answers.goodput_per_s)} requests/s"
 
 
 def _times(axes: Any, answers: ServiceResponses) -> None:
-    times = [(part.p50_s, part.p99_s) if part.answers_per_s > 0 else (math.nan, math.nan) for part in answers.course]
+    times = [(part.p50_s, part.p99_s) if part.throughput_per_s > 0 else (math.nan, math.nan) for part in answers.time_series]
     longest = max((p99 for _, p99 in times if not math.isnan(p99)), default=None)
     if longest is None:
         return
     scale, unit = time_scale(longest)
-    ends = [stretch.until_s for stretch in answers.course]
+    ends = [stretch.until_s for stretch in answers.time_series]
     axes.plot(ends, [p50 / scale for p50, _ in times], color=COLOURS[0], label="p50")  # interrupted without responses
     axes.plot(ends, [p99 / scale for _, p99 in times], color=COLOURS[5], linestyle="--", label="p99")
     axes.set_ylabel(f"latency ({unit})")
@@ -65,11 +65,15 @@ def _times(axes: Any, answers: ServiceResponses) -> None:
 
 
 def _there(axes: Any, answers: ServiceResponses) -> None:
-    ends = [stretch.until_s for stretch in answers.course]
-    axes.plot(ends, [stretch.there for stretch in answers.course], color=COLOURS[2], label="in flight")
+    ends = [stretch.until_s for stretch in answers.time_series]
+    axes.plot(ends, [stretch.in_flight for stretch in answers.time_series], color=COLOURS[2], label="in flight")
     if answers.workers is not None:
         axes.plot(
-            ends, [stretch.waiting for stretch in answers.course], color=COLOURS[3], linestyle="--", label="queued for a worker"
+            ends,
+            [stretch.queued for stretch in answers.time_series],
+            color=COLOURS[3],
+            linestyle="--",
+            label="queued for a worker",
         )
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)

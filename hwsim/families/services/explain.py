@@ -46,7 +46,7 @@ def _statement(statement: Statement) -> Iterator[str]:
     line = None if statement.cost is None else binding(statement.cost)
     often = "" if math.isclose(statement.times, 1.0) else f" x {statement.times:.4g}"
     text = f"{statement.service}: {statement.name} on {statement.device} takes {_time(statement.seconds)}{often} per request"
-    if statement.drawn:
+    if statement.random:
         text += " on average (random)"
     elif line is not None:
         numbers = ", ".join(f"{name} = {value}" for name, value, _ in line.inputs if name != line.formula)
@@ -71,14 +71,14 @@ def as_dict(services: Services) -> dict[str, Any]:
                 "service": statement.service,
                 "name": statement.name,
                 "device": statement.device,
-                "alone_s": statement.seconds,
+                "unloaded_s": statement.seconds,
                 "times": statement.times,
-                "drawn": statement.drawn,
+                "random": statement.random,
                 "lines": [
                     {
                         "label": line.label,
                         "formula": line.formula,
-                        "seconds_s": line.seconds,
+                        "time_s": line.seconds,
                         "inputs": [[name, value, str(source)] for name, value, source in line.inputs],
                     }
                     for line in (() if statement.cost is None else statement.cost.why)

@@ -76,16 +76,16 @@ class ServicesFacts(FamilyReport):
             if answers.latency is not None:
                 yield "latency_p50_s", answers.latency.at(0.5).value
                 yield "latency_p99_s", answers.latency.at(0.99).value
-            yield "requests_per_s", answers.per_s
-            yield "goodput_per_s", answers.goodput
+            yield "requests_per_s", answers.throughput_per_s
+            yield "goodput_per_s", answers.goodput_per_s
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
         """Yield the completed requests, if no service is overloaded."""
         from hwsim.results.work import COME
 
         rows = found(result).answers
-        if rows and all(row.keeps_up for row in rows):
-            yield COME, fsum(row.served for row in rows), fsum(row.per_s for row in rows)
+        if rows and all(row.stable for row in rows):
+            yield COME, fsum(row.completed for row in rows), fsum(row.throughput_per_s for row in rows)
 
     def states(self, result: Result) -> Iterator[ServiceSteadiness]:
         """Return the state of each service and of its branches."""
@@ -95,7 +95,7 @@ class ServicesFacts(FamilyReport):
 
     def load(self, result: Result) -> Iterator[tuple[str, float | None, bool]]:
         """Return (name, utilization, whether it is a capacity) of each limit, the lowest first."""
-        return ((rung.name, rung.utilisation, rung.kind == "capacity") for rung in found(result).ladder)
+        return ((rung.name, rung.utilization, rung.kind == "capacity") for rung in found(result).throughput_limits)
 
     def numbers(self, result: Result) -> dict[str, float]:
         """Return the latencies of the first service."""

@@ -55,7 +55,7 @@ def statements(services: Services) -> list[dict[str, Any]]:
             "alone": seconds(statement.seconds),
             "alone_s": statement.seconds,
             "longest_s": statement.seconds,
-            "because": ["average of a random time"] if statement.drawn else [],
+            "because": ["average of a random time"] if statement.random else [],
         }
         for statement in services.statements
     ]

@@ -23,15 +23,15 @@ def state_of(services: Services, answers: ServiceResponses) -> ServiceSteadiness
         knowns[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
         for name, share in PERCENTILES.items():
             knowns[f"{answers.name}.latency_{name}"] = settled.at(share), share in settled.short
-    full = next((rung for rung in services.ladder if rung.kind == "capacity" and (rung.utilisation or 0.0) >= 1), None)
-    grows, excess = services.stuck, math.inf if services.stuck else 0.0
-    if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:
+    full = next((rung for rung in services.throughput_limits if rung.kind == "capacity" and (rung.utilization or 0.0) >= 1), None)
+    grows, excess = services.deadlock, math.inf if services.deadlock else 0.0
+    if full is not None and answers.external and answers.offered_per_s > full.limit_per_s:
         limit, came = format_count(full.limit_per_s, 4), format_count(answers.offered_per_s, 4)
         grows = f"{came} requests/s arrive, {resource_of(full.name)} serves at most {limit} requests/s"
         excess = answers.offered_per_s / full.limit_per_s - 1.0
-    elif answers.growth_per_s > 0:
-        excess = answers.growth_per_s / max(answers.offered_per_s - answers.growth_per_s, 1e-300)
-        grows = f"requests in flight grow by {format_count(answers.growth_per_s)} per second"
+    elif answers.queue_growth_per_s > 0:
+        excess = answers.queue_growth_per_s / max(answers.offered_per_s - answers.queue_growth_per_s, 1e-300)
+        grows = f"requests in flight grow by {format_count(answers.queue_growth_per_s)} per second"
     total = math.fsum(wait.seconds for wait in answers.waits_above)
     where = {}
     if total > 0:
@@ -43,9 +43,9 @@ def state_of(services: Services, answers: ServiceResponses) -> ServiceSteadiness
     job, dot, _ = answers.name.rpartition(".")
     counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
     counted = (
-        "" if answers.closed or not answers.outside or not answers.steady else counted
+        "" if answers.closed_loop or not answers.external or not answers.steady else counted
     )  # more requests would dilute an event
     needed = None if settled is None else settled.needed
     return ServiceSteadiness(
-        answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST, excess=excess
+        answers.name, answers.external, answers.in_flight_mean, counted, knowns, grows, where, needed, MOST, excess=excess
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 from hwsim.families.services.results.responses import (
     GIVEN_UP,
     RETRYING,
+    SERVICE_TIME,
     LruCacheResult,
     ServiceResponses,
     Services,
@@ -32,24 +33,25 @@ MUCH: Final = 100  # factor on the lowest limit; limits above are only counted
 WIDE: Final = 0.5  # relative half width above which an interval is printed as "wide"
 EXACT: Final = 1e-6  # relative half width below which an interval is only rounding
 LEAST: Final = 0.01  # share of the latency below which a wait is not listed
-CAUSES: Final = {"work": "service", RETRYING: "retry backoff", GIVEN_UP: "timed-out attempts"}  # not waits for a resource
+CAUSES: Final = {SERVICE_TIME: "service", RETRYING: "retry backoff", GIVEN_UP: "timed-out attempts"}  # not waits for a resource
 PLAIN: Final = (
-    "name", "span_s", "came", "outside", "offered_per_s", "served", "refused", "failed", "wasted", "dropped", "timeouts",
-    "asked_again", "growth_per_s", "there_mean", "there_most", "waiting_mean", "waiting_most", "closed", "workers", "left",
+    "name", "span_s", "arrived", "external", "offered_per_s", "throughput_per_s", "goodput_per_s", "completed", "refused",
+    "failed", "wasted", "dropped", "timeouts", "retries", "queue_growth_per_s", "in_flight_mean", "in_flight_max", "queued_mean",
+    "queued_max", "closed_loop", "workers", "unfinished",
 )  # fmt: skip
 
 
 def headline(services: Services) -> Iterator[SummaryLine]:
     """Yield the capacity: the maximum request rate, its bottleneck, and the load as a share of it."""
-    if services.ladder and not services.never:
-        first = services.ladder[0]
-        load = "" if first.utilisation is None else f"; the load is {format_share(first.utilisation)} of it"
+    if services.throughput_limits and not services.endless:
+        first = services.throughput_limits[0]
+        load = "" if first.utilization is None else f"; the load is {format_share(first.utilization)} of it"
         yield SummaryLine("capacity", f"{counted(first.limit_per_s)} {first.service} requests/s, bound by {called(first)}{load}")
 
 
 def simulated(services: Services) -> str:
     """Return the number of simulated requests of all services and the simulated time, in words."""
-    count = sum(entry.came for entry in services.answers)  # integers
+    count = sum(entry.arrived for entry in services.answers)  # integers
     return f"{pluralized(count, 'request')} in {_time(services.end_s)}"
 
 
@@ -61,17 +63,19 @@ def lines(services: Services) -> Iterator[SummaryLine]:
     for held in services.caches:
         yield SummaryLine("cache", _held(held))
     yield SummaryLine("simulated", simulated(services))
-    if services.stuck:
-        text = f"requests wait for each other forever: {services.stuck}; add a `timeout` to `ask`, or workers"
+    if services.deadlock:
+        text = f"requests wait for each other forever: {services.deadlock}; add a `timeout` to `ask`, or workers"
         yield SummaryLine("DEADLOCK", text)
-    for name in services.never:
+    for name in services.endless:
         yield SummaryLine("DEADLOCK", f"a request of {name} never ends: services call each other in a circle")
 
 
 def _held(held: LruCacheResult) -> str:
     popular = "uniform popularity" if not held.zipf else f"Zipf popularity (exponent {held.zipf:g})"
-    filled = f", after {_rate(held.full)} lookups from empty" if held.full >= 1 else ""
-    return f"{held.service} hits {format_share(held.hit)}: {held.entries:,} of {held.of:,} items, {popular}{filled}"
+    filled = f", after {_rate(held.lookups_to_fill)} lookups from empty" if held.lookups_to_fill >= 1 else ""
+    return (
+        f"{held.service} hits {format_share(held.hit_rate)}: {held.entries:,} of {held.distinct_items:,} items, {popular}{filled}"
+    )
 
 
 def unsure(result: Result) -> Iterator[SummaryLine]:
@@ -103,26 +107,26 @@ def _of(entry: ServiceResponses) -> Iterator[str]:
     """Yield sentences on lost requests, goodput, overload and warm-up of a service."""
     lost = [
         (entry.refused, "rejected"), (entry.failed, "failed"), (entry.wasted, "completed after their caller gave up"),
-        (entry.dropped, "dropped from the queue"), (entry.timeouts, "attempts timed out"), (entry.asked_again, "retries"),
+        (entry.dropped, "dropped from the queue"), (entry.timeouts, "attempts timed out"), (entry.retries, "retries"),
     ]  # fmt: skip
     if any(count for count, _ in lost):
-        yield ", ".join(f"{count:,} {label} ({format_share(count / max(entry.came, 1))})" for count, label in lost if count)
-    if entry.good < entry.served:
-        yield f"goodput {_rate(entry.goodput)}/s of {_rate(entry.per_s)}/s completed"
-    if entry.growth_per_s > 0:
-        yield f"OVERLOADED: the queue grows by {_rate(entry.growth_per_s)} requests/s, so latency has no percentiles"
+        yield ", ".join(f"{count:,} {label} ({format_share(count / max(entry.arrived, 1))})" for count, label in lost if count)
+    if entry.good < entry.completed:
+        yield f"goodput {_rate(entry.goodput_per_s)}/s of {_rate(entry.throughput_per_s)}/s completed"
+    if entry.queue_growth_per_s > 0:
+        yield f"OVERLOADED: the queue grows by {_rate(entry.queue_growth_per_s)} requests/s, so latency has no percentiles"
     elif entry.latency is not None and entry.latency.dropped:
-        left = format_share(entry.latency.dropped / entry.served)
+        left = format_share(entry.latency.dropped / entry.completed)
         yield f"warm-up: {entry.latency.dropped:,} requests ({left}) excluded"
     if entry.latency is not None and not entry.steady:
         yield "the load or the machine changes during the run, so percentiles have no confidence interval"
-    if entry.closed and entry.outside and entry.growth_per_s <= 0:
+    if entry.closed_loop and entry.external and entry.queue_growth_per_s <= 0:
         yield "closed-loop clients wait for each answer; an open load of this rate would see longer tails (coordinated omission)"
 
 
 def latencies(services: Services) -> Iterator[str]:
     """Yield the latency table: rate, mean and percentiles with confidence intervals, requests in flight and queued."""
-    entries = [entry for entry in services.answers if entry.came]
+    entries = [entry for entry in services.answers if entry.arrived]
     if not entries:
         return
     heads, notes = ["mean", *PERCENTILES], []
@@ -132,10 +136,11 @@ def latencies(services: Services) -> Iterator[str]:
         known = [] if settled is None else [settled.mean, *(settled.at(share) for share in PERCENTILES.values())]
         starred = [settled is not None and share in settled.short for share in (0.0, *PERCENTILES.values())]
         values = [f"{_time(number.value)}{'*' if star else ''}" for number, star in zip(known, starred, strict=False)]
-        queued = "-" if entry.workers is None else format_count(entry.waiting_mean)
+        queued = "-" if entry.workers is None else format_count(entry.queued_mean)
         row = [
-            entry.name, f"{_rate(entry.per_s)}/s", *(values or ["-"] * len(heads)),
-            "-" if settled is None else _time(settled.most), format_count(entry.there_mean), f"{entry.there_most:,}", queued,
+            entry.name, f"{_rate(entry.throughput_per_s)}/s", *(values or ["-"] * len(heads)),
+            "-" if settled is None else _time(settled.most), format_count(entry.in_flight_mean),
+            f"{entry.in_flight_max:,}", queued,
         ]  # fmt: skip
         second = ["", "", *map(_half, known), "", "", "", ""] if known and entry.steady else []
         for column, cell in zip(cells.values(), row, strict=True):
@@ -179,7 +184,7 @@ def _waits(waits: tuple[ServiceWait, ...]) -> str:
 def cause_of(what: str) -> str:
     """Return the label of a `ServiceWait`: the resource waited for, or another part of the latency.
 
-    >>> cause_of("work"), cause_of("disk.media"), cause_of(RETRYING)
+    >>> cause_of(SERVICE_TIME), cause_of("disk.media"), cause_of(RETRYING)
     ('service', 'waiting for disk', 'retry backoff')
     """
     return CAUSES.get(what) or f"waiting for {resource_of(what)}"
@@ -192,22 +197,22 @@ def called(rung: ThroughputLimit) -> str:
 
 def table(services: Services) -> Iterator[str]:
     """Yield the table of limits: service demand, maximum rate, load and utilization of each resource."""
-    if not services.ladder or services.never:
+    if not services.throughput_limits or services.endless:
         return
-    most = MUCH * services.ladder[0].limit_per_s
-    near = [rung for rung in services.ladder if rung.limit_per_s <= most]
+    most = MUCH * services.throughput_limits[0].limit_per_s
+    near = [rung for rung in services.throughput_limits if rung.limit_per_s <= most]
     rows = [rung for number, rung in enumerate(near) if not _repeats(near, number)][:RUNGS]
     yield ""
     yield from align_columns([
         Column("resource", [called(rung) for rung in rows], right=False),
-        Column("service demand", [_time(rung.per_request_s) for rung in rows]),
+        Column("service demand", [_time(rung.service_demand_s) for rung in rows]),
         Column("max rate", [f"{_rate(rung.limit_per_s)}/s" for rung in rows]),
         Column("of", [rung.service for rung in rows], right=False),
-        Column("load/max", ["-" if rung.utilisation is None else format_share(rung.utilisation) for rung in rows]),
-        Column("util", ["-" if rung.used is None else format_share(rung.used) for rung in rows]),
+        Column("load/max", ["-" if rung.utilization is None else format_share(rung.utilization) for rung in rows]),
+        Column("util", ["-" if rung.measured_utilization is None else format_share(rung.used) for rung in rows]),
     ])  # fmt: skip
-    if len(services.ladder) > len(rows):
-        yield f"  {len(services.ladder) - len(rows)} more allow higher rates"
+    if len(services.throughput_limits) > len(rows):
+        yield f"  {len(services.throughput_limits) - len(rows)} more allow higher rates"
 
 
 def _repeats(rungs: list[ThroughputLimit], number: int) -> bool:
@@ -217,7 +222,7 @@ def _repeats(rungs: list[ThroughputLimit], number: int) -> bool:
     return (
         before is not None
         and rung.kind == before.kind == "capacity"
-        and math.isclose(rung.per_request_s, before.per_request_s, rel_tol=1e-9)
+        and math.isclose(rung.service_demand_s, before.service_demand_s, rel_tol=1e-9)
     )
 
 
@@ -233,15 +238,15 @@ def as_dict(services: Services, half: float) -> dict[str, Any]:
     """Return the entry of the JSON document; `half` is the relative half width of the interval of the service time."""
     return {
         "services": [_entry(answer) for answer in services.answers],
-        "ladder": [
+        "throughput_limits": [
             rung._asdict() | {"limit_per_s": rung.limit_per_s if math.isfinite(rung.limit_per_s) else None}
-            for rung in services.ladder
+            for rung in services.throughput_limits
         ],
-        "alone_s": dict(services.alone),
+        "unloaded_s": dict(services.unloaded_s),
         "end_s": services.end_s,
-        "work_half": half,
-        "stuck": services.stuck,
-        "never": list(services.never),
+        "service_time_half_width": half,
+        "deadlock": services.deadlock,
+        "endless": list(services.endless),
         "caches": [held._asdict() for held in services.caches],
     }
 
@@ -250,24 +255,22 @@ def _entry(entry: ServiceResponses) -> dict[str, Any]:
     settled = entry.latency
     return {
         **select_attributes(entry, *PLAIN),
-        "answers_per_s": entry.per_s,
-        "goodput_per_s": entry.goodput,
         "latency": None
         if settled is None
         else {
             "count": settled.count,
             "warm_up": settled.dropped,
-            "warm_up_part": settled.dropped / entry.served,
+            "warm_up_share": settled.dropped / entry.completed,
             "mean_s": _ends(settled.mean),
             **{f"{name}_s": _ends(settled.at(share)) for name, share in PERCENTILES.items()},
             "max_s": settled.most,
-            "settled": settled.settled,
+            "is_steady": settled.settled,
             "too_short_for": list(settled.short),
-            "needed": settled.needed,
+            "required_count": settled.needed,
         },
         "waits_s": {wait.what: wait.seconds for wait in entry.waits},
         "waits_above_p99_s": {wait.what: wait.seconds for wait in entry.waits_above},
-        "course": [stretch._asdict() for stretch in entry.course],
+        "time_series": [stretch._asdict() for stretch in entry.time_series],
     }
 
 

@@ -26,7 +26,7 @@ class ServicesOutcome(FamilyResult):
     @property
     def endless(self) -> bool:  # type: ignore[override]
         """Whether requests deadlock, or cause endless further requests."""
-        return bool(self.found.stuck or self.found.never)
+        return bool(self.found.deadlock or self.found.endless)
 
     def expected(self) -> Mapping[str, float]:
         """Return the quantities of each service and of its branches."""
@@ -35,11 +35,11 @@ class ServicesOutcome(FamilyResult):
     def warnings(self) -> Iterator[Warning]:
         """Yield warnings: probable mistakes, deadlocks and overloaded services."""
         yield from self.said
-        if self.found.stuck:
-            yield Warning("services-stuck", f"requests never complete: {self.found.stuck}")
+        if self.found.deadlock:
+            yield Warning("service-deadlock", f"requests never complete: {self.found.deadlock}")
         for answers in self.found.answers:
-            if answers.growth_per_s > 0:
-                yield overloaded(answers.name, answers.growth_per_s)
+            if answers.queue_growth_per_s > 0:
+                yield overloaded(answers.name, answers.queue_growth_per_s)
 
     def half(self, result: Result) -> float:
         """Return the relative half width of the interval of the service time."""
@@ -50,18 +50,19 @@ class ServicesOutcome(FamilyResult):
     def breaches(self) -> Iterator[str]:
         """Yield violations of conservation of requests and of Little's law over the whole run."""
         for answer in self.found.answers:
-            gone = answer.served + answer.refused + answer.failed + answer.wasted + answer.dropped  # integers
-            if answer.came != gone + answer.left:
-                yield f"{answer.name}: {answer.came:,} requests arrived, {gone:,} left and {answer.left:,} are in flight"
-            area, stayed = answer.there_mean * answer.span_s, answer.stay_s * gone
-            if not (stayed <= area * (1 + ROUNDING) and (answer.left or area <= stayed * (1 + ROUNDING))):
+            gone = answer.completed + answer.refused + answer.failed + answer.wasted + answer.dropped  # integers
+            if answer.arrived != gone + answer.unfinished:
+                yield f"{answer.name}: {answer.arrived:,} requests arrived, {gone:,} left and {answer.unfinished:,} are in flight"
+            area, stayed = answer.in_flight_mean * answer.span_s, answer.stay_s * gone
+            if not (stayed <= area * (1 + ROUNDING) and (answer.unfinished or area <= stayed * (1 + ROUNDING))):
                 yield f"{answer.name}: integral of requests in flight {area} s, sum of their times in the system {stayed} s"
             times = answer.latency
             if times is None:
                 continue
-            if times.count + times.dropped != answer.served:
-                yield f"{answer.name}: {answer.served:,} responses, {times.count:,} with a latency and {times.dropped:,} left out"
-            everyone = not times.dropped and answer.served == answer.came and answer.stay_s
+            if times.count + times.dropped != answer.completed:
+                counts = f"{times.count:,} with a latency and {times.dropped:,} left out"
+                yield f"{answer.name}: {answer.completed:,} responses, {counts}"
+            everyone = not times.dropped and answer.completed == answer.arrived and answer.stay_s
             if everyone and not math.isclose(times.mean.value, answer.stay_s, rel_tol=ROUNDING):
                 yield f"{answer.name}: latency {times.mean.value} s on average, but time in the system {answer.stay_s} s"
             if times.most * (1 + ROUNDING) < times.mean.value:

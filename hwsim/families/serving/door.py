@@ -23,7 +23,7 @@ class Infer(FamilyInterface):
         "tokens_per_s": RATE,
         "goodput": RATE,
         "gpu_hours": TIME,
-        "copies_mean": COUNT,
+        "replicas_mean": COUNT,
     }
     answers = issues = True
     unfolded = "is a training or a service, which folds its own ranks"

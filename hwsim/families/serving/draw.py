@@ -140,9 +140,11 @@ def _plot_distribution(axes: Any, service: ServiceStatistics) -> None:
 
 def _plot_course(axes: Any, service: ServiceStatistics) -> None:
     """Plot queued and running requests, and the KV cache, over time."""
-    times = [state.at_s for state in service.course]
-    axes.step(times, [state.waiting for state in service.course], where="post", color=COLOURS[5], label="queued", linestyle="--")
-    axes.step(times, [state.running for state in service.course], where="post", color=COLOURS[2], label="running")
+    times = [state.at_s for state in service.time_series]
+    axes.step(
+        times, [state.queued for state in service.time_series], where="post", color=COLOURS[5], label="queued", linestyle="--"
+    )
+    axes.step(times, [state.running for state in service.time_series], where="post", color=COLOURS[2], label="running")
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
@@ -150,7 +152,11 @@ def _plot_course(axes: Any, service: ServiceStatistics) -> None:
     if service.cache_tokens is not None:
         right = axes.twinx()
         handles += right.plot(
-            times, [100 * state.cache for state in service.course], color=COLOURS[7], label="KV cache (right)", linestyle=":"
+            times,
+            [100 * state.kv_cache for state in service.time_series],
+            color=COLOURS[7],
+            label="KV cache (right)",
+            linestyle=":",
         )
         right.set_ylabel("KV cache (%)")
         right.set_ylim(0, 105)
@@ -160,7 +166,7 @@ def _plot_course(axes: Any, service: ServiceStatistics) -> None:
 def _plot_breakdowns(axes: Any, service: ServiceStatistics) -> None:
     """Plot the latency breakdown around each percentile."""
     measure = "ttft" if service.first_token is not None else "latency"
-    shown = [where for where in service.where if where.measure == measure]
+    shown = [where for where in service.breakdowns if where.measure == measure]
     names = [name for name in WORDS if any(name in dict(where.parts) for where in shown)]
     scale, unit = time_scale(max((where.mean_s for where in shown), default=1.0))
     left = [0.0] * len(shown)

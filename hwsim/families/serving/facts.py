@@ -128,7 +128,7 @@ class ServingFacts(FamilyReport):
         from hwsim.results.work import COME
 
         served = found(result)
-        unit = COME if all(run.keeps_up for run in served) else "requests"
+        unit = COME if all(run.stable for run in served) else "requests"
         yield unit, fsum(run.requests for run in served), fsum(run.requests_per_s for run in served)
         yield "tokens", fsum(run.output_tokens for run in served), fsum(run.tokens_per_s for run in served)
 
@@ -185,9 +185,9 @@ class ServingFacts(FamilyReport):
             yield "request", float(service.requests), more, 1.0
             if service.output_tokens:
                 yield "1 M output tokens", service.output_tokens / MILLION, more, 1.0
-                spent = dict(service.spent_s)
-                both = spent["prompts"] + spent["answers"]
-                kinds = (("prompt", service.prompt_tokens, "prompts"), ("output", service.output_tokens, "answers"))
+                spent = dict(service.time_by_use)
+                both = spent["prefill"] + spent["decode"]
+                kinds = (("prompt", service.prompt_tokens, "prefill"), ("output", service.output_tokens, "decode"))
                 for name, tokens, kind in kinds:
                     yield f"1 M {name} tokens, by time", tokens / MILLION, more, spent[kind] / both if both > 0 else 0.0
 

@@ -45,14 +45,14 @@ def sentence(where: LatencyBreakdown) -> str:
 
 def sentences(service: ServiceStatistics) -> Iterator[str]:
     """Yield a sentence for the slowest requests of each measure."""
-    for where in service.where:
+    for where in service.breakdowns:
         if where.percentile == SLOW:
             yield f"{NAMES[where.measure]} {sentence(where)}"
 
 
 def table(service: ServiceStatistics) -> Iterator[str]:
     """Yield the lines of a table with a row for each part and columns for p50 and p99 of each measure."""
-    shown = [where for where in service.where if where.percentile in (MIDDLE, SLOW)]
+    shown = [where for where in service.breakdowns if where.percentile in (MIDDLE, SLOW)]
     parts = [dict(where.parts) for where in shown]
     names = [name for name in WORDS if any(name in part for part in parts)]
     columns = [Column("", [*(WORDS[name] for name in names), "total", "requests"], right=False)]

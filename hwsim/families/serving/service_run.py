@@ -124,15 +124,17 @@ class ServedModels(FamilyResult):
             yield from service.parts
             if service.overloaded:
                 arrivals, completions = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
-                yield overloaded(f"{prefix}{arrivals} requests/s arrive, {completions}/s are completed", service.grows_per_s)
+                yield overloaded(
+                    f"{prefix}{arrivals} requests/s arrive, {completions}/s are completed", service.queue_growth_per_s
+                )
             elif service.unsettled:
                 why = FILLS if service.scaling is None else STARTS
-                yield Warning("still-filling", f"{prefix}the queue was still growing when arrivals stopped, {why}")
+                yield Warning("no-steady-state", f"{prefix}the queue was still growing when arrivals stopped, {why}")
 
     def breaches(self) -> Iterator[str]:
         """Yield violations of Little's law, and values that are not numbers."""
         for served in self.found:
-            area, stayed = served.in_system_mean * served.span_s, served.latency.mean * served.requests
+            area, stayed = served.in_flight_mean * served.span_s, served.latency.mean * served.requests
             if not math.isclose(area, stayed, rel_tol=ROUNDING):
                 yield f"{served.name}: Little's law: in-system average x span is {area} s, the sum of latencies is {stayed} s"
         yield from numbers(self.found, "serving")

@@ -16,19 +16,21 @@ def state_of(service: ServiceStatistics) -> ServiceSteadiness:
     """Return the steady state: latencies with sampling error, overload, and latency breakdowns."""
     start = f"{service.name}." if service.name else ""
     knowns = {}
-    for row in service.sampling:
+    for row in service.sampling_errors:
         part = f"p{row.percentile}" if row.percentile else "mean"
         high = math.inf if row.high_s is None else row.high_s
-        knowns[f"{start}{row.measure}_{part}"] = ConfidenceRange(row.value_s, row.low_s, high), row.short
+        knowns[f"{start}{row.measure}_{part}"] = ConfidenceRange(row.value_s, row.low_s, high), row.too_short
     grows, excess = "", 0.0
     if service.overloaded:
         arrivals, completions = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
         grows = f"{arrivals} requests/s arrive, {completions} requests/s complete"
-        excess = service.grows_per_s / max(service.answered_per_s, 1e-300)
-    where = {f"{start}{row.measure}_p{row.percentile}": limited_by(row) for row in service.where if row.parts and row.mean_s > 0}
+        excess = service.queue_growth_per_s / max(service.answered_per_s, 1e-300)
+    where = {
+        f"{start}{row.measure}_p{row.percentile}": limited_by(row) for row in service.breakdowns if row.parts and row.mean_s > 0
+    }
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
     in_system = service.offered_per_s * service.latency.mean
-    counted = f"{place}.requests" if service.came_s > 0 else ""
+    counted = f"{place}.requests" if service.arrivals_s > 0 else ""
     halves = tuple((f"{start}{measure}", interval.half) for measure, interval in serving_intervals(service).items())
     return ServiceSteadiness(
         service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves, excess=excess

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hwsim.families.serving import autoscaling as scaling
 from hwsim.families.serving.parts import LEAST, NAMES, SHORT, SLOW, limited_by
-from hwsim.families.serving.results.accounting import ADAPTER, PARTS, STARTING
+from hwsim.families.serving.results.accounting import ADAPTER_WAIT, PARTS, REPLICA_START
 from hwsim.families.serving.results.errors import serving_intervals
 from hwsim.families.serving.results.measures import AdapterUse, RequestRow
 from hwsim.families.serving.results.statistics import PERCENTILES, ServiceStatistics
@@ -21,22 +21,21 @@ from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
 from hwsim.views.kit.table import Column, align_columns
 
 PLAIN: Final = (  # entries with the names of the statistics
-    "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "lasted_s", "requests_per_s",
-    "offered_per_s",
-    "overloaded", "tokens_per_s", "tokens_per_s_gpu", "iterations",
-    "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
+    "name", "replicas", "gpus_per_replica", "requests", "prompt_tokens", "output_tokens", "span_s", "duration_s",
+    "requests_per_s", "offered_per_s", "overloaded", "tokens_per_s", "tokens_per_s_gpu", "iterations",
+    "batch_mean", "in_flight_mean", "queued_mean", "queued_max", "preemptions", "recomputed_tokens",
     "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
-    "grows_per_s", "keeps_up",
+    "queue_growth_per_s", "stable",
 )  # fmt: skip
 IDLE: Final = "idle"
 DOING: Final = {
-    "prompts": "prefill",
-    "answers": "decode",
-    "network": "communication",
-    "shared": "contention with other jobs or slow parts",
+    "prefill": "prefill",
+    "decode": "decode",
+    "communication": "communication",
+    "contention": "contention with other jobs or slow parts",
     "host": "host",
 }
-SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
+SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "itl": "itl", "latency": "latency", "wait": "wait"}
 
 
 def headline(service: ServiceStatistics) -> Iterator[SummaryLine]:
@@ -72,7 +71,7 @@ def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
     name, share = spent[0]
     if name == IDLE:
         return f"none, idle {format_share(share)} of the time", False
-    return f"{name}: {format_share(share)} of GPU time", name in (DOING["prompts"], DOING["answers"])
+    return f"{name}: {format_share(share)} of GPU time", name in (DOING["prefill"], DOING["decode"])
 
 
 def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[SummaryLine]:
@@ -85,18 +84,18 @@ def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Summary
 
 def _lines(service: ServiceStatistics) -> Iterator[SummaryLine]:
     yield SummaryLine("replicas", f"{_format_replicas(service)}; batch size {service.batch_mean:.3g} on average")
-    for part, replicas in zip(("prefill: ", "decode: ") if service.prompt_copies else ("",), service.scalings, strict=False):
+    for part, replicas in zip(("prefill: ", "decode: ") if service.prefill_replicas else ("",), service.scalings, strict=False):
         yield SummaryLine("autoscaling", part + scaling.line(replicas))
     yield SummaryLine("GPU time", ", ".join(f"{name} {format_share(share)}" for name, share in _time_shares(service)))
     if service.goodput_per_s is not None:
         kept = [f"{NAMES[name]} <= {_time(limit)}" for name, limit in service.goal._asdict().items() if limit is not None]
         share = format_share(service.good / service.requests)
         yield SummaryLine("goodput", f"{counted(service.goodput_per_s)} requests/s meet {', '.join(kept)}: {share} of all")
-    queue = f"queue depth {format_count(service.queue_mean)}, at most {service.queue_max}"
-    yield SummaryLine("in flight", f"{format_count(service.in_system_mean)} requests on average; {queue}")
+    queue = f"queue depth {format_count(service.queued_mean)}, at most {service.queued_max}"
+    yield SummaryLine("in flight", f"{format_count(service.in_flight_mean)} requests on average; {queue}")
     if service.cache_tokens is not None:
-        lost = f"{service.put_off:,} preemptions"
-        lost += f", {service.read_again:,} tokens recomputed" if service.put_off else ""
+        lost = f"{service.preemptions:,} preemptions"
+        lost += f", {service.recomputed_tokens:,} tokens recomputed" if service.preemptions else ""
         narrow = f" in {service.cache_format}" if service.cache_format else ""
         filled = f"{format_share(service.cache_mean)} of {service.cache_tokens:,} tokens{narrow} per replica"
         yield SummaryLine("KV cache", f"{filled}, peak {format_share(service.cache_peak)}; {lost}")
@@ -106,13 +105,11 @@ def _lines(service: ServiceStatistics) -> Iterator[SummaryLine]:
     if service.adapters is not None:
         yield SummaryLine("adapters", _format_adapters(service.adapters, service.requests + service.warm_up))
     for tier in service.tiers:
-        brought = (
-            f"{tier.brought_tokens:,} tokens loaded ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
-        )
+        brought = f"{tier.loaded_tokens:,} tokens loaded ({format_share(tier.loaded_tokens / service.prompt_tokens)} of prompts)"
         filled = f"{tier.stored_tokens:,} stored, peak {format_share(tier.peak_tokens / tier.tokens)} of {tier.tokens:,}"
-        late = "; WRITES EXCEED ITS BANDWIDTH: some of it would be missing" if tier.writing > 1 else ""
+        late = "; WRITES EXCEED ITS BANDWIDTH: some of it would be missing" if tier.write_utilization > 1 else ""
         yield SummaryLine(
-            f"KV in {tier.name}", f"{brought}; {filled}; writes use {format_share(tier.writing)} of its bandwidth{late}"
+            f"KV in {tier.name}", f"{brought}; {filled}; writes use {format_share(tier.write_utilization)} of its bandwidth{late}"
         )
     for text in _sampling(service):
         yield SummaryLine("sampling error", text, verbose=True)
@@ -121,10 +118,10 @@ def _lines(service: ServiceStatistics) -> Iterator[SummaryLine]:
 def _format_replicas(service: ServiceStatistics) -> str:
     """Return replicas and their GPUs: `4 x 2 GPUs`; separately for prefill and decode."""
     counts = [scaling.count(part) for part in service.scalings]
-    if service.prompt_copies > 0:
-        counts = counts or [f"{service.prompt_copies}", f"{service.copies - service.prompt_copies}"]
-        return f"prefill {counts[0]} x {_gpus(service.prompt_gpus)}, decode {counts[1]} x {_gpus(service.gpus_per_copy)}"
-    return f"{counts[0] if counts else service.copies} x {_gpus(service.gpus_per_copy)}"
+    if service.prefill_replicas > 0:
+        counts = counts or [f"{service.prefill_replicas}", f"{service.replicas - service.prefill_replicas}"]
+        return f"prefill {counts[0]} x {_gpus(service.prefill_gpus)}, decode {counts[1]} x {_gpus(service.gpus_per_replica)}"
+    return f"{counts[0] if counts else service.replicas} x {_gpus(service.gpus_per_replica)}"
 
 
 def _gpus(count: int) -> str:
@@ -134,7 +131,7 @@ def _gpus(count: int) -> str:
 def table(service: ServiceStatistics) -> Iterator[str]:
     """Yield latencies by percentile with their interval, and the breakdown of the slowest requests."""
     rows = [(label, spread, key) for label, key, spread in (
-        ("TTFT", "ttft", service.first_token), ("TPOT", "tpot", service.each_token), ("ITL", "", service.gap),
+        ("TTFT", "ttft", service.first_token), ("TPOT", "tpot", service.each_token), ("ITL", "", service.itl),
         ("end to end", "latency", service.latency), ("queueing", "", service.wait),
     ) if spread is not None]  # fmt: skip
     intervals = serving_intervals(service)
@@ -142,7 +139,7 @@ def table(service: ServiceStatistics) -> Iterator[str]:
     if service.overloaded:
         yield "  overloaded: latencies grow with the length of the run and have no percentiles"
     else:
-        short = {(row.measure, row.percentile) for row in service.sampling if row.short or row.half is None}
+        short = {(row.measure, row.percentile) for row in service.sampling_errors if row.too_short or row.half is None}
         columns = [Column(service.name or "latency", [label for label, _, _ in rows], right=False)]
         for name, percentile in (("mean", 0), *((f"p{number}", number) for number in PERCENTILES)):
             cells = [f"{_time(getattr(spread, name))}{'*' if (key, percentile) in short else ''}" for _, spread, key in rows]
@@ -171,31 +168,31 @@ def _interval_basis(sure: Mapping[str, Interval]) -> str:
 def _sampling(service: ServiceStatistics) -> Iterator[str]:
     """Yield the 95 % confidence intervals of percentiles over other random requests."""
     for measure, name in NAMES.items():
-        rows = [row for row in service.sampling if row.measure == measure and row.percentile]
-        kept = [f"p{row.percentile} ±{percent(row.half, '.2g')}" for row in rows if not row.short and row.half is not None]
+        rows = [row for row in service.sampling_errors if row.measure == measure and row.percentile]
+        kept = [f"p{row.percentile} ±{percent(row.half, '.2g')}" for row in rows if not row.too_short and row.half is not None]
         if kept:
             yield f"{name} {', '.join(kept)} (95 % confidence)"
 
 
 def _slowest(service: ServiceStatistics) -> Iterator[str]:
     """Yield the latency breakdown of the slowest requests."""
-    slow = [where for where in service.where if where.percentile == SLOW and where.measure != "latency"]
-    slow = slow or [where for where in service.where if where.percentile == SLOW]
+    slow = [where for where in service.breakdowns if where.percentile == SLOW and where.measure != "latency"]
+    slow = slow or [where for where in service.breakdowns if where.percentile == SLOW]
     for where in slow:
         yield from labelled_lines(f"p{SLOW} {SHORT[where.measure]} is", limited_by(where), LABEL)
 
 
 def _time_shares(service: ServiceStatistics) -> list[tuple[str, float]]:
     """Return (activity, share of the time of all replicas), longest first, idle time last."""
-    total, scaled = service.copies * service.lasted_s, service.scalings
+    total, scaled = service.replicas * service.duration_s, service.scalings
     total = math.fsum(part.paid_s for part in scaled) if scaled else total
     if total <= 0:
         return []
-    spent = [(DOING.get(name, name), seconds / total) for name, seconds in service.spent_s if seconds > LEAST * total]
-    idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total
+    spent = [(DOING.get(name, name), seconds / total) for name, seconds in service.time_by_use if seconds > LEAST * total]
+    idle = 1.0 - math.fsum(seconds for _, seconds in service.time_by_use) / total
     if scaled:
         starting = math.fsum(part.starting_s for part in scaled) / total
-        spent += [("starting", starting)] if starting > LEAST else []
+        spent += [("replica start", starting)] if starting > LEAST else []
         idle -= starting
     spent.sort(key=lambda pair: (-pair[1], pair[0]))
     return [*spent, (IDLE, idle)] if idle > LEAST else spent
@@ -215,12 +212,12 @@ def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[Summar
 
 def _format_adapters(use: AdapterUse, requests: int) -> str:
     """Return loaded adapters, and requests that waited for a slot."""
-    absent = f"{format_share(use.loads / max(1, use.taken))} of requests load theirs, {_time(use.load_s)} each"
-    text = f"{use.adapters:,}, {use.places:,} slots per replica; {absent}"
-    if not use.waited:
+    absent = f"{format_share(use.loads / max(1, use.acquisitions))} of requests load theirs, {_time(use.load_s)} each"
+    text = f"{use.adapters:,}, {use.slots:,} slots per replica; {absent}"
+    if not use.waits:
         return text
-    mean, longest = _time(use.waited_s / use.waited), _time(use.longest_s)
-    return f"{text}; {format_share(use.waited / requests)} wait for a slot, {mean} on average, at most {longest}"
+    mean, longest = _time(use.wait_s / use.waits), _time(use.max_wait_s)
+    return f"{text}; {format_share(use.waits / requests)} wait for a slot, {mean} on average, at most {longest}"
 
 
 def _format_requests(requests: int) -> str:
@@ -245,40 +242,45 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
     """
     spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
     return {
-        **select_attributes(service, *PLAIN, read_again_tokens="read_again"),
-        **({"copies": sum(part.most for part in service.scalings)} if service.scalings else {}),  # integers
+        **select_attributes(service, *PLAIN),
+        **({"replicas": sum(part.max_replicas for part in service.scalings)} if service.scalings else {}),  # integers
         **{
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()
         },
-        "sampling": [
-            select_attributes(row, "measure", "percentile", "value_s", "low_s", "high_s", "short") for row in service.sampling
+        "sampling_errors": [
+            select_attributes(row, "measure", "percentile", "value_s", "low_s", "high_s", "too_short")
+            for row in service.sampling_errors
         ],
         "interval": {
-            measure: {"low": interval.low, "high": interval.high, **select_attributes(interval, "level", "case", "rows", "units")}
+            measure: {
+                "low": interval.low,
+                "high": interval.high,
+                **select_attributes(interval, "level", "case", measurements="rows", held_out="units"),
+            }
             for measure, interval in serving_intervals(service).items()
         },
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},
-        "spent": {f"{name}_s": seconds for name, seconds in service.spent_s},
-        "where": [
+        "time_by_use": {f"{name}_s": seconds for name, seconds in service.time_by_use},
+        "breakdowns": [
             {
                 **select_attributes(where, "measure", "percentile", "value_s", "requests", "mean_s"),
                 "parts": {f"{name}_s": seconds for name, seconds in where.parts},
             }
-            for where in service.where
+            for where in service.breakdowns
         ],
         **({} if service.scaling is None else {"scaling": scaling.as_dict(service.scaling)}),
-        **({} if service.prompt_scaling is None else {"prompt_scaling": scaling.as_dict(service.prompt_scaling)}),
+        **({} if service.prompt_scaling is None else {"prefill_scaling": scaling.as_dict(service.prompt_scaling)}),
         **({} if service.adapters is None else {"adapters": service.adapters._asdict()}),
         "tiers": [tier._asdict() for tier in service.tiers],
-        "course": [moment._asdict() for moment in service.course],
+        "time_series": [moment._asdict() for moment in service.time_series],
         **({"rows": [_row_entry(row, service) for row in service.rows]} if rows else {}),
     }
 
 
 def _row_entry(row: RequestRow, service: ServiceStatistics) -> dict[str, Any]:
     """Return the entry of a request; its parts are integers (fs) and add up to its latency."""
-    left_out = {PARTS[STARTING]} if service.scaling is None else set()
-    left_out |= {PARTS[ADAPTER]} if service.adapters is None else set()
+    left_out = {PARTS[REPLICA_START]} if service.scaling is None else set()
+    left_out |= {PARTS[ADAPTER_WAIT]} if service.adapters is None else set()
     parts = zip(PARTS, row.parts_fs, strict=True)
     return {**row._asdict(), "parts_fs": {name: part for name, part in parts if name not in left_out}}

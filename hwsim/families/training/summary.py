@@ -109,7 +109,7 @@ def as_dict(training: TrainingResult, sure: Interval | None = None) -> dict[str,
     """Return the entry of the JSON document; keys end in their unit; `sure`: see `lines`."""
     slowest = max((kind.computing_s for kind in training.kinds), default=0.0)
     kinds = [
-        {**select_attributes(kind, "devices", "computing_s"), "waits_s": slowest - kind.computing_s} for kind in training.kinds
+        {**select_attributes(kind, "devices", "computing_s"), "idle_s": slowest - kind.computing_s} for kind in training.kinds
     ]
     return {
         **select_attributes(training, "name", "plan", "steps", "step_s", "mfu", "computing", "exposed", "bubble"),
@@ -118,7 +118,7 @@ def as_dict(training: TrainingResult, sure: Interval | None = None) -> dict[str,
         f"{training.unit}_per_s": training.rate,
         "stages": [asdict(stage) for stage in training.stages],
         "days": training.days if training.whole > 0 else None,
-        **({"kinds": kinds} if kinds else {}),
+        **({"gpu_kinds": kinds} if kinds else {}),
         **({"checkpoints": saved_as_dict(training.saved)} if training.saved is not None else {}),
         **({"failures": failing_as_dict(training.failing, sure)} if training.failing is not None else {}),
     }

@@ -9,7 +9,7 @@ from hwsim.views.kit.view import View, ViewOption
 VIEW = View(
     "collectives",
     "machine",
-    "collectives/1",
+    "collectives/2",
     (
         ViewOption("--op", "operation", "all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, gather, ...",
                "OPERATION", "all-reduce"),

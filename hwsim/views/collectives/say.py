@@ -1,4 +1,4 @@
-"""Collectives by size as text and JSON (`hwsim: collectives/1`)."""
+"""Collectives by size as text and JSON (`hwsim: collectives/2`)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def document(measured: CollectiveTimes) -> dict[str, Any]:
         **select_attributes(measured, "operation", "devices"),
         "library": measured.library or None,
         "rows": [_row(row) for row in measured.rows],
-        "cannot": [{"algorithm": name, "reason": reason} for name, reason in measured.cannot],
+        "unsupported": [{"algorithm": name, "reason": reason} for name, reason in measured.cannot],
     }
 
 
@@ -141,5 +141,5 @@ def _row(row: CollectiveRow) -> dict[str, Any]:
     if row.choice is None:
         return numbers
     return numbers | select_attributes(
-        row.choice, "channels", chosen="name", next_best="runner_up", next_best_s="runner_up_seconds"
+        row.choice, "channels", chosen="name", runner_up="runner_up", runner_up_s="runner_up_seconds"
     )

@@ -1,4 +1,4 @@
-"""Estimates of models as text and JSON (`hwsim: estimate/1`)."""
+"""Estimates of models as text and JSON (`hwsim: estimate/2`)."""
 
 from __future__ import annotations
 
@@ -182,11 +182,11 @@ def inference(
         out += _fact("TPOT", f"{format_quantity(service.seconds, 's')} on average: {began}, {ended}")
         out += _sure(sure)
         waits = f", including {format_quantity(service.waits, 's')} of scheduling and tokenization" if service.waits else ""
-        out += _fact("TTFT", f"{format_quantity(service.first_token, 's')} for {prompts}{waits}")
+        out += _fact("TTFT", f"{format_quantity(service.ttft, 's')} for {prompts}{waits}")
         out += _fact("end to end", f"{format_quantity(service.total, 's')} for {service.output:,} output tokens")
     throughput = f"{counted(service.tokens_per_second)} tokens/s"
-    if service.copies > 1:
-        throughput += f" per replica, {counted(service.copies * service.tokens_per_second)} on all {service.copies}"
+    if service.replicas > 1:
+        throughput += f" per replica, {counted(service.replicas * service.tokens_per_second)} on all {service.replicas}"
     out += _fact("throughput", throughput)
     out += _fact("parallel plan", f"tp {service.tp}, {service.dtype}, batch {service.batch}")
     out += _fact("software", framework)
@@ -290,7 +290,7 @@ def of_search(plans: PlanSearchResult, size: float | None, top: int, tokens: flo
         "fitting": plans.fitting,
         "not_tried": dict(plans.left),
         "plans": [of_training(step, size, tokens) for step in plans.steps[:top]],
-        "nearest": None if plans.nearest is None else of_training(plans.nearest, size, tokens),
+        "closest": None if plans.nearest is None else of_training(plans.nearest, size, tokens),
     }
 
 
@@ -299,7 +299,7 @@ def of_inference(service: ServedBatch, size: float | None) -> dict[str, Any]:
     return {
         "phase": service.phase,
         "tp": service.tp,
-        "groups": service.copies,
+        "replicas": service.replicas,
         "dtype": service.dtype,
         "weights": service.formats,
         "batch": service.batch,
@@ -307,7 +307,7 @@ def of_inference(service: ServedBatch, size: float | None) -> dict[str, Any]:
         "output": service.output,
         "seconds": service.seconds,
         "shares_s": service.shares,
-        "first_token_s": service.first_token,
+        "ttft_s": service.ttft,
         "steps_s": None if service.steps is None else [step.seconds for step in service.steps],
         "total_s": service.total,
         "tokens_per_s": service.tokens_per_second,

@@ -31,7 +31,7 @@ class DerivationLine:
         formula: formula.
         numbers: formula with the values of its inputs.
         time_s: time (s).
-        binds: whether no other line is longer.
+        binding: whether no other line is longer.
         inputs: (name, value with unit, source) of each input.
         latency: whether it is a latency, added before the body.
     """
@@ -40,7 +40,7 @@ class DerivationLine:
     formula: str
     numbers: str
     time_s: float
-    binds: bool
+    binding: bool
     inputs: tuple[tuple[str, str, str], ...]
     latency: bool = False
 
@@ -56,10 +56,10 @@ class Derivation:
         size: fraction of the body that an op does (1/8 for one chunk of eight).
         own_s: time in addition to the lines (s); for arrivals, the longest.
         lines: lines.
-        alone_s: unloaded time (s).
-        shortest_s, longest_s: simulated times (s).
-        because: reasons why the slowest op took longer; empty if all took the unloaded time.
-        spare_s: slack of the ops that have some: (number of ops, least, most) (s); None if not computed
+        unloaded_s: unloaded time (s).
+        min_s, max_s: simulated times (s).
+        reasons: reasons why the slowest op took longer; empty if all took the unloaded time.
+        slack_s: slack of the ops that have some: (number of ops, least, most) (s); None if not computed
             (`hwsim.results.slack`).
     """
 
@@ -70,14 +70,14 @@ class Derivation:
     size: float
     own_s: float
     lines: tuple[DerivationLine, ...]
-    alone_s: float
-    shortest_s: float
-    longest_s: float
-    because: tuple[str, ...]
-    spare_s: tuple[int, float, float] | None = None
+    unloaded_s: float
+    min_s: float
+    max_s: float
+    reasons: tuple[str, ...]
+    slack_s: tuple[int, float, float] | None = None
 
     @property
-    def alone(self) -> str:
+    def unloaded(self) -> str:
         """Sum in words, such as `5 us + max(16.57 ms, 1 ms) = 16.58 ms`."""
         latency = [seconds(line.time_s) for line in self.lines if line.latency]
         lines = [line for line in self.lines if not line.latency]
@@ -86,8 +86,8 @@ class Derivation:
         part = "" if self.size == 1 else f"{fraction(self.size)} x "
         parts = [*([seconds(self.own_s)] if self.own_s else []), *latency, *([part + longest] if body else [])]
         if not self.lines and not self.own_s:
-            return seconds(self.alone_s)
-        total = seconds(self.alone_s)
+            return seconds(self.unloaded_s)
+        total = seconds(self.unloaded_s)
         return total if parts == [total] else f"{' + '.join(parts)} = {total}"
 
 
@@ -200,11 +200,11 @@ def _derive(
         size=size,
         own_s=time / FEMTO,
         lines=lines(cost),
-        alone_s=alone,
-        shortest_s=shortest / FEMTO,
-        longest_s=longest / FEMTO,
-        because=(*(_shared(timeline, slowest) if longest / FEMTO > alone * (1 + 1e-6) + 1e-14 else ()), *_waited(timeline, ops)),
-        spare_s=_spare(timeline, ops),
+        unloaded_s=alone,
+        min_s=shortest / FEMTO,
+        max_s=longest / FEMTO,
+        reasons=(*(_shared(timeline, slowest) if longest / FEMTO > alone * (1 + 1e-6) + 1e-14 else ()), *_waited(timeline, ops)),
+        slack_s=_spare(timeline, ops),
     )
 
 

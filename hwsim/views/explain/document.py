@@ -1,4 +1,4 @@
-"""Explanation of a run as JSON (`hwsim: explain/1`)."""
+"""Explanation of a run as JSON (`hwsim: explain/2`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
     """
     result = explanation.run
     entries: dict[str, Any] = {
-        "hwsim": "explain/1",
+        "hwsim": "explain/2",
         **select_attributes(result, "machine", "workload", "makespan_s"),
         "set": dict(result.settings),
         "events": [asdict(event) for event in result.events],
@@ -53,13 +53,13 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
         "derivations": [
             {
                 **select_attributes(
-                    derivation, "name", "kind", "devices", "count", "size", "own_s", "alone_s", "alone", "shortest_s",
-                    "longest_s", "because",
+                    derivation, "name", "kind", "devices", "count", "size", "own_s", "unloaded_s", "unloaded", "min_s",
+                    "max_s", "reasons",
                 ),
-                "spare_s": dict(zip(("ops", "least", "most"), derivation.spare_s, strict=True)) if derivation.spare_s else None,
+                "slack_s": dict(zip(("ops", "min", "max"), derivation.slack_s, strict=True)) if derivation.slack_s else None,
                 "lines": [
                     {
-                        **select_attributes(line, "label", "formula", "numbers", "time_s", "binds"),
+                        **select_attributes(line, "label", "formula", "numbers", "time_s", "binding"),
                         "inputs": [dict(zip(("name", "value", "source"), entry, strict=True)) for entry in line.inputs],
                     }
                     for line in derivation.lines
@@ -69,7 +69,7 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
         ],
         "what_if": [
             {
-                **select_attributes(row, "change", "together", "hypothetical", "makespan_s", "makespan_fs", "speedup"),
+                **select_attributes(row, "change", "combined", "hypothetical", "makespan_s", "makespan_fs", "speedup"),
                 "set": dict(row.settings),
                 "measured": dict(row.measured),
                 "limited_by": list(map(_share, row.limited_by[:3])),
@@ -77,12 +77,12 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
             }
             for row in explanation.what_if or ()
         ],
-        "what_if_of": explanation.measure.name if explanation.measure is not None else "makespan",
-        "what_if_left_out": _left_out(explanation),
+        "what_if_measure": explanation.measure.name if explanation.measure is not None else "makespan",
+        "what_if_omitted": _left_out(explanation),
     }  # fmt: skip
     if path:
         flat = result.timeline.flat
-        entries["pieces"] = [
+        entries["segments"] = [
             {
                 **_label(flat.graph.labels[int(flat.label[piece.op])]),
                 **select_attributes(piece, "op", "start_fs", "end_fs"),

@@ -72,7 +72,7 @@ class Explanation(FigureAnswer):
     COLUMNS: ClassVar = ("cause", "time_s", "share")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: explain/1`."""
+        """Return the document `hwsim: explain/2`."""
         from hwsim.views.explain.document import as_dict
 
         return as_dict(self)

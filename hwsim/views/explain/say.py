@@ -204,8 +204,8 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
     name = derivation.name + (f" ({derivation.kind})" if derivation.kind not in {"op", derivation.name} else "")
     size = f"; each {fraction(derivation.size)} of what follows" if derivation.size != 1 else ""
     yield from wrap_lines(f"{name}" + (f" on {device}" if device else "") + f", {pluralized(derivation.count, 'op')}{size}", 2)
-    if derivation.kind == "arrivals" and derivation.shortest_s < derivation.longest_s:
-        yield from wrap_lines(f"time: given, {seconds(derivation.shortest_s)} to {seconds(derivation.longest_s)}   (workload)", 4)
+    if derivation.kind == "arrivals" and derivation.min_s < derivation.max_s:
+        yield from wrap_lines(f"time: given, {seconds(derivation.min_s)} to {seconds(derivation.max_s)}   (workload)", 4)
         return
     if derivation.own_s:
         yield from wrap_lines(f"time: given = {seconds(derivation.own_s)}   (workload)", 4)
@@ -213,9 +213,9 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
     for line in derivation.lines:
         yield from _line(line, printed)
         printed.update(line.inputs)
-    yield from wrap_lines(f"unloaded: {derivation.alone}; {_took(derivation)}", 4)
-    if derivation.spare_s is not None and derivation.spare_s[0]:
-        yield from wrap_lines(f"spare: {spare(derivation.count, *derivation.spare_s)}", 4)
+    yield from wrap_lines(f"unloaded: {derivation.unloaded}; {_took(derivation)}", 4)
+    if derivation.slack_s is not None and derivation.slack_s[0]:
+        yield from wrap_lines(f"spare: {spare(derivation.count, *derivation.slack_s)}", 4)
 
 
 def spare(count: int, ops: int, low: float, high: float) -> str:
@@ -227,7 +227,7 @@ def spare(count: int, ops: int, low: float, high: float) -> str:
 
 def _line(line: DerivationLine, printed: Collection[tuple[str, str, str]]) -> Iterator[str]:
     """Yield formula, substituted numbers and result of a line, then the sources of numbers not yet printed."""
-    binds, result = "   [bound]" if line.binds else "", seconds(line.time_s)
+    binds, result = "   [bound]" if line.binding else "", seconds(line.time_s)
     if len(line.inputs) == 1 and line.formula == line.inputs[0][0]:
         yield from wrap_lines(f"{line.label}: {line.formula} = {line.inputs[0][1]}   ({line.inputs[0][2]}){binds}", 4)
         return
@@ -246,12 +246,12 @@ def _line(line: DerivationLine, printed: Collection[tuple[str, str, str]]) -> It
 
 
 def _took(derivation: Derivation) -> str:
-    if derivation.longest_s <= derivation.alone_s * (1 + 1e-6) + 1e-14:
+    if derivation.max_s <= derivation.unloaded_s * (1 + 1e-6) + 1e-14:
         how = "took that long" if derivation.count == 1 else "each took that long"
     else:
-        low, high = seconds(derivation.shortest_s), seconds(derivation.longest_s)
+        low, high = seconds(derivation.min_s), seconds(derivation.max_s)
         how = f"took {high}" if low == high else f"took {low} to {high}"
-    return how + (f": {', '.join(derivation.because)}" if derivation.because else "")
+    return how + (f": {', '.join(derivation.reasons)}" if derivation.reasons else "")
 
 
 def _what_if(explanation: Explanation, verbose: bool) -> Iterator[str]:
@@ -261,7 +261,7 @@ def _what_if(explanation: Explanation, verbose: bool) -> Iterator[str]:
         return
     worth = [row for row in explanation.what_if if verbose or row.speedup >= WORTH or row.makespan_fs is None]
     for row in worth or explanation.what_if[:1]:
-        sort = " (only together)" if row.together else " (hypothetical)" if row.hypothetical else ""
+        sort = " (only together)" if row.combined else " (hypothetical)" if row.hypothetical else ""
         option = f"   --set {_quoted('='.join(row.settings[0]))}" if len(row.settings) == 1 else ""
         told = f"{row.change}{sort}{_then(row, explanation)}"
         if len(told) + len(option) + INSIDE > WIDTH:

@@ -61,7 +61,7 @@ def _help(best: WhatIf) -> str:
     if best.makespan_s is None or best.speedup < HELP:
         return "Doubling any single parameter makes the run less than 1 % faster."
     then = f"; then bound by {best.bound.full}" if best.bound else ""
-    at_once = " (only together)" if best.together else " (hypothetical)" if best.hypothetical else ""
+    at_once = " (only together)" if best.combined else " (hypothetical)" if best.hypothetical else ""
     return f"What helps most is {best.change}{at_once}: {_time(best.makespan_s)}, {best.speedup:.2f}x faster{then}."
 
 

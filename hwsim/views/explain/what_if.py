@@ -65,7 +65,7 @@ class WhatIf:
         limited_by: causes on the critical path of the changed run, longest first.
         bound: bound of most of that critical path.
         settings: paths and values of `--set`; empty for a hypothetical change.
-        together: whether it combines several changes because none helps alone.
+        combined: whether it combines several changes because none helps alone.
         measured: (name in `expect:`, value) of the measures of a service.
     """
 
@@ -75,7 +75,7 @@ class WhatIf:
     limited_by: tuple[Share, ...]
     bound: Bound | None = None
     settings: tuple[tuple[str, str], ...] = ()
-    together: bool = False
+    combined: bool = False
     measured: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -199,8 +199,8 @@ class _Trial:
         if self._levers is None:
             return
         stated = self._stated_alone()
-        busy = [row for row in self._result.usage if row.utilisation >= BUSY and family(row.capacity) not in stated]
-        busy.sort(key=lambda row: (-row.utilisation, row.capacity))
+        busy = [row for row in self._result.usage if row.utilization >= BUSY and family(row.capacity) not in stated]
+        busy.sort(key=lambda row: (-row.utilization, row.capacity))
         named: dict[str, str] = {}
         for row in busy:
             if (name := capacity_title(self._known[row.capacity])) not in treated:

@@ -115,10 +115,10 @@ def evidence(interval: Interval) -> str:
 def sources(interval: Interval) -> Iterator[str]:
     """Yield the main sources of uncertainty, each with its share of the variance and the gain from measuring it."""
     errors = errors_of(interval) if interval.half >= EXACT else []
-    shown = [error for error in errors if error.of_time is not None][:PARTS]
-    shown = [error for error in [*shown, *(error for error in errors if error.of_time is None)] if error.share >= LEAST]
+    shown = [error for error in errors if error.time_share is not None][:PARTS]
+    shown = [error for error in [*shown, *(error for error in errors if error.time_share is None)] if error.share >= LEAST]
     for error in shown:
-        left = error.left if error.of_time is not None and WORTH < error.left < 0.9 * interval.half else 0.0
+        left = error.left if error.time_share is not None and WORTH < error.left < 0.9 * interval.half else 0.0
         gain = f"; measuring it narrows the interval to ±{rough(left)}" if left else ""
         yield f"{error.name}: {percent(error.share, '.0f')} of the variance{gain}"
 
@@ -128,14 +128,14 @@ class Error(NamedTuple):
 
     Args:
         name: name.
-        of_time: share of the time; None for the run-level error.
+        time_share: share of the time; None for the run-level error.
         share: share of the variance.
         alone: half width with this error only.
         left: half width without it.
     """
 
     name: str
-    of_time: float | None
+    time_share: float | None
     share: float
     alone: float
     left: float
@@ -150,7 +150,7 @@ def errors_of(interval: Interval) -> list[Error]:
     for (name, _), parts in by_name.items():
         share = math.fsum(interval.share(part) for part in parts)
         alone = math.sqrt(math.fsum(part.quantile**2 * part.variance for part in parts))
-        errors.append(Error(name, math.fsum(part.of_time for part in parts), share, alone, _without(interval, share)))
+        errors.append(Error(name, math.fsum(part.time_share for part in parts), share, alone, _without(interval, share)))
     if interval.own > 0:
         share = interval.own**2 / interval.variance
         errors.append(Error(AS_WHOLE, None, share, NORMAL[interval.level] * interval.own, _without(interval, share)))
@@ -256,9 +256,9 @@ def rows(interval: Interval) -> list[tuple[str, str, str, str]]:
     return [
         (
             error.name,
-            "-" if error.of_time is None else percent(error.of_time, ".0f"),
+            "-" if error.time_share is None else percent(error.time_share, ".0f"),
             f"±{rough(error.alone)}",
-            f"±{rough(error.left)}" if error.of_time is not None else "-",
+            f"±{rough(error.left)}" if error.time_share is not None else "-",
         )
         for error in [error for error in errors_of(interval) if error.share >= SMALL][:ROWS]
     ]
@@ -273,21 +273,21 @@ def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
     """
     times = {"low": math.exp(-interval.below), "high": math.exp(interval.above)}
     return {
-        **({"of": "kernels", **times} if kernels else {"low_s": interval.low, "high_s": interval.high}),
+        **({"applies_to": "kernels", **times} if kernels else {"low_s": interval.low, "high_s": interval.high}),
         "level": interval.level,
         "basis": interval.basis,
         "case": interval.case,
-        "rows": interval.rows,
-        "units": interval.units,
-        "stated": interval.stated,
-        "doubt": [
+        "measurements": interval.rows,
+        "held_out": interval.units,
+        "input_share": interval.stated,
+        "sources": [
             {
-                **select_attributes(part, "key", "regime", "case", "of_time"),
-                "share": interval.share(part),
-                "half_alone": part.quantile * math.sqrt(part.variance),
-                "half_if_known": interval.without(part),
+                **select_attributes(part, "key", "regime", "case", "time_share"),
+                "variance_share": interval.share(part),
+                "half_width_alone": part.quantile * math.sqrt(part.variance),
+                "half_width_without": interval.without(part),
             }
             for part in interval.parts
         ],
-        "own": interval.own**2 / interval.variance if interval.variance > 0 else 0.0,
+        "run_level_share": interval.own**2 / interval.variance if interval.variance > 0 else 0.0,
     }

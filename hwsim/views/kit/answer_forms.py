@@ -242,7 +242,7 @@ def cell(name: str, value: object) -> str:
     last = name.rpartition(".")[2]
     if last.endswith("_fs"):
         return format_quantity(value / FEMTO, "s")
-    if last in ("share", "utilisation", "mfu"):
+    if last in ("share", "utilization", "mfu"):
         return format_share(value)
     if last == "bytes":
         return size_text(value)

@@ -83,7 +83,7 @@ class View(NamedTuple):
     Args:
         name: name of the package and of the command.
         needs: files on the command line; a file in brackets is optional.
-        schema: schema of the JSON document, such as `latency/1`.
+        schema: schema of the JSON document, such as `latency/2`.
         options: options of the command.
         plots: help of the option --plot; "" for a view without a figure.
     """

@@ -9,7 +9,7 @@ from hwsim.views.kit.view import View, ViewOption
 VIEW = View(
     "latency",
     "machine",
-    "latency/1",
+    "latency/2",
     (
         ViewOption("--all", "every", "Also list the rows without a matching part."),
         ViewOption("--explain", "key", "Show the derivation of one row, with the sources of its numbers.", "ROW",

@@ -1,4 +1,4 @@
-"""The latency numbers of a machine as text and JSON (`hwsim: latency/1`)."""
+"""The latency numbers of a machine as text and JSON (`hwsim: latency/2`)."""
 
 from __future__ import annotations
 
@@ -67,12 +67,13 @@ def document(latencies: LatencyNumbers) -> dict[str, Any]:
             | {"inputs": [{"name": name, "value": value, "source": str(source)} for name, value, source in term.inputs]}
             for term in row.why
         ]
-        names = select_attributes(row, "key", "name", "table", "ratio", "uses_text", "part", time_s="seconds")
-        rows.append({**names, "text_s": row.text_s, "from": row.how, "why": why})
+        names = select_attributes(row, "key", "name", "table", "ratio", "part", uses_reference="uses_text", time_s="seconds")
+        rows.append({**names, "reference_s": row.text_s, "method": row.how, "derivation": why})
     missing = [
-        select_attributes(row.probe, "key", "name", "table", "text_s") | {"reason": row.reason} for row in latencies.missing
+        select_attributes(row.probe, "key", "name", "table", reference_s="text_s") | {"reason": row.reason}
+        for row in latencies.missing
     ]
-    return {"rows": rows, "left_out": missing}
+    return {"rows": rows, "not_available": missing}
 
 
 def _cells(row: LatencyRow) -> tuple[str, ...]:

@@ -53,9 +53,9 @@ def _draw(axes: Axes, device: DeviceMemory, result: Result) -> None:
     if device.fits is False or not near:
         axes.set_ylim(0, device.peak / unit * 1.12 or 1)
     size = "" if device.size is None else f" of {format_quantity(device.size, 'B')}"
-    values = ", ".join(f"{held.value} {format_quantity(held.bytes, 'B')}" for held in device.holds[:NAMES])
+    values = ", ".join(f"{held.value} {format_quantity(held.bytes, 'B')}" for held in device.allocations[:NAMES])
     values = f": {values}" if values else ""
-    rest = f", {len(device.holds) - NAMES} more" if len(device.holds) > NAMES else ""
+    rest = f", {len(device.allocations) - NAMES} more" if len(device.allocations) > NAMES else ""
     verdict = "" if device.fits else "OUT OF MEMORY, "
     peak, when = format_quantity(device.peak, "B"), format_quantity(device.at_s, "s")
     axes.set_title(

@@ -124,7 +124,7 @@ def _capacities(result: Result) -> TableSection | None:
         *(ReportColumn(name, right=True) for name in ("busy", "moved", "rate while busy", "util")),
     ]
     rows = [
-        (Cell(row.name), Cell(row.busy), Cell(row.moved), Cell(row.rate), Cell(row.percent, row.utilisation)) for row in shown
+        (Cell(row.name), Cell(row.busy), Cell(row.moved), Cell(row.rate), Cell(row.percent, row.utilization)) for row in shown
     ]
     return TableSection("Resources", columns, rows, note=f"Idle: {', '.join(unused)}." if unused else "")
 

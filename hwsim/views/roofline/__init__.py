@@ -11,7 +11,7 @@ FORMATS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32
 VIEW = View(
     "roofline",
     "machine [workload]",
-    "roofline/1",
+    "roofline/2",
     (
         ViewOption("--device", "device", "Device (default: one of each kind that computes).", "NAME"),
         ViewOption("--dtype", "dtype", "Number format, for example fp16 (default: all).", "FORMAT", None, FORMATS),

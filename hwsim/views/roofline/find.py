@@ -65,7 +65,7 @@ class DeviceRoofline:
 
     Args:
         device: name of the device.
-        alike: number of equal devices.
+        identical_count: number of equal devices.
         memory: ceilings of caches, memory and links.
         compute: ceilings of the compute units.
         points: ops.
@@ -73,7 +73,7 @@ class DeviceRoofline:
     """
 
     device: str
-    alike: int
+    identical_count: int
     memory: tuple[Ceiling, ...]
     compute: tuple[Ceiling, ...]
     points: tuple[RooflinePoint, ...] = ()

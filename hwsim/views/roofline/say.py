@@ -1,4 +1,4 @@
-"""Rooflines as text and JSON (`hwsim: roofline/1`)."""
+"""Rooflines as text and JSON (`hwsim: roofline/2`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def text(rooflines: Sequence[DeviceRoofline], heading: Heading, **_: object) -> 
     """Return the ceilings of each device, and with a workload a line per op."""
     lines = [f"roofline{f' of {heading.workload}' if heading.workload else 's'}, on {heading.machine}"]
     for roofline in rooflines:
-        lines += ["", f"{roofline.device}" + (f" (and {roofline.alike - 1} identical)" if roofline.alike > 1 else "")]
+        lines += [
+            "",
+            f"{roofline.device}" + (f" (and {roofline.identical_count - 1} identical)" if roofline.identical_count > 1 else ""),
+        ]
         rows = [("", "peak", "sustained", ""), *(_row(ceiling, "B/s", "") for ceiling in roofline.memory)]
         rows.append(("", "", "", "ridge point"))
         rows += [_row(ceiling, "FLOP/s", _intensity(roofline.ridge(ceiling)) + " FLOP/B") for ceiling in roofline.compute]
@@ -46,7 +49,7 @@ def document(rooflines: Sequence[DeviceRoofline]) -> dict[str, Any]:
         "devices": [
             {
                 "device": roofline.device,
-                "alike": roofline.alike,
+                "identical_count": roofline.identical_count,
                 "memory": [_ceiling(ceiling) for ceiling in roofline.memory],
                 "compute": [{**_ceiling(level), "ridge_flop_per_byte": roofline.ridge(level)} for level in roofline.compute],
                 "ops": [_point(roofline, point) for point in roofline.points],
@@ -79,7 +82,7 @@ def _intensity(value: float) -> str:
 
 
 def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
-    unit = "b_per_s" if ceiling.sort == "memory" else "flop_per_s"
+    unit = "bytes_per_s" if ceiling.sort == "memory" else "flop_per_s"
     rates = {f"peak_{unit}": ceiling.peak, f"sustained_{unit}": ceiling.sustained}
     return {"name": ceiling.key, **rates, "source": ceiling.source}
 

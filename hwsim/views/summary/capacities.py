@@ -23,18 +23,18 @@ class ResourceRow:
 
     Args:
         name, busy, moved, rate: cells.
-        utilisation: utilization (fraction).
+        utilization: utilization (fraction).
     """
 
     name: str
     busy: str
     moved: str
     rate: str
-    utilisation: float
+    utilization: float
 
     @property
     def percent(self) -> str:
-        return format_share(self.utilisation)
+        return format_share(self.utilization)
 
 
 def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[ResourceRow], list[str]]:
@@ -46,7 +46,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
     fullest: dict[str, Usage] = {}
     for row in usage:
         if row.device:
-            fullest[row.device] = max(fullest.get(row.device, row), row, key=lambda used: (used.utilisation, used.busy_fs))
+            fullest[row.device] = max(fullest.get(row.device, row), row, key=lambda used: (used.utilization, used.busy_fs))
     held: dict[str, float] = {}
     for share in limited:
         elsewhere = share.cause.kind == "latency" or share.cause.line == "flow"  # a collective is due to links
@@ -56,15 +56,15 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
     alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
     for row in sorted(usage, key=lambda row: _place(row, held)):
         name = family(row.capacity)
-        sizes[name] = sizes.get(name, 0) + row.alike
+        sizes[name] = sizes.get(name, 0) + row.identical_count
         alike.setdefault((name, _look(row) if row.busy_fs else None), []).append(row)
     rows, unused = [], []
     for (name, look), members in alike.items():
-        count = sum(member.alike for member in members)
+        count = sum(member.identical_count for member in members)
         title = group(sorted(map(resource, members), key=natural), whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look
-            rows.append(ResourceRow(title, busy, moved, rate, members[0].utilisation))
+            rows.append(ResourceRow(title, busy, moved, rate, members[0].utilization))
         else:
             unused.append(title)
     return rows, unused
@@ -72,7 +72,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
 
 def _place(row: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
     """Return a sort key; shares and utilizations are rounded as shown, so that members of a family stay together."""
-    return (-round(held.get(row.capacity, 0.0), 3), -round(row.utilisation, 3), -row.busy_fs, natural(row.capacity))
+    return (-round(held.get(row.capacity, 0.0), 3), -round(row.utilization, 3), -row.busy_fs, natural(row.capacity))
 
 
 def resource_of(capacity: str) -> str:
@@ -123,4 +123,4 @@ def _look(usage: Usage) -> tuple[str, str, str, str]:
         moved, rate = NONE, f"{cores} core{'' if cores == '1' else 's'}" if usage.kind == "cores" else NONE
     elif usage.unit == "1":
         moved, rate = prefixed(usage.moved), f"{prefixed(usage.rate)}/s"
-    return format_quantity(usage.busy_s, "s"), moved, rate, format_share(usage.utilisation)
+    return format_quantity(usage.busy_s, "s"), moved, rate, format_share(usage.utilization)

@@ -161,13 +161,13 @@ def as_dict(bill: Bill) -> dict[str, Any]:
         entries["cost"] |= {"hour_usd": amount(bill.cost.at_rate(HOUR)), "year_usd": amount(bill.cost.at_rate(YEAR))}
     if bill.notes:
         entries["cost"] |= {"notes": list(bill.notes)}
-    entries["each"] = [
+    entries["per_unit"] = [
         {"name": unit.name, "count": unit.count, "energy_joules": amount(unit.joules), "cost_usd": amount(unit.cost)}
         for unit in bill.each
     ]
     if bill.whole is not None:
         seconds, energy, cost = bill.whole
-        entries["whole"] = {
+        entries["entire_training"] = {
             "seconds": seconds,
             "energy": None if energy is None else energy_dict(energy),
             "cost": None if cost is None else cost_dict(cost),
@@ -184,10 +184,10 @@ def energy_dict(energy: Energy) -> dict[str, Any]:
     """Return an energy as an entry: J, W and kg of carbon dioxide."""
     return {
         "joules": amount(energy.joules),
-        "plug_joules": amount(energy.plug),
+        "wall_joules": amount(energy.wall),
         "mean_watts": energy.watts,
         "peak_watts": energy.peak,
-        "loaded_watts": energy.loaded,
+        "full_load_watts": energy.loaded,
         "basis": "measured" if energy.measured else "ratings",
         "pue": amount(energy.site.pue),
         "carbon_kg": amount(energy.carbon),
@@ -199,7 +199,7 @@ def energy_dict(energy: Energy) -> dict[str, Any]:
 def cost_dict(cost: MoneyCost) -> dict[str, Any]:
     """Return a cost as an entry, in USD."""
     return {
-        "way": cost.way,
+        "payment": cost.way,
         "total_usd": amount(cost.total),
         "known_usd": amount(cost.known),
         "used_s": cost.seconds,

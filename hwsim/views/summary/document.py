@@ -1,4 +1,4 @@
-"""The result as JSON, `hwsim: result/1`. Keys end in their unit; exact times are also given in integer fs."""
+"""The result as JSON, `hwsim: result/2`. Keys end in their unit; exact times are also given in integer fs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         rank: rank whose ops are added; None for all.
     """
     entries: dict[str, Any] = {
-        "hwsim": "result/1",
+        "hwsim": "result/2",
         **select_attributes(result, "machine", "workload", "makespan_s", "issued_s"),
         "makespan_fs": result.simulated.makespan_fs,
         "issued_interval": _ends(result.issued_interval),
@@ -56,7 +56,8 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         ],
         "capacities": [
             select_attributes(
-                usage, "busy_s", "moved", "unit", "rate", "utilisation", *(["alike"] if usage.alike > 1 else []), name="capacity"
+                usage, "busy_s", "moved", "unit", "rate", "utilization",
+                *(["identical_count"] if usage.identical_count > 1 else []), name="capacity"
             )
             for usage in result.usage
         ],
@@ -73,15 +74,15 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "collectives": [
             {
                 **select_attributes(chosen, "op", "times"),
-                **select_attributes(chosen.choice, "channels", algorithm="name", time_s="seconds", next_best="runner_up",
-                         next_best_s="runner_up_seconds"),
+                **select_attributes(chosen.choice, "channels", algorithm="name", time_s="seconds", runner_up="runner_up",
+                         runner_up_s="runner_up_seconds"),
             }
             for chosen in choices(result.simulated)
         ],
         "memory": [
             {
                 **select_attributes(device, "device", "at_s", "fits", peak_bytes="peak", size_bytes="size"),
-                "holds": [asdict(value) for value in device.holds],
+                "allocations": [asdict(value) for value in device.allocations],
             }
             for device in result.memory
         ],
@@ -89,7 +90,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             {
                 **select_attributes(device, *(field.name for field in fields(device) if field.name != "times")),
                 "counters": dict(device.counters),
-                **select_attributes(device, "rate", "bandwidth", "gap"),
+                **select_attributes(device, "rate", "bandwidth", "closed_form_error"),
             }
             for device in result.requests
         ],

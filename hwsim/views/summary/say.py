@@ -233,8 +233,8 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     rows, unused = capacities(result.usage, limited_by(result.simulated))
     if not rows:
         return
-    rows.sort(key=lambda row: -round(row.utilisation, 3))  # stable: those that bound the run stay first
-    significant = [row for row in rows if row.utilisation >= SMALL] if not verbose else rows
+    rows.sort(key=lambda row: -round(row.utilization, 3))  # stable: those that bound the run stay first
+    significant = [row for row in rows if row.utilization >= SMALL] if not verbose else rows
     shown = (significant or rows[:1])[: ALL if verbose else RESOURCES]
     lines = _used(shown, RESOURCE)
     yield ""
@@ -245,10 +245,10 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     )
     rest = rows[len(shown) :]
     graph = result.simulated.flat.graph
-    idle = sum(row.alike for row in result.usage if not row.busy_fs) + graph.unlisted  # integers
+    idle = sum(row.identical_count for row in result.usage if not row.busy_fs) + graph.unlisted  # integers
     remaining = []
     if rest:
-        limit = format_share(max(row.utilisation for row in rest) + 1e-12).removeprefix("<")
+        limit = format_share(max(row.utilization for row in rest) + 1e-12).removeprefix("<")
         remaining.append(f"{len(rest)} more rows below {limit}")
     if idle and not verbose:
         remaining.append(pluralized(idle, "idle resource"))
@@ -263,7 +263,7 @@ def _used(shown: Sequence[ResourceRow], letters: int) -> list[str]:
     columns = [
         Column("resource", [cut_middle(row.name, letters) for row in shown], right=False),
         Column("busy", [row.busy for row in shown]),
-        Column("util", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
+        Column("util", [f"{bar(row.utilization)} {row.percent:>6}" for row in shown], right=False),
         Column("moved", [row.moved for row in shown]),
         Column("rate while busy", [row.rate for row in shown]),
     ]
@@ -353,13 +353,14 @@ def _requests(served: RequestStatistics) -> str:
     latency = f"latency p50 {time(served.latency_p50_s)}, p95 {time(served.latency_p95_s)}, p99 {time(served.latency_p99_s)}"
     text = f"{served.device}: {served.count:,} requests, {rates}; {latency}, max {time(served.latency_max_s)}"
     text += f"; {format_count(served.in_flight_mean)} in flight{counters}"
-    if served.took_s is None or served.closed_form_s is None or served.gap is None:
+    if served.simulated_s is None or served.closed_form_s is None or served.closed_form_error is None:
         return text
-    return f"{text}; {time(served.took_s)} in total, {time(served.closed_form_s)} in closed form ({format_change(served.gap)})"
+    closed_form = f"{time(served.closed_form_s)} in closed form ({format_change(served.closed_form_error)})"
+    return f"{text}; {time(served.simulated_s)} in total, {closed_form}"
 
 
 def _verdict(verdict: Verdict) -> str:
-    text = f"{verdict.quantity} {verdict.wanted.replace('+-', '±')}: "
+    text = f"{verdict.quantity} {verdict.expected.replace('+-', '±')}: "
     match verdict.status:
         case "met":
             return f"{text}met"

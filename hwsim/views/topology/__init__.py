@@ -7,6 +7,6 @@ from hwsim.views.kit.view import View, ViewOption
 VIEW = View(
     "topology",
     "machine",
-    "topology/1",
+    "topology/2",
     (ViewOption("--of", "of", "With --topology: devices to route between (default: the GPUs, else the NICs).", "NAMES"),),
 )

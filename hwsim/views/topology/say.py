@@ -1,4 +1,4 @@
-"""The topology of a machine as text and JSON (`hwsim: topology/1`)."""
+"""The topology of a machine as text and JSON (`hwsim: topology/2`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def document(topology: MachineTopology) -> dict[str, Any]:
             {
                 **select_attributes(alike, "family", "kind", "names"),
                 "links": [
-                    select_attributes(to, "count", "to", what="label", bandwidth_bytes_per_s="bandwidth") for to in alike.links
+                    select_attributes(to, "count", "to", label="label", bandwidth_bytes_per_s="bandwidth") for to in alike.links
                 ],
             }
             for alike in topology.alike
@@ -53,7 +53,7 @@ def document(topology: MachineTopology) -> dict[str, Any]:
         "of": list(topology.of),
         "bisection": [_bisection(bisection) for bisection in topology.bisections],
         "pairs": [
-            {"from": pair.a, **select_attributes(pair, "how", "hops", to="b", bandwidth_bytes_per_s="bandwidth")}
+            {"from": pair.a, **select_attributes(pair, "hops", route="how", to="b", bandwidth_bytes_per_s="bandwidth")}
             for pair in topology.pairs
         ],
     }
@@ -63,7 +63,7 @@ def document(topology: MachineTopology) -> dict[str, Any]:
             "farthest",
             diameter_hops="diameter",
             mean_hops="mean",
-            pairs_apart="apart",
+            unreachable_pairs="apart",
         )
     return numbers
 
@@ -186,6 +186,6 @@ def _bisection(bisection: Bisection) -> dict[str, Any]:
     numbers = select_attributes(
         bisection, "exact", bandwidth_bytes_per_s="bandwidth", wires_bytes_per_s="wires", halvings_tried="cuts"
     )
-    limits = [select_attributes(cut, "count", what="kind", bandwidth_bytes_per_s="bandwidth") for cut in bisection.limits]
+    limits = [select_attributes(cut, "count", kind="kind", bandwidth_bytes_per_s="bandwidth") for cut in bisection.limits]
     halves = [list(half) for half in bisection.halves]
     return {**numbers, "over": bisection.over or "all links", "halves": halves, "limits": limits}

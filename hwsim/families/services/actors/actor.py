@@ -122,7 +122,7 @@ class ServicesActor:
         resources = [
             *program.resources,
             *(f"lock {lock.name}" for lock in program.locks),
-            *(f"a worker of {service.name}" for service in program.services),
+            *(f"{service.name} workers" for service in program.services),
             RETRYING,
             GIVEN_UP,
         ]
@@ -141,16 +141,16 @@ class ServicesActor:
                 steady=steady,
                 closed=closed,
                 overloaded=service.name in over,
-                utilisation=None if closed or even or not steady else _below_one([steps.utilisation, *seconds.values()]),
+                utilization=None if closed or even or not steady else _below_one([steps.utilization, *seconds.values()]),
             )
         return Services(
             answers=tuple(answers),
-            ladder=tuple(_rungs(steps, seconds)),
-            alone=steps.alone,
+            throughput_limits=tuple(_rungs(steps, seconds)),
+            unloaded_s=steps.alone,
             end_s=self.end_s,
-            stuck=_stuck(program, play),
+            deadlock=_stuck(program, play),
             statements=tuple(Statement(*statement) for statement in statements(program)),
-            never=steps.never,
+            endless=steps.never,
             caches=tuple(_held(program)),
         )
 
@@ -227,7 +227,7 @@ class ServicesActor:
             unit=unit,
             busy_fs=min(row.busy_fs + round(seconds * FEMTO), makespan_fs),
             moved=row.moved + amount,
-            utilisation=row.utilisation + seconds / (makespan_fs / FEMTO),
+            utilization=row.utilization + seconds / (makespan_fs / FEMTO),
         )
 
 
@@ -237,9 +237,9 @@ def _held(program: ServicesProgram) -> Iterator[LruCacheResult]:
             yield LruCacheResult(program.services[cache.service].name, *cache.holds, cache.filling.hit, cache.filling.full)
 
 
-def _below_one(utilisations: Sequence[float | None]) -> float | None:
+def _below_one(utilizations: Sequence[float | None]) -> float | None:
     """Return the largest of the utilizations, at most 0.999; None if unknown or 0."""
-    return min(max([utilisation for utilisation in utilisations if utilisation is not None], default=0.0), 0.999) or None
+    return min(max([utilization for utilization in utilizations if utilization is not None], default=0.0), 0.999) or None
 
 
 def _is_closed(service: ServiceProgram) -> bool:
@@ -255,7 +255,7 @@ def _is_even(service: ServiceProgram) -> bool:
 def _rungs(steps: Ladder, used: Mapping[str, float]) -> Iterator[ThroughputLimit]:
     for step in steps.steps:
         service, demand = max(step.demands, key=lambda row: row[1])
-        yield ThroughputLimit(step.name, step.kind, service, demand, step.limit(service), step.utilisation, used.get(step.name))
+        yield ThroughputLimit(step.name, step.kind, service, demand, step.limit(service), step.utilization, used.get(step.name))
 
 
 def _stuck(program: ServicesProgram, play: ServiceSimulation | CompiledSimulation) -> str:

@@ -322,7 +322,7 @@ class CompiledSimulation:
                 ("came_count", names.CAME), ("entered", names.ENTERED), ("here", names.HERE), ("most", names.MOST),
                 ("line", names.LINE_LENGTH), ("line_most", names.LINE_MOST), ("refused", names.REFUSED),
                 ("failed", names.FAILED_COUNT), ("timeouts", names.TIMEOUTS), ("wasted", names.WASTED),
-                ("dropped", names.DROPPED), ("asked_again", names.ASKED_AGAIN), ("first", names.FIRST_CAME),
+                ("dropped", names.DROPPED), ("retries", names.ASKED_AGAIN), ("first", names.FIRST_CAME),
                 ("last_came", names.LAST_CAME), ("end", names.ENDED), ("last", names.LAST), ("line_last", names.LINE_LAST),
             ):  # fmt: skip
                 setattr(notes, name, int(row[column]))

@@ -315,7 +315,7 @@ class ServiceSimulation:
         child = Strand(self.services[step.service], strand.main.root, visit, self.now)
         child.caller, child.attempt = strand, strand.asking
         if attempts:
-            child.service.notes.asked_again += 1
+            child.service.notes.retries += 1
         if child.service.notes.here >= AT_ONCE:
             name = child.service.of.name
             raise Deadlock(f"{AT_ONCE:,} requests of {name} are in flight and none can finish (deadlock)")

@@ -23,7 +23,7 @@ from hwsim.ticks import FEMTO
 GROWING: Final = 0.05  # share of arrivals by which the queue may grow in a steady state
 MANY: Final = 200  # requests below which no growth of the queue is reported
 FEWEST: Final = 0.005  # smallest share of the responses in the bins above p99
-RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"  # waits in JSON
+SERVICE_TIME, RETRYING, GIVEN_UP = "service_time", "retry_backoff", "timed_out_attempts"  # parts of a latency in JSON
 
 
 class ThroughputLimit(NamedTuple):
@@ -32,19 +32,19 @@ class ThroughputLimit(NamedTuple):
     Args:
         kind: capacity, workers or lock.
         service: service with arrivals that needs most of the resource per request.
-        per_request_s: service demand: time of the entire resource that a request of this service takes (s).
+        service_demand_s: service demand: time of the entire resource that a request of this service takes (s).
         limit_per_s: maximum rate of this service (1/s), with the rates of the others in proportion.
-        utilisation: utilization at the arrival rates of the file; None if only a run determines them.
-        used: utilization in the run; None for workers and locks.
+        utilization: utilization at the arrival rates of the file; None if only a run determines them.
+        measured_utilization: utilization in the run; None for workers and locks.
     """
 
     name: str
     kind: str
     service: str
-    per_request_s: float
+    service_demand_s: float
     limit_per_s: float
-    utilisation: float | None
-    used: float | None
+    utilization: float | None
+    measured_utilization: float | None
 
     @property
     def called(self) -> str:
@@ -53,7 +53,7 @@ class ThroughputLimit(NamedTuple):
 
 
 class ServiceWait(NamedTuple):
-    """A resource, and the average time that requests waited for it (s); "work" is the service time without waiting."""
+    """A resource, and the average time that requests waited for it (s); `SERVICE_TIME` is the time without waiting."""
 
     what: str
     seconds: float
@@ -63,11 +63,11 @@ class ServiceInterval(NamedTuple):
     """An interval of the run: its end, responses per second, their percentiles, average requests in flight and queued."""
 
     until_s: float
-    answers_per_s: float
+    throughput_per_s: float
     p50_s: float
     p99_s: float
-    there: float
-    waiting: float
+    in_flight: float
+    queued: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,88 +77,92 @@ class ServiceResponses:
     Args:
         name: name of the service ("web") or branch ("store.small").
         span_s: time from the first request to the last response, or to the last arrival if the run never settles (s).
-        came: number of requests, from outside and from other services.
-        outside: number of requests from outside.
+        arrived: number of requests, from outside and from other services.
+        external: number of requests from outside.
         offered_per_s: arrival rate of requests from outside (1/s).
-        served: number of responses.
+        completed: number of responses.
         refused: requests rejected by a full queue.
         failed: requests of which a call timed out, was rejected or failed.
         wasted: requests completed after their caller timed out.
         dropped: queued requests dropped because their caller had timed out.
         timeouts: attempts that timed out.
-        asked_again: retries.
+        retries: retries.
         good: responses within the latency limit.
         latency: latencies; None without a steady state or without responses.
-        growth_per_s: growth of the number of requests in flight (1/s); 0 in a steady state.
+        queue_growth_per_s: growth of the number of requests in flight (1/s); 0 in a steady state.
         waits: average waits of all responses.
         waits_above: average waits of the responses above p99.
-        there_mean: average number of requests in flight.
-        there_most: maximum number of requests in flight.
-        waiting_mean: average number of requests queued for a worker.
-        waiting_most: maximum number of requests queued for a worker.
-        closed: whether closed-loop clients send the requests.
-        course: intervals of the run.
+        in_flight_mean: average number of requests in flight.
+        in_flight_max: maximum number of requests in flight.
+        queued_mean: average number of requests queued for a worker.
+        queued_max: maximum number of requests queued for a worker.
+        closed_loop: whether closed-loop clients send the requests.
+        time_series: intervals of the run.
         workers: number of workers; None: unlimited.
-        left: requests still in flight at the end.
+        unfinished: requests still in flight at the end.
         steady: whether the arrival rate is constant and no event occurs during the run.
         stay_s: average time in the system, over all requests that left it (s).
     """
 
     name: str
     span_s: float
-    came: int
-    outside: int
+    arrived: int
+    external: int
     offered_per_s: float
-    served: int
+    completed: int
     refused: int
     failed: int
     wasted: int
     dropped: int
     timeouts: int
-    asked_again: int
+    retries: int
     good: int
     latency: SteadyStatistics | None
-    growth_per_s: float
+    queue_growth_per_s: float
     waits: tuple[ServiceWait, ...]
     waits_above: tuple[ServiceWait, ...]
-    there_mean: float
-    there_most: int
-    waiting_mean: float
-    waiting_most: int
-    closed: bool
-    course: tuple[ServiceInterval, ...]
+    in_flight_mean: float
+    in_flight_max: int
+    queued_mean: float
+    queued_max: int
+    closed_loop: bool
+    time_series: tuple[ServiceInterval, ...]
     workers: int | None = None
-    left: int = 0
+    unfinished: int = 0
     steady: bool = True
     stay_s: float = 0.0
 
     @property
     def is_warm_up(self) -> bool:
         """Whether all responses belong to the warm-up, so that there are no latencies."""
-        return self.served > 0 and self.latency is None and self.growth_per_s <= 0
+        return self.completed > 0 and self.latency is None and self.queue_growth_per_s <= 0
 
     @property
-    def keeps_up(self) -> bool:
+    def stable(self) -> bool:
         """Whether the throughput equals the arrival rate, in an open loop."""
-        return not self.closed and self.offered_per_s > 0 and self.growth_per_s <= 0
+        return not self.closed_loop and self.offered_per_s > 0 and self.queue_growth_per_s <= 0
 
     @property
-    def per_s(self) -> float:
+    def throughput_per_s(self) -> float:
         """Throughput: responses per second, including late ones."""
-        return self.served / self.span_s if self.span_s > 0 else 0.0
+        return self.completed / self.span_s if self.span_s > 0 else 0.0
 
     @property
-    def goodput(self) -> float:
+    def goodput_per_s(self) -> float:
         """Goodput: responses per second within the latency limit."""
         return self.good / self.span_s if self.span_s > 0 else 0.0
 
     def values(self) -> Mapping[str, float]:
         """Return the quantities for `expect:` by name, in SI units."""
-        values = {"requests_per_s": self.per_s, "goodput": self.goodput, "refused": _share(self.refused, self.came)}
-        values |= {"failed": _share(self.failed, self.came), "wasted": _share(self.wasted, self.came)}
-        values |= {"there_mean": self.there_mean}
+        values = {
+            "requests_per_s": self.throughput_per_s,
+            "goodput": self.goodput_per_s,
+            "refused": _share(self.refused, self.arrived),
+        }
+        values |= {"failed": _share(self.failed, self.arrived), "wasted": _share(self.wasted, self.arrived)}
+        values |= {"in_flight_mean": self.in_flight_mean}
         settled = self.latency
-        if self.growth_per_s > 0:
+        if self.queue_growth_per_s > 0:
             return values | dict.fromkeys((f"latency_{name}" for name in STATISTICS), math.inf)
         if settled is not None:
             values |= {"latency_mean": settled.mean.value, "latency_max": settled.most}
@@ -176,7 +180,7 @@ class Statement(NamedTuple):
     Args:
         seconds: average service time without waiting (s).
         times: average number of executions per request of the service.
-        drawn: whether its time is random.
+        random: whether its time is random.
         cost: cost of its op.
     """
 
@@ -185,7 +189,7 @@ class Statement(NamedTuple):
     device: str
     seconds: float
     times: float
-    drawn: bool
+    random: bool
     cost: Cost | None
 
 
@@ -194,18 +198,18 @@ class LruCacheResult(NamedTuple):
 
     Args:
         entries: capacity in items.
-        of: number of distinct items.
+        distinct_items: number of distinct items.
         zipf: exponent of the popularity.
-        hit: hit rate when it is full.
-        full: lookups until it is full, from empty.
+        hit_rate: hit rate when it is full.
+        lookups_to_fill: lookups until it is full, from empty.
     """
 
     service: str
     entries: int
-    of: int
+    distinct_items: int
     zipf: float
-    hit: float
-    full: float
+    hit_rate: float
+    lookups_to_fill: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,22 +218,22 @@ class Services:
 
     Args:
         answers: responses of each service, followed by those of its branches.
-        ladder: throughput limits, the lowest first.
-        alone: service time of a request of each service without waiting (s).
+        throughput_limits: throughput limits, the lowest first.
+        unloaded_s: service time of a request of each service without waiting (s).
         end_s: time at which the last request ended (s).
         statements: statements of all services.
         stuck: description of requests that wait for each other (deadlock); "" without a deadlock.
-        never: services whose requests cause endless further requests.
+        endless: services whose requests cause endless further requests.
         caches: caches whose hit rate follows from their capacity.
     """
 
     answers: tuple[ServiceResponses, ...]
-    ladder: tuple[ThroughputLimit, ...]
-    alone: tuple[tuple[str, float], ...]
+    throughput_limits: tuple[ThroughputLimit, ...]
+    unloaded_s: tuple[tuple[str, float], ...]
     end_s: float
     statements: tuple[Statement, ...] = ()
-    stuck: str = ""
-    never: tuple[str, ...] = ()
+    deadlock: str = ""
+    endless: tuple[str, ...] = ()
     caches: tuple[LruCacheResult, ...] = ()
 
 
@@ -246,7 +250,7 @@ def answers_of(
     closed: bool,
     steady: bool,
     overloaded: bool,
-    utilisation: float | None,
+    utilization: float | None,
 ) -> list[ServiceResponses]:
     """Return the results of a service, and of each branch of its `choose`.
 
@@ -255,7 +259,7 @@ def answers_of(
         closed: see `ServiceResponses`.
         steady: see `ServiceResponses`.
         overloaded: whether the arrival rate exceeds a limit.
-        utilisation: utilization of the busiest resource; None if unknown.
+        utilization: utilization of the busiest resource; None if unknown.
     """
     notes.flush()
     begin, end = max(notes.first, 0), max(notes.end, notes.last_came, 0)
@@ -264,34 +268,34 @@ def answers_of(
     growth = _growth(notes) if steady and not closed else 0.0
     if overloaded and not growth and between > 0 and notes.came_count >= MANY:
         growth = notes.most / between
-    settled = _settled(notes, notes.answers, utilisation) if not growth else None
+    settled = _settled(notes, notes.answers, utilization) if not growth else None
     name = service.name
     total = ServiceResponses(
         name=name,
         span_s=span,
-        came=notes.entered,
-        outside=notes.came_count,
+        arrived=notes.entered,
+        external=notes.came_count,
         offered_per_s=(notes.came_count - 1) / between if between > 0 else 0.0,
-        served=notes.answers.count + notes.early,
+        completed=notes.answers.count + notes.early,
         refused=notes.refused,
         failed=notes.failed,
         wasted=notes.wasted,
         dropped=notes.dropped,
         timeouts=notes.timeouts,
-        asked_again=notes.asked_again,
+        retries=notes.retries,
         good=notes.good,
         latency=settled,
-        growth_per_s=growth,
+        queue_growth_per_s=growth,
         waits=_waits(notes, resources, 0.0),
         waits_above=() if settled is None else _waits(notes, resources, settled.at(0.99).value, settled.most),
-        there_mean=notes.area / FEMTO / span if span > 0 else 0.0,
-        there_most=notes.most,
-        waiting_mean=notes.line_area / FEMTO / span if span > 0 else 0.0,
-        waiting_most=notes.line_most,
-        closed=closed,
-        course=_course(notes),
+        in_flight_mean=notes.area / FEMTO / span if span > 0 else 0.0,
+        in_flight_max=notes.most,
+        queued_mean=notes.line_area / FEMTO / span if span > 0 else 0.0,
+        queued_max=notes.line_most,
+        closed_loop=closed,
+        time_series=_course(notes),
         workers=None if service.workers == ENDLESS else service.workers,
-        left=notes.here,
+        unfinished=notes.here,
         steady=steady,
         stay_s=notes.stay / FEMTO / max(notes.entered - notes.here, 1),
     )
@@ -304,21 +308,21 @@ def answers_of(
     ]
 
 
-def _settled(notes: ServiceNotes, batched: BatchedSamples, utilisation: float | None = None) -> SteadyStatistics | None:
+def _settled(notes: ServiceNotes, batched: BatchedSamples, utilization: float | None = None) -> SteadyStatistics | None:
     """Return the latencies after the warm-up, or None without responses."""
     if not batched.count:
         return None
-    settled = batched.estimate(warm_up=0 if notes.since >= 0 else None, utilisation=utilisation)
+    settled = batched.estimate(warm_up=0 if notes.since >= 0 else None, utilization=utilization)
     return replace(settled, dropped=settled.dropped + notes.early)
 
 
 def _of_choice(notes: ServiceNotes, total: ServiceResponses, name: str, batched: BatchedSamples) -> ServiceResponses:
-    settled = None if total.growth_per_s else _settled(notes, batched)
+    settled = None if total.queue_growth_per_s else _settled(notes, batched)
     if settled is not None and total.latency is not None and total.latency.short:
         settled = replace(settled, short=tuple(sorted({*settled.short, *total.latency.short})))
     return ServiceResponses(
-        name, total.span_s, batched.count, 0, 0.0, batched.count, 0, 0, 0, 0, 0, 0, batched.count, settled, total.growth_per_s,
-        (), (), 0.0, 0, 0.0, 0, total.closed, (), steady=total.steady,
+        name, total.span_s, batched.count, 0, 0.0, batched.count, 0, 0, 0, 0, 0, 0, batched.count, settled,
+        total.queue_growth_per_s, (), (), 0.0, 0, 0.0, 0, total.closed_loop, (), steady=total.steady,
     )  # fmt: skip
 
 
@@ -366,7 +370,7 @@ def _waits(notes: ServiceNotes, resources: Sequence[str], above: float, most: fl
     total = sum(waits.values())  # integers
     spent = math.fsum(bin_.spent for number, bin_ in bins.items() if number > first)  # exact in any order of the bins
     rows = [ServiceWait(resources[resource], time / FEMTO / count) for resource, time in waits.items()]
-    rows.append(ServiceWait("work", max(0.0, spent / count - total / FEMTO / count)))
+    rows.append(ServiceWait(SERVICE_TIME, max(0.0, spent / count - total / FEMTO / count)))
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 
 
@@ -380,11 +384,11 @@ def _course(notes: ServiceNotes) -> tuple[ServiceInterval, ...]:
         stretches.append(
             ServiceInterval(
                 until_s=(number + 1) * width,
-                answers_per_s=len(bins) / width,
+                throughput_per_s=len(bins) / width,
                 p50_s=bins.percentile(0.5),
                 p99_s=bins.percentile(0.99),
-                there=inside / notes.width,
-                waiting=waiting / notes.width,
+                in_flight=inside / notes.width,
+                queued=waiting / notes.width,
             )
         )
     return tuple(stretches)

@@ -67,17 +67,45 @@ class ServiceNotes:
     """
 
     __slots__ = (
-        "_columns", "_edge", "_noted",
-        "above", "answers", "area", "asked_again", "by_choice", "came_count",
-        "dropped", "early", "end", "entered", "failed", "first", "good", "here", "last", "last_came", "line", "line_area",
-        "line_last", "line_most", "most", "refused", "since", "stay", "timeouts", "wasted", "width", "windows", "within",
+        "_columns",
+        "_edge",
+        "_noted",
+        "above",
+        "answers",
+        "area",
+        "by_choice",
+        "came_count",
+        "dropped",
+        "early",
+        "end",
+        "entered",
+        "failed",
+        "first",
+        "good",
+        "here",
+        "last",
+        "last_came",
+        "line",
+        "line_area",
+        "line_last",
+        "line_most",
+        "most",
+        "refused",
+        "retries",
+        "since",
+        "stay",
+        "timeouts",
+        "wasted",
+        "width",
+        "windows",
+        "within",
     )  # fmt: skip
 
     def __init__(self, choices: int, within: int, since: int = 0) -> None:
         self.came_count = self.entered = self.here = self.area = self.last = self.stay = self.most = 0
         self.line = self.line_area = self.line_last = self.line_most = 0
         self.refused = self.failed = self.timeouts = self.wasted = self.dropped = self.good = 0
-        self.asked_again = self.early = 0
+        self.retries = self.early = 0
         self.first = self.last_came = -1
         self.end = 0
         self.within, self.since = within, since

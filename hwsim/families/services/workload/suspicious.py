@@ -26,9 +26,9 @@ def suspicions(
     targets = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
     for number, service in enumerate(program.services):
         if service.arrivals is None and number not in targets:
-            yield Warning("never-asked", f"no service calls '{service.name}', and it has no `arrivals`; it has no effect")
+            yield Warning("no-requests", f"no service calls '{service.name}', and it has no `arrivals`; it has no effect")
         elif service.arrivals is not None and not entered[service.name]:
-            yield Warning("never-asked", f"no request arrived at '{service.name}' before the end of the run")
+            yield Warning("no-requests", f"no request arrived at '{service.name}' before the end of the run")
     for service in program.services:
         late = {
             (step.service, step.timeout)
@@ -54,4 +54,4 @@ def suspicions(
         single = access.member if isinstance(access, ArrayMembers) else access
         mean = format_quantity(single(1)[0], "s")
         text = f"each access to {disk} takes its average time ({mean}), because {why}; percentiles are too low"
-        yield Warning("accesses-in-the-mean", f"{name}: {text}")
+        yield Warning("mean-disk-access-time", f"{name}: {text}")

@@ -62,7 +62,7 @@ class ResourceDemand:
     rates: tuple[tuple[str, float | None], ...]
 
     @property
-    def utilisation(self) -> float | None:
+    def utilization(self) -> float | None:
         """Utilization at the arrival rates; None if a rate is unknown."""
         rates = dict(self.rates)
         parts = [(demand, rates[name]) for name, demand in self.demands]
@@ -77,7 +77,7 @@ class ResourceDemand:
         if mine is None or any(rate is None for rate in rates.values()):
             demand = demands.get(name, 0.0)
             return 1.0 / demand if demand > 0 else math.inf
-        used = self.utilisation
+        used = self.utilization
         return mine / used if used else math.inf
 
 
@@ -95,9 +95,9 @@ class Ladder:
     never: tuple[str, ...] = ()
 
     @property
-    def utilisation(self) -> float | None:
+    def utilization(self) -> float | None:
         """Utilization of the busiest resource; None if all are unknown."""
-        known = [used for step in self.steps if (used := step.utilisation) is not None]
+        known = [used for step in self.steps if (used := step.utilization) is not None]
         return max(known, default=None)
 
     def overloaded(self, *, even: bool) -> frozenset[str]:
@@ -106,7 +106,7 @@ class Ladder:
         return frozenset(
             name
             for step in self.steps
-            if (used := step.utilisation) is not None and used > most
+            if (used := step.utilization) is not None and used > most
             for name, demand in step.demands
             if demand > 0
         )

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hwsim.families.serving.actors.router import Router
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.results import autoscaling as results
-from hwsim.families.serving.results.accounting import SEATS, STARTING
+from hwsim.families.serving.results.accounting import BATCH_SLOT_WAIT, REPLICA_START
 from hwsim.families.serving.results.autoscaling import AutoscalingStatistics, ReplicaCounts
 from hwsim.families.serving.results.log import Late
 from hwsim.families.serving.workload.autoscaler import Scale
@@ -166,7 +166,7 @@ class Autoscaler:
         starting = self._starting - before
         self._waits.append(instant - since)
         sequence.at = instant + api
-        return sequence, number, since, ((STARTING, starting), (SEATS, instant - since - starting))
+        return sequence, number, since, ((REPLICA_START, starting), (BATCH_SLOT_WAIT, instant - since - starting))
 
     def _ready_replica(self, sequence: Sequence, instant: int) -> int:
         """Return a ready replica below its limit of requests; -1 if there is none."""
@@ -302,8 +302,8 @@ class Autoscaler:
         paid = [(end if life.off < 0 else min(life.off, end)) - life.on for life in lives]
         began = [min(life.ready, end if life.stopped < 0 else life.stopped) - life.on for life in lives]
         return AutoscalingStatistics(
-            least=self.scale.least,
-            most=self.scale.most,
+            min_replicas=self.scale.least,
+            max_replicas=self.scale.most,
             gpus=gpus,
             span_s=(end - self.start) / FEMTO,
             changes=tuple(changes),
@@ -311,8 +311,8 @@ class Autoscaler:
             stops=sum(life.stopped >= 0 for life in lives),  # count
             paid_s=sum(paid) / FEMTO,  # integers
             starting_s=sum(began) / FEMTO,  # integers
-            lives=tuple(life.seconds(end) for life in lives),
-            waited=len(self._waits),
-            waited_s=sum(self._waits) / FEMTO,  # integers
-            longest_s=max(self._waits, default=0) / FEMTO,
+            lifetimes=tuple(life.seconds(end) for life in lives),
+            waits=len(self._waits),
+            wait_s=sum(self._waits) / FEMTO,  # integers
+            max_wait_s=max(self._waits, default=0) / FEMTO,
         )

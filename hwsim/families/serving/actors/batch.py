@@ -16,7 +16,7 @@ from hwsim.families.serving.actors.replica import Replica
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.slots import Slots
 from hwsim.families.serving.actors.tiers import OffloadTiers
-from hwsim.families.serving.results.accounting import LOADING
+from hwsim.families.serving.results.accounting import KV_LOAD
 from hwsim.families.serving.workload.settings import ANY
 from hwsim.records import dataclass
 
@@ -165,7 +165,7 @@ class ReplicaBatch(Replica):
         sequence.at = instant
         self.loading.remove(sequence)
         self.loaded.append(sequence)
-        self.log.frees(instant, sequence.number, LOADING)
+        self.log.frees(instant, sequence.number, KV_LOAD)
 
     # ------------------------------------------------------------ decode, completion and preemption
 

@@ -29,7 +29,7 @@ from hwsim.families.serving.actors.blocks import max_iterations_within
 from hwsim.families.serving.actors.prefix_cache import PrefixHits
 from hwsim.families.serving.actors.replica import DoesNotFit
 from hwsim.families.serving.actors.run import IterationRun, Sequence
-from hwsim.families.serving.results.accounting import ADAPTER, Refusal
+from hwsim.families.serving.results.accounting import ADAPTER_WAIT, Refusal
 from hwsim.records import dataclass
 
 AGAIN: Final = 16  # iterations between attempts of a request refused by `admit: ratio`
@@ -159,7 +159,7 @@ class ContinuousReplica(ReplicaBatch):
             self._refuse("")
             return parts
         if settings.prompts == "alone" and self.answers:
-            self._refuse("seats")
+            self._refuse("batch slots")
             return parts
         groups = self._groups
         if groups is not None and not groups.opens(
@@ -176,11 +176,11 @@ class ContinuousReplica(ReplicaBatch):
         need, cache, door = self.growth.need, self.cache, self.door
         while (line := self.first_line(door)) and (sequence := line[0]).at <= door:
             if self.answers + len(self.partial) >= settings.sequences:
-                return self._refuse("seats")
+                return self._refuse("batch slots")
             if left <= 0:
                 return self._refuse("")
             if self._hold > self.iterations:
-                return self._refuse("room")
+                return self._refuse("KV cache")
             is_loaded = line is self.loaded
             if self.slots is not None and not is_loaded and not self.slots.has(sequence):
                 self.slots.holds(line.popleft(), instant)
@@ -200,7 +200,7 @@ class ContinuousReplica(ReplicaBatch):
             if not self._fits(sequence, blocks + reused.stale, rest, wanted, promised):
                 if settings.admit == "ratio" and not self.is_idle:
                     self._hold = (self.iterations // AGAIN + 1) * AGAIN
-                return self._refuse("room")
+                return self._refuse("KV cache")
             line.popleft()
             if self.slots is not None and not is_loaded:
                 self.slots.takes(sequence, instant)
@@ -290,7 +290,7 @@ class ContinuousReplica(ReplicaBatch):
                 self._order = [row for row in self._order if row[0].put_off == row[1] and not row[0].is_over]
         if self.slots is not None and (back := self.slots.returns()):
             for sequence in back:
-                log.frees(end, sequence.number, ADAPTER)
+                log.frees(end, sequence.number, ADAPTER_WAIT)
             self.waiting.extendleft(reversed(back))
         return over
 
@@ -310,7 +310,7 @@ class ContinuousReplica(ReplicaBatch):
         self.log.meters[self.number].iterated(
             run.begin, begin, run.spent(0, number, run.begin, begin), partial(run.until, 0, run.begin)
         )
-        self._refuse("seats")
+        self._refuse("batch slots")
         return begin, number
 
     def catches_up(self, run: IterationRun, instant: int) -> None:

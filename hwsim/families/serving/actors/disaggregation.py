@@ -33,7 +33,7 @@ from hwsim.families.serving.actors.kv_transfers import KvTransferCosts
 from hwsim.families.serving.actors.router import LeastRequestsRouter, Router
 from hwsim.families.serving.actors.run import IterationRun, Sequence
 from hwsim.families.serving.actors.speculation import SpeculativeReplica
-from hwsim.families.serving.results.accounting import ROOM
+from hwsim.families.serving.results.accounting import KV_CACHE_WAIT
 from hwsim.families.serving.results.log import Late, Log
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.records import dataclass
@@ -216,7 +216,7 @@ class DisaggregatedService(ClockedService):
         self._pairs[sequence.number] = copy, sequence
         instant = int(driver.env.now)
         arrival, since, late = self._late[sequence.number]
-        self._late[sequence.number] = arrival, at, (*late, (ROOM, at - since))
+        self._late[sequence.number] = arrival, at, (*late, (KV_CACHE_WAIT, at - since))
         if self.scaled is None:
             number = self._least.choose(self.readers, prompt)
         else:

@@ -247,13 +247,13 @@ class ModelService:
         plan, log = self.plan, self.log
         risen = [scaled.risen(log.last_arrival) for scaled in (self._scaled, self._prompts) if scaled is not None]
         served = statistics(log, plan, self._exchanges[0].case, risen=max(risen, default=0))
-        served = replace(served, tiers=self._below(served.lasted_s), adapters=self._used())
+        served = replace(served, tiers=self._below(served.duration_s), adapters=self._used())
         if self._scaled is not None:
             scaling = self._scaled.statistics(len(plan.copies[0]), log.last_end)
             there = scaling.paid_s / (len(plan.copies) * scaling.span_s)
             served = replace(served, scaling=scaling, cache_mean=served.cache_mean / there if there > 0 else 0.0)
         if self._prompts is not None:
-            served = replace(served, prompt_scaling=self._prompts.statistics(served.prompt_gpus, log.last_end))
+            served = replace(served, prompt_scaling=self._prompts.statistics(served.prefill_gpus, log.last_end))
         return served
 
 

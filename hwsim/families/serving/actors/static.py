@@ -69,7 +69,7 @@ class StaticReplica(Replica):
         if not self.places:
             return self._first(instant)
         self.is_full = bool(self.waiting) and self.waiting[0].at <= instant
-        self.log.refuses(self.number, "seats" if self.is_full else "")
+        self.log.refuses(self.number, "batch slots" if self.is_full else "")
         run = IterationRun(
             self.iterations, instant, instant, [], self.places, self.places * (self.longest + self.steps), self.places
         )

@@ -21,7 +21,7 @@ from hwsim.families.serving.actors.iteration_times import Pace
 from hwsim.families.serving.actors.router import LeastRequestsRouter, Router
 from hwsim.families.serving.actors.run import IterationRun, Sequence
 from hwsim.families.serving.actors.static import StaticReplica
-from hwsim.families.serving.results.accounting import STARTING
+from hwsim.families.serving.results.accounting import REPLICA_START
 from hwsim.families.serving.results.log import Late, Log
 from hwsim.families.serving.workload.settings import Settings
 from hwsim.families.serving.workload.source import RequestSource
@@ -255,7 +255,7 @@ class UnclockedService:
         self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
         if self._runs[number] is None:
             if self.written is not None and late:
-                self._late[sequence.number] = sum(spent for part, spent in late if part == STARTING)  # integers
+                self._late[sequence.number] = sum(spent for part, spent in late if part == REPLICA_START)  # integers
             self._plan_start(number, instant)
         else:
             self._shorten_run(number, sequence.at)

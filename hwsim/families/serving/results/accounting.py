@@ -1,25 +1,25 @@
 """The latency breakdown of every request: parts that add up to its latency, to the femtosecond.
 
-    turn      scheduling delay: waiting for the running iteration, or for requests ahead in the queue
-    seats     waiting for a batch slot
-    room      waiting for KV-cache blocks
-    reading   its own prefill
-    others    prefill of other requests, before its first token and between its tokens
-    answers   decode of other requests, before its first token
-    writing   decode iterations that output its tokens
-    network   collectives and KV-cache transfers between GPUs
-    shared    contention: other jobs on its devices, or slower devices
-    loading   loading KV-cache blocks of its prompt from the host or a disk
-    starting  waiting for a replica to start, before it is queued at one
-    adapter   waiting for an adapter slot, while others pass it
-    again     from its preemption until its next output token
-    host      scheduler, tokenizer and front end
+    scheduling_delay  waiting for the running iteration, or for requests ahead in the queue
+    batch_slot_wait   waiting for a batch slot
+    kv_cache_wait     waiting for KV-cache blocks
+    prefill           its own prefill
+    other_prefill     prefill of other requests, before its first token and between its tokens
+    other_decode      decode of other requests, before its first token
+    decode            decode iterations that output its tokens
+    communication     collectives and KV-cache transfers between GPUs
+    contention        other jobs on its devices, or slower devices
+    kv_load           loading KV-cache blocks of its prompt from the host or a disk
+    replica_start     waiting for a replica to start, before it is queued at one
+    adapter_wait      waiting for an adapter slot, while others pass it
+    recompute         from its preemption until its next output token
+    host              scheduler, tokenizer and front end
 
 Each replica has meters: the total time of its iterations by use. A request reads the meters when it arrives, is first scheduled,
 outputs its first token and completes; the differences are its parts. A run of equal iterations advances the meters once.
 
 A queued request is charged with the use of the replica's time. While the head of the queue is refused for lack of blocks or
-slots, all of that time is `room` or `seats`, because the queue is served in order.
+slots, all of that time is `kv_cache_wait` or `batch_slot_wait`, because the queue is served in order.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ from typing import Final, Literal, TypeAlias
 from hwsim.records import dataclass
 
 CALLED: Final = {  # by part: (activity of the request, what bounds it)
-    "turn": ("waiting for the running iteration", "scheduling delay"),
-    "seats": ("waiting for a batch slot", "batch slots"),
-    "room": ("waiting for KV cache", "KV cache"),
-    "reading": ("prefill", "prefill"),
-    "others": ("prefill of other requests", "prefill"),
-    "answers": ("decode of other requests", "decode"),
-    "writing": ("decode", "decode"),
-    "network": ("communication", "communication"),
-    "shared": ("contention with other jobs or slow parts", "contention"),
-    "again": ("preempted and recomputing", "KV cache"),
+    "scheduling_delay": ("waiting for the running iteration", "scheduling delay"),
+    "batch_slot_wait": ("waiting for a batch slot", "batch slots"),
+    "kv_cache_wait": ("waiting for KV cache", "KV cache"),
+    "prefill": ("prefill", "prefill"),
+    "other_prefill": ("prefill of other requests", "prefill"),
+    "other_decode": ("decode of other requests", "decode"),
+    "decode": ("decode", "decode"),
+    "communication": ("communication", "communication"),
+    "contention": ("contention with other jobs or slow parts", "contention"),
+    "recompute": ("preempted and recomputing", "KV cache"),
     "host": ("host", "host"),
-    "loading": ("loading KV cache from the host or a disk", "KV-cache loading"),
-    "starting": ("waiting for a replica to start", "starting replicas"),
-    "adapter": ("waiting for an adapter slot", "adapter slots"),
+    "kv_load": ("loading KV cache from the host or a disk", "KV-cache loading"),
+    "replica_start": ("waiting for a replica to start", "starting replicas"),
+    "adapter_wait": ("waiting for an adapter slot", "adapter slots"),
 }
 PARTS: Final = tuple(CALLED)
-TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING, ADAPTER = range(len(PARTS))
-Refusal: TypeAlias = Literal["", "seats", "room"]  # reason why the head of the queue did not join the batch
+(SCHEDULING_DELAY, BATCH_SLOT_WAIT, KV_CACHE_WAIT, PREFILL, OTHER_PREFILL, OTHER_DECODE, DECODE, COMMUNICATION, CONTENTION,
+ RECOMPUTE, HOST, KV_LOAD, REPLICA_START, ADAPTER_WAIT) = range(len(PARTS))  # fmt: skip
+Refusal: TypeAlias = Literal["", "batch slots", "KV cache"]  # reason why the head of the queue did not join the batch
 Spent: TypeAlias = tuple[int, int, int, int, int]  # time of iterations (fs): prefill, decode, network, contention, host
 Until: TypeAlias = Callable[[int], tuple[int, Spent]]
 
@@ -148,14 +149,14 @@ class Meters:
                     self.coming.append(stay)
                 else:
                     at, passed = (end, spent) if until is None else until(stay.seen)
-                    seats, room = (at - start) * (self.refusal == "seats"), (at - start) * (self.refusal == "room")
+                    seats, room = (at - start) * (self.refusal == "batch slots"), (at - start) * (self.refusal == "KV cache")
                     waited = self.waited if self.refusal else _add_spent(self.waited, passed)
                     self._starts(stay, at, waited, self.seats + seats, self.room + room)
         (a, b, c, d, e), (p, q, r, s, t) = self.spent, spent
         self.spent = a + p, b + q, c + r, d + s, e + t
         if self.refusal:
             self.refused = _add_spent(self.refused, spent)
-            if self.refusal == "room":
+            if self.refusal == "KV cache":
                 self.room += end - start
             else:
                 self.seats += end - start
@@ -171,7 +172,9 @@ class Meters:
         """Start to meter a request at `at`: the end of the iteration that ran when it was queued, or its queueing time."""
         early = at - stay.seen
         if early > 0:
-            stay.parts[(ROOM if self.refusal == "room" else SEATS) if self.refusal else TURN] += early
+            stay.parts[
+                (KV_CACHE_WAIT if self.refusal == "KV cache" else BATCH_SLOT_WAIT) if self.refusal else SCHEDULING_DELAY
+            ] += early
         stay.since, stay.read, stay.refused = max(at, stay.seen), waited, (seats, room)
 
     def begins(self, stay: RequestAccount, time: int) -> None:
@@ -198,13 +201,13 @@ class Meters:
         parts = stay.parts
         parts[HOST] += stay.seen - stay.noted
         if stay.refused is None:
-            parts[TURN] += time - stay.seen
+            parts[SCHEDULING_DELAY] += time - stay.seen
         else:
             seats, room = self.seats - stay.refused[0], self.room - stay.refused[1]
-            parts[SEATS] += seats
-            parts[ROOM] += room
-            passed = _charge_difference(parts, stay.read, self.waited, OTHERS, ANSWERS)
-            parts[TURN] += time - stay.since - seats - room - passed
+            parts[BATCH_SLOT_WAIT] += seats
+            parts[KV_CACHE_WAIT] += room
+            passed = _charge_difference(parts, stay.read, self.waited, OTHER_PREFILL, OTHER_DECODE)
+            parts[SCHEDULING_DELAY] += time - stay.since - seats - room - passed
 
     def writes(self, stay: RequestAccount, time: int) -> None:
         """Record the end of a prefill and its output token: the first, or the next one after a preemption."""
@@ -216,7 +219,7 @@ class Meters:
     def is_read(self, stay: RequestAccount, time: int) -> None:
         """Record the end of a prefill, possibly on another replica than the decode."""
         if stay.put_off >= 0:
-            stay.parts[AGAIN] += time - stay.put_off
+            stay.parts[RECOMPUTE] += time - stay.put_off
             stay.put_off = -1
         else:
             self._reads(stay, time)
@@ -224,7 +227,7 @@ class Meters:
 
     def goes_on(self, stay: RequestAccount, time: int) -> None:
         """Record the start of decode after a KV-cache transfer."""
-        stay.parts[TURN] += time - stay.since
+        stay.parts[SCHEDULING_DELAY] += time - stay.since
         self._marks(stay, time)
 
     def puts_off(self, stay: RequestAccount, time: int) -> None:
@@ -249,14 +252,14 @@ class Meters:
     def _reads(self, stay: RequestAccount, time: int) -> None:
         """Charge the time of the prefill."""
         parts = stay.parts
-        passed = _charge_difference(parts, stay.read, self.spent, OTHERS, ANSWERS)
-        parts[OTHERS] -= stay.alone
-        parts[READING] += stay.alone
+        passed = _charge_difference(parts, stay.read, self.spent, OTHER_PREFILL, OTHER_DECODE)
+        parts[OTHER_PREFILL] -= stay.alone
+        parts[PREFILL] += stay.alone
         self._rest(parts, time, time - stay.since - passed)
 
     def _wrote(self, stay: RequestAccount, time: int) -> None:
         """Charge the time of the decode."""
-        passed = _charge_difference(stay.parts, stay.read, self.spent, OTHERS, WRITING)
+        passed = _charge_difference(stay.parts, stay.read, self.spent, OTHER_PREFILL, DECODE)
         self._rest(stay.parts, time, time - stay.since - passed)
 
     def _rest(self, parts: list[int], time: int, rest: int) -> None:
@@ -264,7 +267,7 @@ class Meters:
         if rest:
             out = min(max(0, time - self.end), rest)
             parts[HOST] += out
-            parts[TURN] += rest - out
+            parts[SCHEDULING_DELAY] += rest - out
 
 
 def _add_spent(reading: Spent, spent: Spent) -> Spent:
@@ -278,8 +281,8 @@ def _charge_difference(parts: list[int], before: Spent, after: Spent, prompts: i
     read, written, network, shared, host = a - p, b - q, c - r, d - s, e - t
     parts[prompts] += read
     parts[answers] += written
-    parts[NETWORK] += network
-    parts[SHARED] += shared
+    parts[COMMUNICATION] += network
+    parts[CONTENTION] += shared
     parts[HOST] += host
     return read + written + network + shared + host
 

@@ -15,18 +15,18 @@ class ReplicaLifetime(NamedTuple):
     """The lifetime of a replica; seconds from the start of the run, None for times after the last completion.
 
     Args:
-        copy: index of the replica.
-        on_s: start.
+        replica: index of the replica.
+        start_s: start.
         ready_s: time from which it takes requests.
-        stopped_s: time from which it takes no more requests.
-        off_s: completion of its last request.
+        stop_s: time from which it takes no more requests.
+        end_s: completion of its last request.
     """
 
-    copy: int
-    on_s: float
+    replica: int
+    start_s: float
     ready_s: float | None
-    stopped_s: float | None
-    off_s: float | None
+    stop_s: float | None
+    end_s: float | None
 
 
 class ReplicaCounts(NamedTuple):
@@ -34,12 +34,12 @@ class ReplicaCounts(NamedTuple):
 
     Args:
         at_s: time from the start of the run (s).
-        on: replicas that are paid for.
+        paid: replicas that are paid for.
         ready: replicas that take requests.
     """
 
     at_s: float
-    on: int
+    paid: int
     ready: int
 
 
@@ -48,21 +48,21 @@ class AutoscalingStatistics:
     """The replicas during the entire run, including the warm-up.
 
     Args:
-        least, most: minimum and maximum number of replicas.
+        min_replicas, max_replicas: minimum and maximum number of replicas.
         gpus: GPUs of a replica.
         span_s: time from the start of the service to its last completion (s).
         changes: number of replicas after each change.
         starts, stops: number of started and stopped replicas.
         paid_s: total time of all replicas, from the start of each to the completion of its last request (s).
         starting_s: part of `paid_s` before each replica was ready (s).
-        lives: lifetime of each started replica, in order.
-        waited: number of requests that waited for a replica with capacity.
-        waited_s: total wait (s).
-        longest_s: longest wait (s).
+        lifetimes: lifetime of each started replica, in order.
+        waits: number of requests that waited for a replica with capacity.
+        wait_s: total wait (s).
+        max_wait_s: longest wait (s).
     """
 
-    least: int
-    most: int
+    min_replicas: int
+    max_replicas: int
     gpus: int
     span_s: float
     changes: tuple[ReplicaCounts, ...]
@@ -70,10 +70,10 @@ class AutoscalingStatistics:
     stops: int
     paid_s: float
     starting_s: float
-    lives: tuple[ReplicaLifetime, ...]
-    waited: int
-    waited_s: float
-    longest_s: float
+    lifetimes: tuple[ReplicaLifetime, ...]
+    waits: int
+    wait_s: float
+    max_wait_s: float
 
     @property
     def gpu_hours(self) -> float:
@@ -84,32 +84,32 @@ class AutoscalingStatistics:
     def spans_fs(self) -> list[tuple[int, int, int | None]]:
         """(replica, start, end) of each started replica (fs); end None: the end of the run."""
         return [
-            (life.copy, ticks.femtoseconds(life.on_s), None if life.off_s is None else ticks.femtoseconds(life.off_s))
-            for life in self.lives
+            (life.replica, ticks.femtoseconds(life.start_s), None if life.end_s is None else ticks.femtoseconds(life.end_s))
+            for life in self.lifetimes
         ]
 
     @property
-    def mean(self) -> float:
+    def replicas_mean(self) -> float:
         """Average number of replicas."""
-        return self.paid_s / self.span_s if self.span_s > 0 else float(self.least)
+        return self.paid_s / self.span_s if self.span_s > 0 else float(self.min_replicas)
 
     @property
-    def peak(self) -> int:
+    def replicas_peak(self) -> int:
         """Maximum number of replicas at once."""
-        return max((change.on for change in self.changes), default=self.least)
+        return max((change.paid for change in self.changes), default=self.min_replicas)
 
     @property
     def gpus_on(self) -> Iterator[tuple[float, int]]:
         """(time in s, change) of the number of GPUs paid for."""
         before = 0
         for change in self.changes:
-            yield change.at_s, (change.on - before) * self.gpus
-            before = change.on
+            yield change.at_s, (change.paid - before) * self.gpus
+            before = change.paid
 
     @property
-    def saved(self) -> float:
-        """Saved share of the cost of `most` replicas that are always on."""
-        return 1.0 - self.paid_s / (self.most * self.span_s) if self.span_s > 0 else 0.0
+    def saved_share(self) -> float:
+        """Saved share of the cost of `max_replicas` replicas that are always on."""
+        return 1.0 - self.paid_s / (self.max_replicas * self.span_s) if self.span_s > 0 else 0.0
 
 
 def most_gpus(scalings: Sequence[AutoscalingStatistics]) -> int:

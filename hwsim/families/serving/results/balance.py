@@ -38,11 +38,11 @@ class Balance(NamedTuple):
     """The result of the test for overload.
 
     Args:
-        grows_per_s: persistent growth of the requests in the system (requests/s); 0 without overload, or if unknown.
+        queue_growth_per_s: persistent growth of the requests in the system (requests/s); 0 without overload, or if unknown.
         unsettled: the number grows, but filling can explain it: the run is too short to decide.
     """
 
-    grows_per_s: float = 0.0
+    queue_growth_per_s: float = 0.0
     unsettled: bool = False
 
 

@@ -32,7 +32,7 @@ def serving_intervals(service: ServiceStatistics) -> Mapping[str, Interval]:
         "ttft": service.first_token is not None and not service.overloaded,
         "tpot": service.each_token is not None,
         "latency": not service.overloaded,
-        "tokens_per_s": not service.keeps_up,
+        "tokens_per_s": not service.stable,
     }
     ranges = {
         topic: widen_by_machine_errors(service, service.moved, partial(_measured, topic))

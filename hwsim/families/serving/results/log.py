@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.families.serving.results.accounting import HOST, NETWORK, PARTS, Meters, Refusal, RequestAccount
+from hwsim.families.serving.results.accounting import COMMUNICATION, HOST, PARTS, Meters, Refusal, RequestAccount
 from hwsim.families.serving.results.histograms import LatencyHistogram
 from hwsim.families.serving.results.history import ServiceHistory
 from hwsim.records import dataclass
@@ -124,8 +124,8 @@ class Log:
         requests: number of completed requests.
         iterations: number of iterations of all replicas.
         worked: sum of the batch sizes of all iterations.
-        put_off: number of preemptions.
-        read_again: number of recomputed tokens.
+        preemptions: number of preemptions.
+        recomputed_tokens: number of recomputed tokens.
         begun: function called with the start time of each request.
         over: function called with (replica, time) of each completed request.
         below: prompt tokens loaded from each tier below GPU memory.
@@ -147,8 +147,8 @@ class Log:
     last_end: int = 0
     iterations: int = 0
     worked: int = 0
-    put_off: int = 0
-    read_again: int = 0
+    preemptions: int = 0
+    recomputed_tokens: int = 0
     begun: Callable[[int], None] | None = None
     over: Callable[[int, int], None] | None = None
     below: list[int] = field(default_factory=list)
@@ -306,7 +306,7 @@ class Log:
     def hands_over(self, time: int, request: int, *, out: bool = True) -> None:
         """Record the end of a KV-cache transfer; `out`: the first token is available with it."""
         stay = self.live[request]
-        stay.parts[NETWORK] += time - stay.since
+        stay.parts[COMMUNICATION] += time - stay.since
         stay.since = time
         if out:
             stay.first, stay.to_first = time, tuple(stay.parts)
@@ -325,8 +325,8 @@ class Log:
         if stay.first >= 0 and stay.put_off < 0:
             self._stopped[request] = self._joined[stay.copy].pop(request, self._wrote[stay.copy])
         self.meters[stay.copy].puts_off(stay, time)
-        self.put_off += 1
-        self.read_again += lost
+        self.preemptions += 1
+        self.recomputed_tokens += lost
 
     def settle(self) -> None:
         """Add the completed requests to rows and totals."""

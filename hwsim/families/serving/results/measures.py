@@ -17,7 +17,7 @@ class RequestRow(NamedTuple):
         first_token_s: first output token; 0 without output.
         end_s: completion.
         prompt_tokens, output_tokens: number of tokens.
-        copy: index of the replica that completed it.
+        replica: index of the replica that completed it.
         parts_fs: latency by cause, in the order of `accounting.PARTS` (fs).
     """
 
@@ -27,7 +27,7 @@ class RequestRow(NamedTuple):
     end_s: float
     prompt_tokens: int
     output_tokens: int
-    copy: int
+    replica: int
     parts_fs: tuple[int, ...] = ()
 
 
@@ -36,15 +36,15 @@ class Moment(NamedTuple):
 
     Args:
         at_s: time (s).
-        waiting: number of queued requests.
+        queued: number of queued requests.
         running: number of running requests.
-        cache: share of KV-cache blocks in use.
+        kv_cache: share of KV-cache blocks in use.
     """
 
     at_s: float
-    waiting: int
+    queued: int
     running: int
-    cache: float
+    kv_cache: float
 
 
 class LatencyBreakdown(NamedTuple):
@@ -75,16 +75,16 @@ class TierUse(NamedTuple):
         tokens: capacity in tokens.
         peak_tokens: maximum tokens in use.
         stored_tokens: total tokens written.
-        brought_tokens: total tokens loaded to the GPUs.
-        writing: share of the time needed for writes, on the busiest link or disk; above 1, writes exceed the bandwidth.
+        loaded_tokens: total tokens loaded to the GPUs.
+        write_utilization: share of the time needed for writes, on the busiest link or disk; above 1, writes exceed the bandwidth.
     """
 
     name: str
     tokens: int
     peak_tokens: int
     stored_tokens: int
-    brought_tokens: int
-    writing: float
+    loaded_tokens: int
+    write_utilization: float
 
 
 class AdapterUse(NamedTuple):
@@ -92,23 +92,23 @@ class AdapterUse(NamedTuple):
 
     Args:
         adapters: number of adapters.
-        places: slots of each replica.
-        taken: number of times that a request took a slot; a preempted request takes one again.
+        slots: slots of each replica.
+        acquisitions: number of times that a request took a slot; a preempted request takes one again.
         loads: number of loaded adapters.
         load_s: time of one load (s).
-        waited: number of requests that waited for a slot.
-        waited_s: total wait (s).
-        longest_s: longest wait (s).
+        waits: number of requests that waited for a slot.
+        wait_s: total wait (s).
+        max_wait_s: longest wait (s).
     """
 
     adapters: int
-    places: int
-    taken: int
+    slots: int
+    acquisitions: int
     loads: int
     load_s: float
-    waited: int
-    waited_s: float
-    longest_s: float
+    waits: int
+    wait_s: float
+    max_wait_s: float
 
 
 class Sampling(NamedTuple):
@@ -119,7 +119,7 @@ class Sampling(NamedTuple):
         percentile: percentile; 0 for the mean.
         value_s: value (s).
         low_s, high_s: ends of the interval (s); `high_s` None: unbounded.
-        short: the run is too short for this percentile, so the interval is too narrow.
+        too_short: the run is too short for this percentile, so the interval is too narrow.
     """
 
     measure: str
@@ -127,7 +127,7 @@ class Sampling(NamedTuple):
     value_s: float
     low_s: float
     high_s: float | None
-    short: bool
+    too_short: bool
 
     @property
     def half(self) -> float | None:

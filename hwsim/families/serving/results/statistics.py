@@ -47,8 +47,8 @@ class ServiceStatistics:
 
     Args:
         name: name of the job; "" if the workload is one service.
-        copies: number of replicas, including prefill replicas.
-        gpus_per_copy: GPUs of a replica.
+        replicas: number of replicas, including prefill replicas.
+        gpus_per_replica: GPUs of a replica.
         requests: number of requests in the statistics.
         prompt_tokens, output_tokens: their number of tokens.
         span_s: time from the first arrival to the last completion (s).
@@ -56,32 +56,32 @@ class ServiceStatistics:
         wait: time from arrival to the first iteration.
         first_token: TTFT; None without output.
         each_token: TPOT; None without a request of several tokens.
-        gap: ITL; None without such a request.
+        itl: ITL; None without such a request.
         iterations: iterations of all replicas.
         batch_mean: average batch size.
-        in_system_mean: average number of requests in the system.
-        queue_mean, queue_max: average and maximum queue depth.
-        put_off: number of preemptions.
-        read_again: number of tokens recomputed after preemptions.
+        in_flight_mean: average number of requests in the system.
+        queued_mean, queued_max: average and maximum queue depth.
+        preemptions: number of preemptions.
+        recomputed_tokens: number of tokens recomputed after preemptions.
         cache_tokens: capacity of a replica's KV cache in tokens; None: unlimited.
         cache_bytes: bytes of the KV cache on each GPU.
         cache_peak: maximum share of blocks in use on one replica.
         cache_mean: average share of blocks in use on all replicas.
-        course: state over time, at most 512 moments.
+        time_series: state over time, at most 512 moments.
         rows: rows of requests.
-        came_s: time from the first to the last arrival (s).
-        where: latency breakdown of TTFT, TPOT and latency at each of `PERCENTILES`.
-        spent_s: time of all replicas by use, including the warm-up (s); the rest of `lasted_s` is idle.
+        arrivals_s: time from the first to the last arrival (s).
+        breakdowns: latency breakdown of TTFT, TPOT and latency at each of `PERCENTILES`.
+        time_by_use: time of all replicas by use, including the warm-up (s); the rest of `duration_s` is idle.
         goal: latency limits of a request (SLO).
         good: number of requests that met them.
         cached_tokens: prompt tokens found in the prefix cache or in lower tiers.
         sampled: rows are a sample of the requests.
         warm_up: number of warm-up requests, which only rows and course contain.
-        grows_per_s: persistent growth of the requests in the system (requests/s); 0 in a steady state.
+        queue_growth_per_s: persistent growth of the requests in the system (requests/s); 0 in a steady state.
         unsettled: the number of requests grows, but the run is too short to tell overload from filling or replica starts.
-        prompt_copies: number of prefill replicas; 0 without `split:`.
-        prompt_gpus: GPUs of a prefill replica.
-        sampling: sampling error of the mean and percentiles of each measure; empty if all requests arrived at once.
+        prefill_replicas: number of prefill replicas; 0 without `split:`.
+        prefill_gpus: GPUs of a prefill replica.
+        sampling_errors: sampling error of the mean and percentiles of each measure; empty if all requests arrived at once.
         moved: the statistics at both ends of the range of each uncertain input that needs a simulation.
         kind: "dense" or "experts"; "" for a model that writes no tokens.
         case: case of the kernels on this GPU, which sets the width of intervals.
@@ -92,13 +92,13 @@ class ServiceStatistics:
         adapters: use of adapter slots; None if all adapters are on the GPUs.
         cache_format: number format of the KV cache if it is narrower than 16 bits; "" otherwise.
         stated_per_s: arrival rate in the file (requests/s), for a steady rate without conversations; None otherwise.
-        lasted_s: time from the first arrival, including the warm-up, to the last completion (s).
+        duration_s: time from the first arrival, including the warm-up, to the last completion (s).
         parts: warnings that the run covers only a part of the load.
     """
 
     name: str
-    copies: int
-    gpus_per_copy: int
+    replicas: int
+    gpus_per_replica: int
     requests: int
     prompt_tokens: int
     output_tokens: int
@@ -107,33 +107,33 @@ class ServiceStatistics:
     wait: TimeStatistics
     first_token: TimeStatistics | None
     each_token: TimeStatistics | None
-    gap: TimeStatistics | None
+    itl: TimeStatistics | None
     iterations: int
     batch_mean: float
-    in_system_mean: float
-    queue_mean: float
-    queue_max: int
-    put_off: int
-    read_again: int
+    in_flight_mean: float
+    queued_mean: float
+    queued_max: int
+    preemptions: int
+    recomputed_tokens: int
     cache_tokens: int | None
     cache_bytes: float
     cache_peak: float
     cache_mean: float
-    course: tuple[Moment, ...]
+    time_series: tuple[Moment, ...]
     rows: tuple[RequestRow, ...]
-    came_s: float
-    where: tuple[LatencyBreakdown, ...] = ()
-    spent_s: tuple[tuple[str, float], ...] = ()
+    arrivals_s: float
+    breakdowns: tuple[LatencyBreakdown, ...] = ()
+    time_by_use: tuple[tuple[str, float], ...] = ()
     goal: Goal = Goal()
     good: int = 0
     cached_tokens: int = 0
     sampled: bool = False
     warm_up: int = 0
-    grows_per_s: float = 0.0
+    queue_growth_per_s: float = 0.0
     unsettled: bool = False
-    prompt_copies: int = 0
-    prompt_gpus: int = 0
-    sampling: tuple[Sampling, ...] = ()
+    prefill_replicas: int = 0
+    prefill_gpus: int = 0
+    sampling_errors: tuple[Sampling, ...] = ()
     moved: Sequence[tuple[MovedNumber, Sequence[ServiceStatistics]]] = field(default=(), repr=False, compare=False)
     kind: str = ""
     case: Case = "known"
@@ -144,13 +144,13 @@ class ServiceStatistics:
     adapters: AdapterUse | None = None
     cache_format: str = ""
     stated_per_s: float | None = None
-    lasted_s: float = 0.0
+    duration_s: float = 0.0
     parts: tuple[Warning, ...] = ()
 
     @property
     def offered_per_s(self) -> float:
         """Arrival rate (requests/s); 0 if all requests arrived at once."""
-        return (self.requests - 1) / self.came_s if self.came_s > 0 else 0.0
+        return (self.requests - 1) / self.arrivals_s if self.arrivals_s > 0 else 0.0
 
     @property
     def goodput_per_s(self) -> float | None:
@@ -162,22 +162,22 @@ class ServiceStatistics:
     @property
     def gpus(self) -> int:
         """Number of GPUs of all replicas."""
-        return (self.copies - self.prompt_copies) * self.gpus_per_copy + self.prompt_copies * self.prompt_gpus
+        return (self.replicas - self.prefill_replicas) * self.gpus_per_replica + self.prefill_replicas * self.prefill_gpus
 
     @property
-    def keeps_up(self) -> bool:
+    def stable(self) -> bool:
         """Whether arrivals, and not the machine, determine the throughput."""
         return self.paced and self.offered_per_s > 0 and not self.overloaded
 
     @property
     def overloaded(self) -> bool:
         """Whether the arrival rate exceeds the capacity, so that queue and latencies grow with the length of the run."""
-        return self.grows_per_s > 0
+        return self.queue_growth_per_s > 0
 
     @property
     def answered_per_s(self) -> float:
         """Completion rate during the arrivals (requests/s): arrival rate minus persistent growth."""
-        return max(self.offered_per_s - self.grows_per_s, 0.0)
+        return max(self.offered_per_s - self.queue_growth_per_s, 0.0)
 
     @property
     def requests_per_s(self) -> float:
@@ -196,7 +196,7 @@ class ServiceStatistics:
     @property
     def tokens_per_s_gpu(self) -> float:
         """Throughput per GPU (output tokens/s); with autoscaling, per GPU on average."""
-        if (gpus := math.fsum(scaling.mean * scaling.gpus for scaling in self.scalings)) > 0:
+        if (gpus := math.fsum(scaling.replicas_mean * scaling.gpus for scaling in self.scalings)) > 0:
             return self.tokens_per_s / gpus
         return self.tokens_per_s / max(1, self.gpus)
 
@@ -222,8 +222,10 @@ class ServiceStatistics:
         """Return the quantities for `expect:` by name, in SI units; GPU-hours in hours."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
         if scalings := self.scalings:
-            hours, copies = (math.fsum(row) for row in zip(*((each.gpu_hours, each.mean) for each in scalings), strict=True))
-            values |= {"gpu_hours": hours, "copies_mean": copies}
+            hours, copies = (
+                math.fsum(row) for row in zip(*((each.gpu_hours, each.replicas_mean) for each in scalings), strict=True)
+            )
+            values |= {"gpu_hours": hours, "replicas_mean": copies}
         if (goodput := self.goodput_per_s) is not None:
             values |= {"goodput": goodput}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):
@@ -279,8 +281,8 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
     load = None if isinstance(arrivals, str) else arrivals
     return ServiceStatistics(
         name=name,
-        copies=len(stages_of),
-        gpus_per_copy=len(plan.copies[0]),
+        replicas=len(stages_of),
+        gpus_per_replica=len(plan.copies[0]),
         requests=totals.requests,
         prompt_tokens=totals.prompt_tokens,
         output_tokens=totals.output_tokens,
@@ -289,46 +291,46 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
         wait=spreads["wait"],
         first_token=spreads["ttft"] if totals.output_tokens else None,
         each_token=spreads["tpot"] if totals.piles["tpot"].count else None,
-        gap=_pile_spread(log.gaps) if log.gaps.count else None,
+        itl=_pile_spread(log.gaps) if log.gaps.count else None,
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
-        in_system_mean=totals.latencies / span,
-        queue_mean=totals.waits / span,
-        queue_max=max((moment.waiting for moment in course), default=0) if log.sampled else _longest_queue(columns),
-        put_off=log.put_off,
-        read_again=log.read_again,
+        in_flight_mean=totals.latencies / span,
+        queued_mean=totals.waits / span,
+        queued_max=max((moment.queued for moment in course), default=0) if log.sampled else _longest_queue(columns),
+        preemptions=log.preemptions,
+        recomputed_tokens=log.recomputed_tokens,
         cache_tokens=cache_tokens,
         cache_bytes=plan.token_bytes * (blocks or 0) * plan.settings.block * plan.stages,
         cache_peak=log.course.most / blocks if blocks else 0.0,
         cache_mean=log.course.area / (blocks * batches * lasted) if blocks else 0.0,
-        course=course,
+        time_series=course,
         rows=rows,
-        came_s=came / FEMTO,
-        where=tuple(_breakdowns(log, spreads)),
-        spent_s=spent,
+        arrivals_s=came / FEMTO,
+        breakdowns=tuple(_breakdowns(log, spreads)),
+        time_by_use=spent,
         goal=Goal.of(plan.keys.slo),
         good=totals.good,
         cached_tokens=totals.cached_tokens,
         sampled=log.sampled,
         warm_up=log.cut,
-        grows_per_s=keeps.grows_per_s,
+        queue_growth_per_s=keeps.queue_growth_per_s,
         unsettled=keeps.unsettled,
-        prompt_copies=0 if prompts is None else len(prompts.copies),
-        prompt_gpus=0 if prompts is None else len(prompts.copies[0]),
-        sampling=tuple(_sampling_errors(log)) if came > 0 else (),
+        prefill_replicas=0 if prompts is None else len(prompts.copies),
+        prefill_gpus=0 if prompts is None else len(prompts.copies[0]),
+        sampling_errors=tuple(_sampling_errors(log)) if came > 0 else (),
         kind=plan.kind,
         case=_service_case(dict(spent), exchanged, plan),
         paced=load is not None and load.clients is None,
         cache_format=plan.cache_format,
         stated_per_s=None if load is None or plan.keys.sessions is not None else load.steady,
-        lasted_s=lasted / FEMTO,
+        duration_s=lasted / FEMTO,
         parts=() if load is None else load.part_of_load(name, asked, rows[-1].arrival_s - plan.start / FEMTO),
     )
 
 
 def _service_case(spent: Mapping[str, float], exchanged: Case, plan: ServicePlan) -> Case:
     """Return the case of the kernels, or of the collectives if they are more uncertain and take a relevant share of time."""
-    of_network: Case = exchanged if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
+    of_network: Case = exchanged if spent.get("communication", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
     return max(of_network, *(part.case for part in plan.parts), key=CASES.index)
 
 
@@ -376,7 +378,9 @@ def _time_by_use(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ..
     """Return the time of all replicas by use (s), averaged over the batches of a pipeline; `stages`: of each batch's replica."""
     pairs = tuple(zip(log.meters, stages, strict=True))
     sums = [sum(meters.spent[kind] // many for meters, many in pairs) for kind in range(5)]  # integers
-    return tuple(zip(("prompts", "answers", "network", "shared", "host"), (total / FEMTO for total in sums), strict=True))
+    return tuple(
+        zip(("prefill", "decode", "communication", "contention", "host"), (total / FEMTO for total in sums), strict=True)
+    )
 
 
 def _rows(columns: Mapping[str, Column], copy_of: Sequence[int]) -> tuple[RequestRow, ...]:

@@ -174,12 +174,12 @@ class ServicePlan:
         if self.is_spread or (self.prompts is not None and self.prompts.is_spread):
             message = "every GPU gathers all tokens of all groups over NICs, so the result may be too slow: a server that sends"
             faster = "tokens only to the GPUs of their experts, and overlaps this (DeepEP), was 2 to 3 times as fast"
-            return (Warning("tokens-gathered", f"{whose}{message} {faster}"),)
+            return (Warning("no-expert-dispatch", f"{whose}{message} {faster}"),)
         if self._in_step:
             message = "all clients begin together, with equal think times and requests, so they queue in step for the whole run"
-            return (Warning("clients-in-step", f"{whose}{message}; `ramp: 10 s` starts them at random within that time"),)
+            return (Warning("synchronized-clients", f"{whose}{message}; `ramp: 10 s` starts them at random within that time"),)
         if not self.requests.cut or not isinstance(self.model, Transformer):
             return ()
         cut, count = self.requests.cut, len(self.requests)
         message = f"{cut} of {count} requests were truncated to {self.model.sequence:,} tokens, the model's `sequence`"
-        return (Warning("requests-cut", f"{whose}{message}"),)
+        return (Warning("requests-truncated", f"{whose}{message}"),)
