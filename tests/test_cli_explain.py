@@ -31,7 +31,7 @@ def test_the_json_accounts_for_every_femtosecond() -> None:
 
 def test_the_path_is_printed_piece_by_piece_when_asked_for() -> None:
     assert hwsim("explain", STATION, OVERLAP, "--path").stdout.count("matmul on gpu, iteration") == 9
-    assert len(json.loads(hwsim("explain", STATION, OVERLAP, "--path", "--json").stdout)["pieces"]) == 12
+    assert len(json.loads(hwsim("explain", STATION, OVERLAP, "--path", "--json").stdout)["segments"]) == 12
 
 
 def test_one_op_is_derived_when_asked_for() -> None:

@@ -357,7 +357,7 @@ def test_a_training_costs_what_its_tokens_cost(files: Path) -> None:
     one = json.loads(hwsim(*estimated, "--prices", files / "p.yaml").output)
     two = json.loads(hwsim(*estimated, "--prices", files / "p.yaml", "--nodes", 2).output)
     assert one["cost"]["total_usd"]["value"] == pytest.approx(24 * one["training"]["seconds"] / 3600)
-    assert one["each"][0]["cost_usd"]["value"] * 1e6 == pytest.approx(one["cost"]["total_usd"]["value"])
+    assert one["per_unit"][0]["cost_usd"]["value"] * 1e6 == pytest.approx(one["cost"]["total_usd"]["value"])
     assert two["cost"]["total_usd"]["value"] == pytest.approx(2 * 24 * two["training"]["seconds"] / 3600)
     assert 0.8 < two["energy"]["joules"]["value"] / one["energy"]["joules"]["value"] < 1.3
 

@@ -173,7 +173,7 @@ def test_a_search_without_a_plan_that_fits_names_the_nearest() -> None:
     assert "0 fit" in found.stdout
     said = numbers(NODE, "llama-3-405b", "--global-batch", "8", "--plan", "auto", code=3)
     assert said["plans"] == []
-    assert said["nearest"]["memory"]["total"] > 80e9
+    assert said["closest"]["memory"]["total"] > 80e9
 
 
 def test_a_search_among_no_plans_says_what_is_wrong() -> None:
@@ -237,9 +237,9 @@ def test_a_prefill_is_one_pass() -> None:
     one = one_pass(load_transformer("llama-3-70b"), prefill(2, 2000, tp=4), cluster, load_framework("vllm"))
     host = load_framework("vllm").server.host
     assert host is not None
-    assert found["seconds"] == found["first_token_s"] == found["total_s"] == pytest.approx(one.seconds + _beside(host, 2))
+    assert found["seconds"] == found["ttft_s"] == found["total_s"] == pytest.approx(one.seconds + _beside(host, 2))
     assert found["tokens_per_s"] == pytest.approx(4000 / found["seconds"])
-    assert (found["steps_s"], found["groups"], found["output"]) == (None, 2, 0)
+    assert (found["steps_s"], found["replicas"], found["output"]) == (None, 2, 0)
 
 
 def test_tokens_take_longer_the_longer_the_context() -> None:
@@ -247,7 +247,7 @@ def test_tokens_take_longer_the_longer_the_context() -> None:
     first, last = found["steps_s"]
     assert first < found["seconds"] < last
     assert sum(found["shares_s"].values()) == pytest.approx(found["seconds"])
-    assert found["total_s"] == pytest.approx(found["first_token_s"] + 4095 * found["seconds"])
+    assert found["total_s"] == pytest.approx(found["ttft_s"] + 4095 * found["seconds"])
 
 
 def test_weights_that_do_not_fit_leave_no_room() -> None:

@@ -146,7 +146,7 @@ def test_the_command_says_what_a_tool_has_no_words_for(tmp_path: Path) -> None:
     assert "x waits between host threads: " in done.stdout
     document = json.loads(command.hwsim(*arguments[:-1], tmp_path / "again", "--json").stdout)
     assert document["hwsim"] == "export/2"
-    assert [left["name"] for left in document["unsaid"]] == ["waits between host threads"]
+    assert [left["name"] for left in document["omitted"]] == ["waits between host threads"]
     refused = command.hwsim(*arguments, code=2)
     assert "is not empty" in refused.stderr, "no file stays among the new ones"
     refused = command.hwsim(*arguments[:-1], tmp_path / "no" / "out", code=2)

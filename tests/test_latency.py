@@ -109,9 +109,9 @@ def test_the_text_and_the_json_have_the_same_rows() -> None:
     printed = hwsim("latency", TEXT)
     found = json.loads(hwsim("latency", TEXT, "--json").stdout)
     assert all(row["name"] in printed.stdout for row in found["rows"])
-    assert not any(row["name"] in printed.stdout for row in found["left_out"])
+    assert not any(row["name"] in printed.stdout for row in found["not_available"])
     every = hwsim("latency", TEXT, "--all").stdout
-    assert all(row["name"] in every and row["reason"] in every for row in found["left_out"])
+    assert all(row["name"] in every and row["reason"] in every for row in found["not_available"])
 
 
 def test_a_row_is_explained_with_the_sources_of_its_numbers() -> None:

@@ -370,7 +370,7 @@ def test_the_command_line_says_it_and_exits_with_3(tmp_path: Path) -> None:
     assert [{key: row[key] for key in ("device", "peak_bytes", "size_bytes", "at_s", "fits")} for row in found] == [
         {"device": "gpu", "peak_bytes": 1_900_000_000, "size_bytes": 10**9, "at_s": 31e-6, "fits": False}
     ]
-    assert found[0]["holds"][0] == {"value": "activations", "op": "step", "count": 30, "bytes": 1_500_000_000}
+    assert found[0]["allocations"][0] == {"value": "activations", "op": "step", "count": 30, "bytes": 1_500_000_000}
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])

@@ -244,7 +244,7 @@ def test_an_op_ends_when_its_requests_have_been_served() -> None:
     timeline, [found] = played(op_graph(("a", 10, 0.0)))
     assert ends(timeline) == [10.0]
     assert (found.count, found.simulated_s, found.closed_form_s) == (10, 10.0, 10.0)
-    assert found.gap == pytest.approx(0)
+    assert found.closed_form_error == pytest.approx(0)
 
 
 def test_ops_that_overlap_share_the_queue() -> None:

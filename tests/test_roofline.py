@@ -89,7 +89,7 @@ GPU = api.load_machine("p3.16xlarge")
 
 def test_equal_ops_are_one_line_and_devices_alike_are_one_roofline() -> None:
     cpu, gpu = under("p3.16xlarge", LAYER)
-    assert (cpu.device, gpu.device, gpu.alike) == ("cpu", "gpu0", 8)
+    assert (cpu.device, gpu.device, gpu.identical_count) == ("cpu", "gpu0", 8)
     assert {point.name: point.count for point in gpu.points} == {"large": 3, "thin": 3, "softmax": 1, "tiny": 1}
     assert gpu.idle == (("copy (copy)", 1),)
 

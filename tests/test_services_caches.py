@@ -121,7 +121,7 @@ def test_what_a_cache_holds_is_told() -> None:
     told = hwsim.simulate(MACHINE, workload({"front": front}))
     (held,) = told.services.caches
     assert held[:5] == ("front", 100, 10_000, 1.0, pytest.approx(0.39, abs=0.005))
-    assert held.full == pytest.approx(hit_rate_curve(100, 10_000, 1.0).full)
+    assert held.lookups_to_fill == pytest.approx(hit_rate_curve(100, 10_000, 1.0).full)
 
 
 @pytest.mark.parametrize(("cache", "message"), [

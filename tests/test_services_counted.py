@@ -59,9 +59,9 @@ def test_a_warm_up_is_left_out_and_said(fast: str, monkeypatch: pytest.MonkeyPat
     service = {"device": "cpu", "arrivals": {"every": "10 ms"}, "request": [busy("1 ms")], "warm_up": "1 s"}
     simulated = hwsim.simulate(MACHINE, workload({"s": service}, requests=800), expect=False)
     [found] = simulated.services.answers
-    assert (found.served, found.latency.count, found.latency.dropped) == (800, 700, 100)
+    assert (found.completed, found.latency.count, found.latency.dropped) == (800, 700, 100)
     assert "warm-up: 100 requests" in " ".join(str(simulated).split())
-    assert simulated.to_json()["services"][0]["latency"]["warm_up_part"] == 0.125
+    assert simulated.to_json()["services"][0]["latency"]["warm_up_share"] == 0.125
     with pytest.raises(hwsim.SpecError, match=r"every request of s arrives during the `warm_up`, so none is counted"):
         run({"s": {**service, "warm_up": "1 h"}}, requests=800)
 

@@ -28,8 +28,8 @@ def ring(*, chance: str) -> dict[str, Any]:
 
 def test_a_ring_is_reported_though_nobody_is_ever_answered() -> None:
     run = hwsim.simulate(MACHINE, workload(ring(chance="99.99 %"), requests=10), expect=False)
-    assert run.services.answers[0].served == 0
-    assert "requests of a" in run.services.stuck
+    assert run.services.answers[0].completed == 0
+    assert "requests of a" in run.services.deadlock
     assert "DEADLOCK" in str(run)
 
 
@@ -59,7 +59,7 @@ def test_long_chains_and_rings_by_chance_end() -> None:
     visits["a"].pop("workers")
     visits["b"].pop("workers")
     run = hwsim.simulate(MACHINE, workload(visits, requests=300), expect=False)
-    assert run.services.answers[0].came == pytest.approx(3000, rel=0.3)
+    assert run.services.answers[0].arrived == pytest.approx(3000, rel=0.3)
 
 
 def test_more_requests_than_a_computer_holds_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +118,8 @@ def test_a_group_s_lock_shares_what_is_done_within() -> None:
     found = hwsim.simulate(
         MACHINE, workload({"a": {"device": "cpu", "arrivals": {"clients": 64}, "request": body}}), expect=False
     ).services
-    assert {rung.name: rung.limit_per_s for rung in found.ladder} == pytest.approx({"log": 8000, "one.cores": 8000})
-    assert found.answers[0].per_s == pytest.approx(8000, rel=0.01)
+    assert {rung.name: rung.limit_per_s for rung in found.throughput_limits} == pytest.approx({"log": 8000, "one.cores": 8000})
+    assert found.answers[0].throughput_per_s == pytest.approx(8000, rel=0.01)
 
 
 def test_above_p99_is_of_requests_after_the_warm_up() -> None:

@@ -52,9 +52,9 @@ def test_a_single_request_waits_for_one_adapter_and_different_ones_cost_more() -
 def test_no_more_adapters_are_in_use_than_there_are_places_for() -> None:
     found = served(arrivals="all at once", adapters=SOME, requests=60, server={"host": {"out": "0 s"}})
     use = found.adapters
-    assert use.taken == 60
+    assert use.acquisitions == 60
     assert 3 < use.loads < 60
-    assert 20 < use.waited < 60
+    assert 20 < use.waits < 60
     assert found.breakdowns[0].parts[0][0] == "adapter_wait"
     drawn = Adapters(40, 16, 1.0, (), 2.0, 3, 0, RandomDraws(stream(0, "adapters"), Uniform(0.0, 1.0)))
     for row in found.rows:

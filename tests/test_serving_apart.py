@@ -46,7 +46,7 @@ def test_every_request_is_answered_and_its_time_adds_up(keys: dict[str, Any]) ->
         assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * FEMTO, abs=5)
         assert row.arrival_s <= row.begin_s < row.first_token_s <= row.end_s
         assert row.parts_fs[COMMUNICATION] > 0
-        assert row.copy >= found.prefill_replicas or row.output_tokens == 1
+        assert row.replica >= found.prefill_replicas or row.output_tokens == 1
 
 
 def test_one_request_takes_its_prompt_the_links_and_its_answer() -> None:

@@ -78,7 +78,7 @@ def test_laws_of_both_parts(kind: str) -> None:
             assert any(
                 life.ready_s is not None
                 and life.ready_s <= row.begin_s
-                and (life.off_s is None or row.end_s <= life.off_s + 1e-12)
+                and (life.end_s is None or row.end_s <= life.end_s + 1e-12)
                 for life in lives_of(writers, row.replica - found.prefill_replicas)
             )
     for scaling, many, wanted in ((readers, 3, "prefill" in KINDS[kind]), (writers, 2, "decode" in KINDS[kind])):
@@ -86,7 +86,7 @@ def test_laws_of_both_parts(kind: str) -> None:
         assert (scaling.starts > 0) == wanted
         assert wanted or not scaling.stops
         for copy in range(many):
-            assert all(a.off_s is not None and a.off_s <= b.on_s for a, b in pairwise(lives_of(scaling, copy)))
+            assert all(a.end_s is not None and a.end_s <= b.start_s for a, b in pairwise(lives_of(scaling, copy)))
         ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
         integral = sum(each.paid * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
         assert scaling.paid_s == pytest.approx(integral, rel=1e-12)

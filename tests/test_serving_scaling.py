@@ -101,8 +101,8 @@ def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
     (row,), (other,) = found.rows, always.rows
     assert row.first_token_s == pytest.approx(other.first_token_s + 0.7, abs=1e-12)
     assert dict(found.breakdowns[0].parts)["replica_start"] == pytest.approx(0.7, abs=1e-12)
-    assert (found.scaling.starts, found.scaling.waited) == (1, 1)
-    assert found.scaling.longest_s == pytest.approx(0.7)
+    assert (found.scaling.starts, found.scaling.waits) == (1, 1)
+    assert found.scaling.max_wait_s == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize("way", ["auto", "clock"])
@@ -152,7 +152,7 @@ def test_gpu_hours_are_hours_wherever_they_are_told(tmp_path: Path) -> None:
     assert 0.0 < hours == pytest.approx(2 * document["makespan_s"] / 3600)
     [verdict] = document["expect"]
     assert (verdict["status"], verdict["value"]) == ("violated", hours)
-    assert document["serving"][0]["copies"] == 2  # of 8 that the GPUs hold
+    assert document["serving"][0]["replicas"] == 2  # of 8 that the GPUs hold
     assert verdict["reason"].endswith(" h")
     assert measure("gpu_hours").shown(0.0226) == "0.0226 h"
     run = hwsim.simulate("dgx-h100", asked, expect=False)
@@ -233,9 +233,9 @@ def test_memory_of_a_copy_is_given_back_with_it() -> None:
     scaling = run.serving[0].scaling
     assert scaling.stops
     (memory,) = [each for each in run.memory if each.device == "gpu1"]
-    for life in scaling.lives:
-        if life.copy == 1:
-            at = memory.taken[memory.time.searchsorted(round(life.on_s * 1e15), side="right") - 1]
+    for life in scaling.lifetimes:
+        if life.replica == 1:
+            at = memory.taken[memory.time.searchsorted(round(life.start_s * 1e15), side="right") - 1]
             assert at == memory.peak
-            if life.off_s is not None:
-                assert memory.taken[memory.time.searchsorted(round(life.off_s * 1e15), side="right") - 1] == 0
+            if life.end_s is not None:
+                assert memory.taken[memory.time.searchsorted(round(life.end_s * 1e15), side="right") - 1] == 0

@@ -51,7 +51,7 @@ def test_more_gpus_that_do_more_are_compared_by_work_a_second() -> None:
     assert found.speedups == pytest.approx((1, 2, 4))
     assert "40 TFLOP/s at gpu count 4" in str(found)
     assert found.ranking.why == "the rows do different amounts of work (10 GFLOP to 40 GFLOP)"
-    assert found.to_json()["by"]["measure"] == "flop_per_s"
+    assert found.to_json()["ranking"]["measure"] == "flop_per_s"
     assert [row["work"]["FLOP"] for row in found.to_json()["rows"]] == [1e10, 2e10, 4e10]
 
 
@@ -178,7 +178,7 @@ def test_json_and_figure_say_the_measure(tmp_path: Path) -> None:
     command = "sweep d2l-laptop d2l/async-loop --vary n=10,20 --set blocking=true --by op_count --json --plot"
     said = hwsim(*command.split(), tmp_path / "figure.svg")
     document, _ = json.JSONDecoder().raw_decode(said.output[said.output.index("{") :])  # what was written is said after it
-    assert document["by"] == {"measure": "op_count", "title": "op_count", "best": "lowest", "why": "requested"}
+    assert document["ranking"] == {"measure": "op_count", "title": "op_count", "best": "lowest", "reason": "requested"}
     drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
     assert "op_count" in drawn
     assert "set blocking=true" in drawn

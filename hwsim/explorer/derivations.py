@@ -83,8 +83,8 @@ def _help(change: WhatIf, number: dict[str, Any] | None) -> dict[str, Any]:
 def _derived(derivation: Derivation) -> dict[str, Any]:
     return {
         "lines": [[line.label, line.formula, line.numbers, line.time_s] for line in derivation.lines],
-        "alone": derivation.unloaded,
-        "because": list(derivation.reasons),
+        "unloaded": derivation.unloaded,
+        "reasons": list(derivation.reasons),
     }
 
 

@@ -41,6 +41,7 @@ class Verdict:
 
 OF_RUN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
 HOUR: Final = 3600.0  # seconds
+MEANT: Final = {"time": "makespan", "copies_mean": "replicas_mean", "there_mean": "in_flight_mean"}  # other names, for hints
 HOURS: Final = frozenset({"gpu_hours"})  # quantities in hours, as in their names
 
 
@@ -94,7 +95,8 @@ def wanted_of(
             if not isinstance(entry.value, str):
                 mistakes.add(entry.place, f"expected the name of a machine, got {entry.what()}")
         elif name not in dimensions:
-            meant = "makespan" if name == "time" else name  # the name in summaries and sweeps
+            prefix, dot, last = name.rpartition(".")
+            meant = f"{prefix}{dot}{MEANT.get(last, last)}"
             mistakes.add(
                 tree.key_place(name), f"unknown quantity '{name}' in `expect`", did_you_mean(meant, ["machine", *dimensions])
             )

@@ -44,7 +44,7 @@ class Ranking:
         if self.measure is None:
             return None
         best = "highest" if self.measure.most else "lowest"
-        return {"measure": self.measure.column, "title": self.measure.title, "best": best, "why": self.why or "time"}
+        return {"measure": self.measure.column, "title": self.measure.title, "best": best, "reason": self.why or "time"}
 
 
 def ranking(rows: Sequence[StudyRow], by: str = "") -> Ranking:

@@ -133,7 +133,7 @@ class Sweep(FigureAnswer):
             "set": dict(self.settings),
             "vary": {path: list(values) for path, values in self.vary},
             "point_count": self.points,
-            "by": self.ranking.as_dict(),
+            "ranking": self.ranking.as_dict(),
             "rows": list(self.documents()),
         }
 

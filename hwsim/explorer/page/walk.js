@@ -63,7 +63,7 @@ async function derived(op, name) {
     const found = await ask("op", { ...asked(), op, name }).catch(() => null);
     if (!found || found.stale || found.mistakes || run !== seen.run) return null;
     const lines = found.lines.map(([label, formula, numbers, time]) => `${label}: ${formula}${numbers ? ` = ${numbers}` : ""} = ${seconds(time, 4)}`);
-    known.set(op, [...lines, ...(found.alone ? [`Unloaded: ${found.alone}`] : []), ...(found.because || []), ...(found.spare ? [found.spare] : []), ...(found.waits ? [`It starts when ${found.waits}.`] : [])]);
+    known.set(op, [...lines, ...(found.unloaded ? [`Unloaded: ${found.unloaded}`] : []), ...(found.reasons || []), ...(found.spare ? [found.spare] : []), ...(found.waits ? [`It starts when ${found.waits}.`] : [])]);
   }
   return known.get(op);
 }

@@ -52,10 +52,10 @@ def statements(services: Services) -> list[dict[str, Any]]:
                 for line in (lines(statement.cost) if statement.cost else ())
             ],
             "inputs": [list(entry) for line in (lines(statement.cost) if statement.cost else ()) for entry in line.inputs],
-            "alone": seconds(statement.seconds),
-            "alone_s": statement.seconds,
-            "longest_s": statement.seconds,
-            "because": ["average of a random time"] if statement.random else [],
+            "unloaded": seconds(statement.seconds),
+            "unloaded_s": statement.seconds,
+            "max_s": statement.seconds,
+            "reasons": ["average of a random time"] if statement.random else [],
         }
         for statement in services.statements
     ]

@@ -209,7 +209,7 @@ def table(services: Services) -> Iterator[str]:
         Column("max rate", [f"{_rate(rung.limit_per_s)}/s" for rung in rows]),
         Column("of", [rung.service for rung in rows], right=False),
         Column("load/max", ["-" if rung.utilization is None else format_share(rung.utilization) for rung in rows]),
-        Column("util", ["-" if rung.measured_utilization is None else format_share(rung.used) for rung in rows]),
+        Column("util", ["-" if rung.measured_utilization is None else format_share(rung.measured_utilization) for rung in rows]),
     ])  # fmt: skip
     if len(services.throughput_limits) > len(rows):
         yield f"  {len(services.throughput_limits) - len(rows)} more allow higher rates"
