@@ -200,7 +200,7 @@ def test_ranks_of_a_real_job_wait_for_the_last_one(reference_data: Path) -> None
     both: AgainstTrace = against(played, played)
     waits = [device.spent[TimeCategory.WAITING] for device in played.devices]
     assert max(waits) > 5 * min(waits)
-    assert sum(played.ops[name].waited_s for name in played.ops) > 0.03
+    assert sum(played.ops[name].wait_s for name in played.ops) > 0.03
     assert "rank7.gpu7" in both.text(every=True)
 
 

@@ -216,7 +216,7 @@ def test_swapped_machines_have_opposite_shares(machines: Comparison) -> None:
 def test_causes_and_ops_add_up_to_the_difference(machines: Comparison) -> None:
     apart = machines.second.makespan_fs - machines.first.makespan_fs
     assert sum(row.difference_fs for row in machines.causes) == apart
-    waited = [sum(op.waited_fs or 0 for op in side.ops) for side in (machines.first, machines.second)]
+    waited = [sum(op.critical_path_fs or 0 for op in side.ops) for side in (machines.first, machines.second)]
     assert waited == [machines.first.makespan_fs, machines.second.makespan_fs]
 
 

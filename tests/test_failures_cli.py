@@ -25,8 +25,8 @@ def test_an_estimate_with_failures() -> None:
     assert left["days_mean"] == pytest.approx(days / left["goodput"])
     assert 0.9 < left["goodput"] < 0.99
     step = document["interval"]
-    assert left["days_in_all_low"] < left["days_mean"] * step["low_s"] / document["step_s"]
-    assert left["days_in_all_high"] > left["days_mean"] * step["high_s"] / document["step_s"]
+    assert left["days_total_low"] < left["days_mean"] * step["low_s"] / document["step_s"]
+    assert left["days_total_high"] > left["days_mean"] * step["high_s"] / document["step_s"]
 
 
 def test_storage_that_is_faster_than_the_cards_does_not_help() -> None:

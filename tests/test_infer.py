@@ -86,7 +86,7 @@ def test_below_capacity_as_many_leave_as_come_and_above_it_as_many_as_can() -> N
     for load in (0.2, 0.9):
         found = served(prompt=500, output=1, batch=1, requests=1000, arrivals={"every": f"{alone / load} s"})
         assert found.requests_per_s == pytest.approx(load / alone, rel=2e-3)
-        assert found.wait.max == pytest.approx(0, abs=1e-15)
+        assert found.queueing.max == pytest.approx(0, abs=1e-15)
     for load in (1.5, 4.0):
         found = served(prompt=500, output=1, batch=1, requests=1000, arrivals={"every": f"{alone / load} s"})
         assert found.requests_per_s == pytest.approx(1 / alone, rel=2e-3)
@@ -102,19 +102,19 @@ def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
     keys = ServerKeys(memory=CacheMemory(part=0.8)).over(load_framework("vllm").server.over(PLAIN).on(size, "hopper"))
     memory, tokens = cache_room(model, 1, size, "bf16", keys)
     assert tokens is not None
-    assert found.cache_tokens == tokens // 32 * 32
+    assert found.kv_cache_tokens == tokens // 32 * 32
     assert tokens == int((0.8 * size - 2 * model.parameters - memory.buffers) // model.kv_bytes())
-    assert found.cache_bytes == found.cache_tokens * model.kv_bytes()
+    assert found.kv_cache_bytes == found.kv_cache_tokens * model.kv_bytes()
 
 
 def test_a_full_cache_puts_requests_off_and_every_token_is_written_all_the_same() -> None:
     keys: dict[str, Any] = {"model": "llama-3-8b", "prompt": 200, "output": 400, "requests": 60, "memory": "26.6 %"}
     tight, roomy = served(**keys), served(**{**keys, "memory": "90 %"})
-    assert present(tight.cache_tokens) < 60 * 600
+    assert present(tight.kv_cache_tokens) < 60 * 600
     assert tight.preemptions > 0
     assert tight.recomputed_tokens > 0
     assert roomy.preemptions == 0
-    assert tight.cache_peak <= 1.0
+    assert tight.kv_cache_peak <= 1.0
     assert tight.output_tokens == roomy.output_tokens == 60 * 400
     assert tight.latency.mean > roomy.latency.mean
 

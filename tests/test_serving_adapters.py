@@ -34,7 +34,7 @@ def test_adapters_take_the_bytes_of_their_matrices() -> None:
     size = 16 * (2 * 8192 + 2 * 5120 + 3 * 18432) * 32 * 2
     assert size == 83_886_080
     plain, many = served(**LLAMA), served(**LLAMA, adapters=MANY)
-    lost = (plain.cache_tokens or 0) - (many.cache_tokens or 0)
+    lost = (plain.kv_cache_tokens or 0) - (many.kv_cache_tokens or 0)
     assert lost == pytest.approx(40 * size / 131_072, abs=16)
 
 
@@ -70,7 +70,7 @@ def test_an_adapter_is_loaded_once_for_those_who_follow_and_takes_its_bytes_over
     assert absent.adapters.loads == 1
     assert late == pytest.approx([absent.adapters.load_s, 0.0], abs=1e-12)
     assert absent.adapters.load_s == pytest.approx(83_886_080 / 55.6e9, rel=0.02)  # PCIe 5 x16
-    assert (absent.cache_tokens or 0) > (there.cache_tokens or 0)
+    assert (absent.kv_cache_tokens or 0) > (there.kv_cache_tokens or 0)
 
 
 def test_prompts_read_apart_have_adapters_too() -> None:

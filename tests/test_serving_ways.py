@@ -279,7 +279,7 @@ def test_waits_at_an_encoder_are_pollaczek_khinchine(load: float, prompt: Any) -
     service = np.array([row.end_s - row.begin_s for row in found.rows])
     rate = found.offered_per_s
     expected = rate * float(np.mean(service**2)) / (2 * (1 - rate * float(service.mean())))
-    assert found.wait.mean == pytest.approx(expected, rel=0.15)
+    assert found.queueing.mean == pytest.approx(expected, rel=0.15)
     assert found.in_flight_mean == pytest.approx(found.requests_per_s * found.latency.mean, rel=1e-9)
 
 

@@ -79,8 +79,8 @@ def test_storage_outside_of_the_machine_is_reached_over_the_cards() -> None:
 def test_sync_stops_for_both_and_async_for_the_copy_alone() -> None:
     """16 GB: 2 GB of each GPU over 20 GB/s to the host, and 4 s to the storage."""
     sync, later = (saved({"every": 5, "bytes": "16 GB", "mode": mode}) for mode in ("sync", "async"))
-    assert sync.stop_s == pytest.approx(4.1, rel=0.01)
-    assert later.stop_s == pytest.approx(0.1, rel=0.01)
+    assert sync.pause_s == pytest.approx(4.1, rel=0.01)
+    assert later.pause_s == pytest.approx(0.1, rel=0.01)
     assert sync.lag_s == 0.0
     assert later.lag_s == pytest.approx(4.0, rel=0.2)
 
@@ -96,8 +96,8 @@ def test_checkpoints_among_the_steps_take_their_time(parallel: dict[str, Any]) -
     written = [label for label in runs[1].timeline.flat.graph.labels if label.name == "checkpoint"]
     assert len(written) == 1
     saved = runs[1].trainings[0].saved
-    assert saved.steps == 2
-    assert runs[1].makespan_s == pytest.approx(runs[0].makespan_s + 3 * saved.stop_s, rel=0.05)
+    assert saved.interval_steps == 2
+    assert runs[1].makespan_s == pytest.approx(runs[0].makespan_s + 3 * saved.pause_s, rel=0.05)
     assert runs[1].trainings[0].saving_days == 0.0  # its length is not given
 
 
@@ -107,8 +107,8 @@ def test_a_write_beside_the_steps_costs_them_what_they_share() -> None:
     written = {"every": 100, "bytes": "160 GB", "mode": "async"}
     shared = saved(written, machine(bandwidth="1000 GB/s"), **keys)
     apart = saved({**written, "bandwidth": "20 GB/s", "snapshot": "1 s"}, **keys)
-    assert shared.slower_s > 0.05
-    assert apart.slower_s == pytest.approx(0.0, abs=1e-9)
+    assert shared.slowdown_s > 0.05
+    assert apart.slowdown_s == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_first_copy_of_the_model_alone_writes_longer() -> None:
@@ -127,7 +127,7 @@ def test_nodes_without_a_host_write_from_their_gpus_over_all_cards() -> None:
     inside["links"].append({"name": "cards", "between": ["gpu*", "nic*"], "per": 1, "kind": "direct", "bandwidth": "40 GB/s"})
     made["links"][0]["between"] = ["node*.nic*", "leaf"]
     found = saved({"every": 5, "bytes": "16 GB"}, made)
-    assert found.write_s == found.stop_s == pytest.approx(0.2, rel=0.01)
+    assert found.write_s == found.pause_s == pytest.approx(0.2, rel=0.01)
     with pytest.raises(SpecError, match="has no cpu"):
         trained({"every": 5, "bytes": "16 GB", "mode": "async"}, made)
 
@@ -146,9 +146,9 @@ def test_days_with_failures_are_those_of_the_formula() -> None:
     training = trained({"every": "auto"}, tokens=1e12, failures=RATES)
     left, saved = training.failing, training.saved
     assert left.job.mtbf_s / 3600 == pytest.approx(1 / (8 / 100 + 2 / 400))
-    expected = renewal(left.job.mtbf_s, saved.every_s, saved.stop_s, left.goodput.down_s)
+    expected = renewal(left.job.mtbf_s, saved.interval_s, saved.pause_s, left.goodput.down_s)
     assert left.goodput.share == pytest.approx(expected, rel=1e-4)
-    best = max(renewal(left.job.mtbf_s, minutes * 6.0, saved.stop_s, left.goodput.down_s) for minutes in range(1, 1000))
+    best = max(renewal(left.job.mtbf_s, minutes * 6.0, saved.pause_s, left.goodput.down_s) for minutes in range(1, 1000))
     assert left.goodput.share == pytest.approx(best, rel=1e-3)
     days = training.days
     assert left.seconds / 86400 == pytest.approx(days / left.goodput.share)
@@ -160,8 +160,8 @@ def test_days_with_failures_are_those_of_the_formula() -> None:
 
 def test_the_interval_is_whole_steps() -> None:
     training = trained({"every": "auto"}, tokens=1e12, failures=RATES)
-    assert training.saved.every_s == training.saved.steps * training.step_s
-    assert saved({"every": "10 min"}, tokens=1e12, failures=RATES).every_s == pytest.approx(600.0, rel=0.01)
+    assert training.saved.interval_s == training.saved.interval_steps * training.step_s
+    assert saved({"every": "10 min"}, tokens=1e12, failures=RATES).interval_s == pytest.approx(600.0, rel=0.01)
 
 
 def test_copies_in_memory_leave_more() -> None:

@@ -122,7 +122,7 @@ class Comparison(FigureAnswer):
 
         def apart(pair: OpPair) -> float:
             spent = [
-                0.0 if op is None else (op.total_s if op.waited_fs is None else op.waited_fs * 1e-15) / amount
+                0.0 if op is None else (op.total_s if op.critical_path_fs is None else op.critical_path_fs * 1e-15) / amount
                 for op, amount in zip((pair.first, pair.second), self.amounts, strict=True)
             ]
             return abs(spent[1] - spent[0])
@@ -277,6 +277,6 @@ def _ops(first: Side, second: Side) -> Iterable[OpPair]:
 
 
 def _joined(name: str, ops: Sequence[OpSum]) -> OpSum:
-    waits = [op.waited_fs for op in ops]
+    waits = [op.critical_path_fs for op in ops]
     waited = None if None in waits else sum(wait for wait in waits if wait is not None)  # integers
     return OpSum(name, sum(op.times for op in ops), math.fsum(op.total_s for op in ops), waited)

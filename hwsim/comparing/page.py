@@ -87,7 +87,7 @@ def _count(op: OpSum | None) -> Cell:
 
 
 def _each(op: OpSum | None) -> Cell:
-    return UNSAID if op is None or not op.times else Cell(format_quantity(op.each_s, "s"), op.each_s)
+    return UNSAID if op is None or not op.times else Cell(format_quantity(op.mean_s, "s"), op.mean_s)
 
 
 __all__ = ["of_comparison", "render"]

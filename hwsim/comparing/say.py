@@ -186,11 +186,11 @@ def _ops(both: Comparison) -> Iterator[str]:
         return
     shown = both.ops[:OPS]
     columns = [Column("op", [cut_middle(pair.name, NAME) for pair in shown], right=False)]
-    if all(op.waited_fs is not None for side in (both.first, both.second) for op in side.ops):
+    if all(op.critical_path_fs is not None for side in (both.first, both.second) for op in side.ops):
         columns += [Column(f"path {letter}", [_waited(pair, at, both) for pair in shown]) for at, letter in enumerate("AB")]
     columns += [
         *(Column(f"count {letter}", [f"{op.times:,}" if op else "-" for op in ops]) for letter, ops in _of_both(shown)),
-        *(Column(f"each {letter}", [format_quantity(op.each_s, "s") if op and op.times else "-" for op in ops])
+        *(Column(f"each {letter}", [format_quantity(op.mean_s, "s") if op and op.times else "-" for op in ops])
           for letter, ops in _of_both(shown)),
     ]  # fmt: skip
     yield from align_columns(columns)
@@ -204,7 +204,7 @@ def _of_both(pairs: Sequence[OpPair]) -> list[tuple[str, list[OpSum | None]]]:
 
 def _waited(pair: OpPair, at: int, both: Comparison) -> str:
     op = pair.first if at == 0 else pair.second
-    return "-" if op is None or not op.waited_fs else _fs(op.waited_fs / both.amounts[at])
+    return "-" if op is None or not op.critical_path_fs else _fs(op.critical_path_fs / both.amounts[at])
 
 
 def _waterfall(both: Comparison, steps: Waterfall) -> Iterator[str]:
@@ -283,7 +283,7 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _spent(op: Any) -> dict[str, Any] | None:
-    return None if op is None else select_attributes(op, "times", "total_s", "each_s", "waited_fs")
+    return None if op is None else select_attributes(op, "times", "total_s", "mean_s", "critical_path_fs")
 
 
 def _steps(steps: Waterfall) -> dict[str, Any]:

@@ -51,16 +51,16 @@ class OpSum:
         name: name of the op.
         times: number of executions.
         total_s: total time (s).
-        waited_fs: time on the critical path (fs); None if the path is unknown.
+        critical_path_fs: time on the critical path (fs); None if the path is unknown.
     """
 
     name: str
     times: int
     total_s: float
-    waited_fs: int | None
+    critical_path_fs: int | None
 
     @property
-    def each_s(self) -> float:
+    def mean_s(self) -> float:
         """Average time of one execution (s)."""
         return self.total_s / self.times if self.times else 0.0
 
@@ -185,7 +185,7 @@ def _ops_of(run: Result) -> tuple[OpSum, ...]:
     for piece in critical_path(timeline):
         waited[names[flat.label[piece.op]]] += piece.end_fs - piece.start_fs
     spent = [OpSum(name, int(counts[at]), float(sums[at]), waited[name]) for name, at in number_of.items()]
-    return tuple(sorted((op for op in spent if op.times or op.waited_fs), key=lambda op: natural(op.name)))
+    return tuple(sorted((op for op in spent if op.times or op.critical_path_fs), key=lambda op: natural(op.name)))
 
 
 def _op_name(name: str, kind: str) -> str:

@@ -33,32 +33,32 @@ class CheckpointTimes:
 
     Args:
         bytes: size of the state (bytes).
-        stop_s: stall of the training (seconds).
+        pause_s: stall of the training (seconds).
         write_s: write time (seconds).
         load_s: read time (seconds).
         lag_s: time from the end of the stall until an asynchronous checkpoint is complete (seconds).
-        every_s: checkpoint interval (seconds); 0: the interval with the highest goodput.
+        interval_s: checkpoint interval (seconds); 0: the interval with the highest goodput.
         near: copies in memory as well.
-        where: storage, as text.
+        storage: storage, as text.
     """
 
     bytes: float
-    stop_s: float
+    pause_s: float
     write_s: float
     load_s: float
     lag_s: float
-    every_s: float
+    interval_s: float
     near: MemoryCopies | None
-    where: str
+    storage: str
 
     @property
     def part(self) -> float:
         """Checkpoint stall per second of work without failures; 0 if no interval is stated."""
-        return self.stop_s / self.every_s if self.every_s > 0 else 0.0
+        return self.pause_s / self.interval_s if self.interval_s > 0 else 0.0
 
     def __str__(self) -> str:
-        stops = "" if self.stop_s >= self.write_s else f", of which {format_quantity(self.stop_s, 's')} stop the training"
-        return f"{format_quantity(self.bytes, 'B')} in {format_quantity(self.write_s, 's')}{stops}; {self.where}"
+        stops = "" if self.pause_s >= self.write_s else f", of which {format_quantity(self.pause_s, 's')} stop the training"
+        return f"{format_quantity(self.bytes, 'B')} in {format_quantity(self.write_s, 's')}{stops}; {self.storage}"
 
 
 def checkpoint_storage_times(
@@ -94,13 +94,13 @@ def checkpoint_storage_times(
     near = None if saved is None else near_of(saved)
     return CheckpointTimes(
         bytes=size,
-        stop_s=stop,
+        pause_s=stop,
         write_s=copy + write,
         load_s=copy + load,
         lag_s=lag,
-        every_s=every,
+        interval_s=every,
         near=near,
-        where=times_and_places[0][1],
+        storage=times_and_places[0][1],
     )
 
 

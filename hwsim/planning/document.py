@@ -13,7 +13,7 @@ from hwsim.planning.ordering import ObjectiveRatio, frontier_axes
 from hwsim.planning.reasons import Reason, Rejected, RejectionGroup
 from hwsim.views.kit.document import select_attributes
 
-CHECKPOINT: Final = ("bytes", "stop_s", "write_s", "load_s", "every_s", "where")
+CHECKPOINT: Final = ("bytes", "pause_s", "write_s", "load_s", "interval_s", "storage")
 
 
 def as_dict(answer: PlanAnswer) -> dict[str, Any]:

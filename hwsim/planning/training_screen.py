@@ -211,7 +211,7 @@ def training_total(ideal_s: float, counts: Mapping[str, int], failures: Failures
 
     job = job_sized(failures, dict(counts))
     restart = job.restart.loading(saved.load_s)
-    good = goodput(job, saved.stop_s, restart, saved.every_s or "auto", lag_s=saved.lag_s, near=saved.near)
+    good = goodput(job, saved.pause_s, restart, saved.interval_s or "auto", lag_s=saved.lag_s, near=saved.near)
     mean = good.time(ideal_s)
     square = good.down_s**2 + good.down_s * good.every_s + good.every_s**2 / 3.0  # of what a failure takes, lost work uniform
     return TrainingTotal(ideal_s, mean, math.sqrt(mean / good.mtbf_s * square), good, job, saved)

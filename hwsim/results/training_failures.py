@@ -39,33 +39,33 @@ class Checkpoints:
     Args:
         mode: sync or async.
         written: number of simulated checkpoints.
-        every_s: interval between checkpoints (s); 0 if unknown.
-        steps: steps between checkpoints; 0 if unknown.
-        stop_s: pause of the training (s).
-        slower_s: extra time of the steps during an asynchronous write (s).
+        interval_s: interval between checkpoints (s); 0 if unknown.
+        interval_steps: steps between checkpoints; 0 if unknown.
+        pause_s: pause of the training (s).
+        slowdown_s: extra time of the steps during an asynchronous write (s).
         write_s: time of the write (s).
         lag_s: time until an asynchronous checkpoint is complete (s).
         bytes: size (B).
-        target: storage.
+        storage: storage.
         load_s: time to load the checkpoint at a restart (s).
     """
 
     mode: str
     written: int
-    every_s: float
-    steps: int
-    stop_s: float
-    slower_s: float
+    interval_s: float
+    interval_steps: int
+    pause_s: float
+    slowdown_s: float
     write_s: float
     lag_s: float
     bytes: float
-    target: str
+    storage: str
     load_s: float
 
     @property
-    def costs_s(self) -> float:
+    def overhead_s(self) -> float:
         """Time that one checkpoint costs the training (s)."""
-        return self.stop_s + self.slower_s
+        return self.pause_s + self.slowdown_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +126,14 @@ def checkpoints(
     return Checkpoints(
         mode=saves.mode,
         written=len(writes),
-        every_s=steps * step_s,
-        steps=steps,
-        stop_s=_mean(stops),
-        slower_s=_mean(slower),
+        interval_s=steps * step_s,
+        interval_steps=steps,
+        pause_s=_mean(stops),
+        slowdown_s=_mean(slower),
         write_s=_mean(took),
         lag_s=_mean(lags),
         bytes=saves.size,
-        target=saves.target,
+        storage=saves.target,
         load_s=saves.load_s,
     )
 
@@ -166,7 +166,7 @@ def failing(
         NoProgress: the training never ends.
     """
     steps, best = _best(job, saves, saved, step_s)
-    saved = replace(saved, steps=steps, every_s=steps * step_s)
+    saved = replace(saved, interval_steps=steps, interval_s=steps * step_s)
     if work_s <= 0:
         return saved, FailureOutcome(job=job, goodput=best)
     near = saves.near and replace(saves.near, every_s=best.near_every_s)
@@ -211,11 +211,11 @@ def _best(job: FailingJob, saves: CheckpointSchedule, saved: Checkpoints, step_s
 
     def goodput_of(steps: int) -> Goodput:
         waits = max(0.0, saved.lag_s - steps * step_s)  # for the previous write, because there is one buffer
-        return goodput(job, saved.costs_s + waits, restart, steps * step_s, lag_s=saved.lag_s, near=saves.near)
+        return goodput(job, saved.overhead_s + waits, restart, steps * step_s, lag_s=saved.lag_s, near=saves.near)
 
-    if saved.steps:
-        return saved.steps, goodput_of(saved.steps)
-    free = goodput(job, saved.costs_s, restart, lag_s=saved.lag_s, near=saves.near).every_s / step_s
+    if saved.interval_steps:
+        return saved.interval_steps, goodput_of(saved.interval_steps)
+    free = goodput(job, saved.overhead_s, restart, lag_s=saved.lag_s, near=saves.near).every_s / step_s
     around = sorted({max(1, math.floor(free)), max(1, math.ceil(free))})
     return max(((steps, goodput_of(steps)) for steps in around), key=lambda pair: pair[1].share)
 

@@ -149,7 +149,7 @@ class AgainstTrace(FigureAnswer):
 def _shared(side: ComparedRun) -> list[OpTime]:
     """Return the ops of a run, per GPU and step."""
     many = side.gpus * side.steps
-    return [OpTime(op.name, op.family, op.times / many, op.total_s / many, op.waited_s / many) for op in side.ops.values()]
+    return [OpTime(op.name, op.family, op.times / many, op.total_s / many, op.wait_s / many) for op in side.ops.values()]
 
 
 def _summed(ops: list[OpTime], key: Any) -> dict[str, OpTime]:
@@ -157,9 +157,7 @@ def _summed(ops: list[OpTime], key: Any) -> dict[str, OpTime]:
     for op in ops:
         name = key(op)
         before = sums.get(name, OpTime(name, op.family, 0, 0.0, 0.0))
-        sums[name] = OpTime(
-            name, before.family, before.times + op.times, before.total_s + op.total_s, before.waited_s + op.waited_s
-        )
+        sums[name] = OpTime(name, before.family, before.times + op.times, before.total_s + op.total_s, before.wait_s + op.wait_s)
     return sums
 
 

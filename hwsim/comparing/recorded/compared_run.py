@@ -75,7 +75,7 @@ class OpTime:
     family: str
     times: float
     total_s: float
-    waited_s: float
+    wait_s: float
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class ComparedRun:
             before = rows.get(shown, OpTime(shown, family, 0, 0.0, 0.0))
             rows[shown] = OpTime(
                 shown, family, before.times + float(times[number]), before.total_s + float(total[number]),
-                before.waited_s + float(waits[number]),
+                before.wait_s + float(waits[number]),
             )  # fmt: skip
         return rows
 

@@ -206,4 +206,4 @@ def _pair(pair: ComparedOps) -> dict[str, Any]:
 
 
 def _op(op: OpTime | None) -> dict[str, Any] | None:
-    return None if op is None else select_attributes(op, "family", "times", "total_s", "waited_s")
+    return None if op is None else select_attributes(op, "family", "times", "total_s", "wait_s")

@@ -149,7 +149,7 @@ def _plot_course(axes: Any, service: ServiceStatistics) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
     handles = list(axes.lines)
-    if service.cache_tokens is not None:
+    if service.kv_cache_tokens is not None:
         right = axes.twinx()
         handles += right.plot(
             times,

@@ -106,7 +106,7 @@ class ServingFacts(FamilyReport):
         first = "ttft_p95" if "ttft_p95" in values else "latency_p95"
         name = like.name if like is not None else "tokens_per_s" if at_once else first
         shown = tuple((key, values[key]) for key in dict.fromkeys((*SHOWN, name)) if key in values)
-        return ServiceMeasure(service.name, name, values[name], shown, service.wait.p95, concurrent=others)
+        return ServiceMeasure(service.name, name, values[name], shown, service.queueing.p95, concurrent=others)
 
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
         """Yield p95 TTFT, p95 TPOT, throughput and goodput of the first model."""

@@ -24,7 +24,7 @@ PLAIN: Final = (  # entries with the names of the statistics
     "name", "replicas", "gpus_per_replica", "requests", "prompt_tokens", "output_tokens", "span_s", "duration_s",
     "requests_per_s", "offered_per_s", "overloaded", "tokens_per_s", "tokens_per_s_gpu", "iterations",
     "batch_mean", "in_flight_mean", "queued_mean", "queued_max", "preemptions", "recomputed_tokens",
-    "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
+    "kv_cache_tokens", "kv_cache_bytes", "kv_cache_peak", "kv_cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
     "queue_growth_per_s", "stable",
 )  # fmt: skip
 IDLE: Final = "idle"
@@ -35,7 +35,7 @@ DOING: Final = {
     "contention": "contention with other jobs or slow parts",
     "host": "host",
 }
-SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "itl": "itl", "latency": "latency", "wait": "wait"}
+SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "itl": "itl", "latency": "latency", "queueing": "queueing"}
 
 
 def headline(service: ServiceStatistics) -> Iterator[SummaryLine]:
@@ -93,12 +93,12 @@ def _lines(service: ServiceStatistics) -> Iterator[SummaryLine]:
         yield SummaryLine("goodput", f"{counted(service.goodput_per_s)} requests/s meet {', '.join(kept)}: {share} of all")
     queue = f"queue depth {format_count(service.queued_mean)}, at most {service.queued_max}"
     yield SummaryLine("in flight", f"{format_count(service.in_flight_mean)} requests on average; {queue}")
-    if service.cache_tokens is not None:
+    if service.kv_cache_tokens is not None:
         lost = f"{service.preemptions:,} preemptions"
         lost += f", {service.recomputed_tokens:,} tokens recomputed" if service.preemptions else ""
         narrow = f" in {service.cache_format}" if service.cache_format else ""
-        filled = f"{format_share(service.cache_mean)} of {service.cache_tokens:,} tokens{narrow} per replica"
-        yield SummaryLine("KV cache", f"{filled}, peak {format_share(service.cache_peak)}; {lost}")
+        filled = f"{format_share(service.kv_cache_mean)} of {service.kv_cache_tokens:,} tokens{narrow} per replica"
+        yield SummaryLine("KV cache", f"{filled}, peak {format_share(service.kv_cache_peak)}; {lost}")
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
         yield SummaryLine("prefix cache", f"{cached} of prompt tokens hit ({service.cached_tokens:,} tokens)")
@@ -132,7 +132,7 @@ def table(service: ServiceStatistics) -> Iterator[str]:
     """Yield latencies by percentile with their interval, and the breakdown of the slowest requests."""
     rows = [(label, spread, key) for label, key, spread in (
         ("TTFT", "ttft", service.first_token), ("TPOT", "tpot", service.each_token), ("ITL", "", service.itl),
-        ("end to end", "latency", service.latency), ("queueing", "", service.wait),
+        ("end to end", "latency", service.latency), ("queueing", "", service.queueing),
     ) if spread is not None]  # fmt: skip
     intervals = serving_intervals(service)
     yield ""

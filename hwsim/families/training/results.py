@@ -126,9 +126,9 @@ class TrainingResult:
     @property
     def saving_days(self) -> float:
         """Days of the entire training with checkpoints and without failures."""
-        if self.saved is None or self.saved.every_s <= 0:
+        if self.saved is None or self.saved.interval_s <= 0:
             return self.days
-        return self.days * (1.0 + self.saved.costs_s / self.saved.every_s)
+        return self.days * (1.0 + self.saved.overhead_s / self.saved.interval_s)
 
     def _mean(self, parts: Sequence[float]) -> float:
         weights = self.weights or (1,) * len(parts)

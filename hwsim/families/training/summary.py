@@ -78,7 +78,7 @@ def _lines(training: TrainingResult, sure: Interval | None) -> Iterator[SummaryL
         )
     if training.saved is not None:
         yield from (SummaryLine(*line) for line in saved_lines(training.saved))
-        if training.failing is None and training.whole > 0 and training.saved.steps:
+        if training.failing is None and training.whole > 0 and training.saved.interval_steps:
             yield SummaryLine("", f"{format_duration(training.saving_days * DAY)} with checkpoints")
     if training.failing is not None:
         yield from (SummaryLine(*line) for line in failing_lines(training.failing, sure))

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
     """Yield (label, text) of the checkpoints: size, write time, and the pause of the training."""
-    every = f"every {format_quantity(saved.every_s, 's')} ({pluralized(saved.steps, 'step')}): " if saved.steps else ""
-    written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.target}"
-    stops = f"training pauses for {format_quantity(saved.stop_s, 's')}"
+    every = (
+        f"every {format_quantity(saved.interval_s, 's')} ({pluralized(saved.interval_steps, 'step')}): "
+        if saved.interval_steps
+        else ""
+    )
+    written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.storage}"
+    stops = f"training pauses for {format_quantity(saved.pause_s, 's')}"
     slower = (
-        f" and is slowed by {format_quantity(saved.slower_s, 's')} during the write"
-        if saved.slower_s > 1e-3 * saved.write_s
+        f" and is slowed by {format_quantity(saved.slowdown_s, 's')} during the write"
+        if saved.slowdown_s > 1e-3 * saved.write_s
         else ""
     )
     yield "checkpoint", f"{every}{written}; {stops}{slower}"
@@ -80,8 +84,8 @@ def largest(parts: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def saved_as_dict(saved: Checkpoints) -> dict[str, Any]:
     """Return the checkpoints as a JSON entry; keys end in their unit."""
-    entries = {**asdict(saved), "costs_s": saved.costs_s}
-    return entries if saved.steps else {**entries, "every_s": None, "steps": None}
+    entries = {**asdict(saved), "overhead_s": saved.overhead_s}
+    return entries if saved.interval_steps else {**entries, "interval_s": None, "interval_steps": None}
 
 
 def as_dict(failing: FailureOutcome, sure: Interval | None = None) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def as_dict(failing: FailureOutcome, sure: Interval | None = None) -> dict[str, 
         "goodput_high": goodput.high,
         "lost": dict(goodput.lost),
         "lost_by_cause": dict(goodput.by_cause),
-        "memory_every_s": goodput.near_every_s or None,
+        "memory_copy_interval_s": goodput.near_every_s or None,
     }
     if failing.seconds > 0:
         names = ("mean", "p50", "p90", "low", "high")
@@ -111,5 +115,5 @@ def as_dict(failing: FailureOutcome, sure: Interval | None = None) -> dict[str, 
         numbers |= {f"days_{name}": None if time is None else time / DAY for name, time in zip(names, times, strict=True)}
         numbers["failures"] = failing.failures
         ends = combined_range(failing, sure) or (None, None)
-        numbers |= {f"days_in_all_{name}": end and end / DAY for name, end in zip(("low", "high"), ends, strict=True)}
+        numbers |= {f"days_total_{name}": end and end / DAY for name, end in zip(("low", "high"), ends, strict=True)}
     return numbers

@@ -251,7 +251,7 @@ class ModelService:
         if self._scaled is not None:
             scaling = self._scaled.statistics(len(plan.copies[0]), log.last_end)
             there = scaling.paid_s / (len(plan.copies) * scaling.span_s)
-            served = replace(served, scaling=scaling, cache_mean=served.cache_mean / there if there > 0 else 0.0)
+            served = replace(served, scaling=scaling, kv_cache_mean=served.kv_cache_mean / there if there > 0 else 0.0)
         if self._prompts is not None:
             served = replace(served, prompt_scaling=self._prompts.statistics(served.prefill_gpus, log.last_end))
         return served

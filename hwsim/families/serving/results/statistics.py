@@ -53,7 +53,7 @@ class ServiceStatistics:
         prompt_tokens, output_tokens: their number of tokens.
         span_s: time from the first arrival to the last completion (s).
         latency: time from arrival to the last output token.
-        wait: time from arrival to the first iteration.
+        queueing: time from arrival to the first iteration.
         first_token: TTFT; None without output.
         each_token: TPOT; None without a request of several tokens.
         itl: ITL; None without such a request.
@@ -63,10 +63,10 @@ class ServiceStatistics:
         queued_mean, queued_max: average and maximum queue depth.
         preemptions: number of preemptions.
         recomputed_tokens: number of tokens recomputed after preemptions.
-        cache_tokens: capacity of a replica's KV cache in tokens; None: unlimited.
-        cache_bytes: bytes of the KV cache on each GPU.
-        cache_peak: maximum share of blocks in use on one replica.
-        cache_mean: average share of blocks in use on all replicas.
+        kv_cache_tokens: capacity of a replica's KV cache in tokens; None: unlimited.
+        kv_cache_bytes: bytes of the KV cache on each GPU.
+        kv_cache_peak: maximum share of blocks in use on one replica.
+        kv_cache_mean: average share of blocks in use on all replicas.
         time_series: state over time, at most 512 moments.
         rows: rows of requests.
         arrivals_s: time from the first to the last arrival (s).
@@ -104,7 +104,7 @@ class ServiceStatistics:
     output_tokens: int
     span_s: float
     latency: TimeStatistics
-    wait: TimeStatistics
+    queueing: TimeStatistics
     first_token: TimeStatistics | None
     each_token: TimeStatistics | None
     itl: TimeStatistics | None
@@ -115,10 +115,10 @@ class ServiceStatistics:
     queued_max: int
     preemptions: int
     recomputed_tokens: int
-    cache_tokens: int | None
-    cache_bytes: float
-    cache_peak: float
-    cache_mean: float
+    kv_cache_tokens: int | None
+    kv_cache_bytes: float
+    kv_cache_peak: float
+    kv_cache_mean: float
     time_series: tuple[Moment, ...]
     rows: tuple[RequestRow, ...]
     arrivals_s: float
@@ -288,7 +288,7 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
         output_tokens=totals.output_tokens,
         span_s=span / FEMTO,
         latency=spreads["latency"],
-        wait=spreads["wait"],
+        queueing=spreads["wait"],
         first_token=spreads["ttft"] if totals.output_tokens else None,
         each_token=spreads["tpot"] if totals.piles["tpot"].count else None,
         itl=_pile_spread(log.gaps) if log.gaps.count else None,
@@ -299,10 +299,10 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
         queued_max=max((moment.queued for moment in course), default=0) if log.sampled else _longest_queue(columns),
         preemptions=log.preemptions,
         recomputed_tokens=log.recomputed_tokens,
-        cache_tokens=cache_tokens,
-        cache_bytes=plan.token_bytes * (blocks or 0) * plan.settings.block * plan.stages,
-        cache_peak=log.course.most / blocks if blocks else 0.0,
-        cache_mean=log.course.area / (blocks * batches * lasted) if blocks else 0.0,
+        kv_cache_tokens=cache_tokens,
+        kv_cache_bytes=plan.token_bytes * (blocks or 0) * plan.settings.block * plan.stages,
+        kv_cache_peak=log.course.most / blocks if blocks else 0.0,
+        kv_cache_mean=log.course.area / (blocks * batches * lasted) if blocks else 0.0,
         time_series=course,
         rows=rows,
         arrivals_s=came / FEMTO,
