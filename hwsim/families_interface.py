@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Place of a section in an explanation: at its start, after the sentences, after the accounting of time
 Place = Literal["first", "requests", "accounting"]
 Server = Literal["", "model", "program"]
-Shown = Literal["wanted", "says", "limits", "derived"]  # main number, sentence about it, causes with times, notes on derivations
+Shown = Literal["measure", "text", "bounds", "derived"]  # main number, sentence about it, causes with times, notes on derivations
 
 
 class Family(NamedTuple):

@@ -18,7 +18,7 @@ def test_the_json_accounts_for_every_femtosecond() -> None:
     found: dict[str, Any] = json.loads(hwsim("explain", STATION, OVERLAP, "--json", "--set", "stream=compute").stdout)
     assert set(found) == {
         "hwsim", "machine", "workload", "set", "makespan_s", "makespan_fs", "sentences", "accounting", "critical_path",
-        "activities", "bounds", "derivations", "what_if", "what_if_of", "what_if_omitted", "events", "warnings", "interval",
+        "activities", "bounds", "derivations", "what_if", "what_if_measure", "what_if_omitted", "events", "warnings", "interval",
     }  # fmt: skip
     assert found["hwsim"] == "explain/2"
     assert found["set"] == {"stream": "compute"}

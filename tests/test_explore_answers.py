@@ -50,13 +50,13 @@ def test_the_answer_is_the_run(desk: WorkerState) -> None:
     assert found["seconds"] == run.makespan_s
     assert (found["interval"]["low"], found["interval"]["high"]) == (run.interval.low, run.interval.high)
     assert found["verdicts"][0][2] == "met"
-    assert [name for name, _, _ in found["limits"]] == [part.bound.full for part in bounds_of(run.timeline, run.devices)]
-    assert sum(seconds for _, seconds, _ in found["limits"]) == pytest.approx(found["seconds"])
+    assert [name for name, _, _ in found["bounds"]] == [part.bound.full for part in bounds_of(run.timeline, run.devices)]
+    assert sum(seconds for _, seconds, _ in found["bounds"]) == pytest.approx(found["seconds"])
     assert ["time", format_quantity(run.makespan_s, "s")] in found["facts"]
     path = found["path"]
     assert (path[0][0], path[-1][1]) == (0, TICKS)
     assert [low for low, *_ in path[1:]] == [high for _, high, *_ in path[:-1]], "the pieces tile the time"
-    assert len(path) == found["pieces"] == len(critical_path(run.timeline))
+    assert len(path) == found["segments"] == len(critical_path(run.timeline))
     assert path[0][5] == "the run begins: it waits for nothing"
     assert path[1][5].endswith("the previous op in gpu.compute, has ended") or path[1][6] == path[0][6]
 
@@ -89,7 +89,7 @@ def test_many_ops_are_few_spans_that_cover_the_same(desk: WorkerState) -> None:
     low, high = part["part"]
     assert (low, high) == pytest.approx((0.5 * found["seconds"], 0.51 * found["seconds"]))
     assert [piece[3] for piece in found["path"]] == ["matmul x 5,000", "copy to CPU", "copy to CPU"], "equal pieces are one"
-    assert (found["path"][0][0], found["path"][-1][1], len(found["path"])) == (0, TICKS, found["pieces"])
+    assert (found["path"][0][0], found["path"][-1][1], len(found["path"])) == (0, TICKS, found["segments"])
 
 
 def test_a_path_of_many_unlike_pieces_is_shown_all_over_the_run(desk: WorkerState) -> None:
@@ -129,7 +129,7 @@ def test_colours_stay_while_a_number_changes(desk: WorkerState) -> None:
     said = texts()
     before = asked(desk, "run", said)
     after = asked(desk, "run", said | {"set": {"machine.links.slot.bandwidth": "0.2 GB/s"}})
-    assert before["limits"][0][0] != after["limits"][0][0], "another limit"
+    assert before["bounds"][0][0] != after["bounds"][0][0], "another limit"
     assert dict(zip(before["names"], before["tints"], strict=True)) == dict(zip(after["names"], after["tints"], strict=True))
 
 
@@ -140,10 +140,10 @@ def test_an_op_has_its_numbers_and_its_reason(desk: WorkerState) -> None:
     assert piece[3] == "copy to CPU"
     assert any("1.665 GB/s" in numbers for _, _, numbers, _ in op["lines"])
     assert op["waits"] == "its predecessor matmul on gpu has ended"
-    assert op["spare"] == "No slack: a delay of this op delays the end of the run."
+    assert op["slack"] == "No slack: a delay of this op delays the end of the run."
     copies = next(lane for lane in found["lanes"] if found["names"][lane["name_of"][0]] == "copy to CPU")
     first = asked(desk, "op", texts() | {"op": copies["op"][0]})
-    assert first["spare"] == "Slack 62.60 ms: a delay of this op up to this time does not delay the end of the run."
+    assert first["slack"] == "Slack 62.60 ms: a delay of this op up to this time does not delay the end of the run."
     assert desk.answered("op", texts() | {"op": 10**9})[0] == 400
 
 
@@ -154,7 +154,7 @@ def test_more_says_what_would_help(desk: WorkerState) -> None:
     again = asked(desk, "run", texts() | {"set": dict(best["settings"])})
     assert again["seconds"] == pytest.approx(best["seconds"], rel=1e-12)
     assert found["derived"][0]["lines"]
-    assert found["says"][0] == asked(desk, "run", texts())["says"]
+    assert found["text"][0] == asked(desk, "run", texts())["text"]
 
 
 def test_the_picture_is_of_the_machine(desk: WorkerState) -> None:
@@ -201,26 +201,26 @@ def test_a_service_has_the_number_that_it_is_asked_for(desk: WorkerState, machin
     found = asked(desk, "run", texts(machine, workload))
     run = Session(machine, workload).shown()
     assert found["interval"] is None
-    assert found["wanted"]["unit"] == "s"
+    assert found["measure"]["unit"] == "s"
     if path == "services":
         assert run.services is not None
         assert run.services.answers[0].latency is not None
-        assert found["wanted"]["value"] == run.services.answers[0].latency.at(0.99).value
+        assert found["measure"]["value"] == run.services.answers[0].latency.at(0.99).value
         assert found["path"] == []
-        assert sum(share for _, _, share in found["limits"]) == pytest.approx(1)
-        assert found["limits"][0][0] == "waiting for wire nic0->nic1"
+        assert sum(share for _, _, share in found["bounds"]) == pytest.approx(1)
+        assert found["bounds"][0][0] == "waiting for wire nic0->nic1"
         told = asked(desk, "more", texts(machine, workload))
-        assert told["says"] == [found["says"]]
-        assert told["says"][0].startswith("A request of store above p99 takes")
+        assert told["text"] == [found["text"]]
+        assert told["text"][0].startswith("A request of store above p99 takes")
         assert told["helps"] == [], "halving the time of requests is no change that anybody can make"
         assert {len(row["lines"]) > 0 for row in told["derived"]} == {True}
     else:
-        assert found["wanted"]["value"] in dict(run.serving[0].values()).values()
-        assert found["wanted"]["name"].startswith(("time to first token", "latency"))
+        assert found["measure"]["value"] in dict(run.serving[0].values()).values()
+        assert found["measure"]["name"].startswith(("time to first token", "latency"))
         (point,) = asked(desk, "curve", texts(machine, workload) | {"path": "rate", "values": ["1e6 1/s"]})["points"]
         assert point[3]["name"].startswith("tokens per second"), "a curve says of each point which number it is"
         assert point[3]["unit"] == "1/s"
-    assert asked(desk, "run", texts())["wanted"] is None
+    assert asked(desk, "run", texts())["measure"] is None
 
 
 def test_what_is_exported_is_the_run(desk: WorkerState) -> None:
@@ -242,7 +242,7 @@ def test_mistakes_have_their_place(desk: WorkerState) -> None:
         assert {each["file"] for each in found} <= {"machine", "workload"}
     line = machine[: machine.index("prats")].count("\n") + 1
     found = asked(desk, "run", said | {"machine": machine})["mistakes"]
-    misspelt = next(each for each in found if "prats" in each["says"])
+    misspelt = next(each for each in found if "prats" in each["text"])
     assert (misspelt["file"], misspelt["line"], misspelt["column"]) == ("machine", line, 1)
     assert "parts" in misspelt["hint"]
     (only,) = asked(desk, "run", said | {"set": {"tims": "3"}})["mistakes"]

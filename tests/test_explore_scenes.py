@@ -77,8 +77,8 @@ def test_a_scene_is_the_one_that_the_command_draws(desk: WorkerState, files: tup
     assert found["svg"].encode() == b"".join(render(run, kind, ".svg")), "the file that is saved, too"
     if finer:
         whole = api.simulate(machine, workload, set=settings, expect=False, interval=False)
-        assert found["says"].startswith(f"Simulated send by send, the run takes {format_quantity(run.makespan_s, 's')}")
-        assert format_quantity(whole.makespan_s, "s") in found["says"]
+        assert found["text"].startswith(f"Simulated send by send, the run takes {format_quantity(run.makespan_s, 's')}")
+        assert format_quantity(whole.makespan_s, "s") in found["text"]
 
 
 def test_requests_are_played_where_ops_ask_for_them(desk: WorkerState) -> None:
@@ -87,7 +87,7 @@ def test_requests_are_played_where_ops_ask_for_them(desk: WorkerState) -> None:
     assert (found["kind"], [kind for kind, _, why in found["kinds"] if not why]) == ("requests", ["requests", "lanes"])
     run = api.simulate(DRIVE, DISK, requests="ssd", expect=False, interval=False)
     same(found["scene"], SCENES["requests"](run))
-    assert found["says"].startswith(f"Simulated request by request, the run takes {format_quantity(run.makespan_s, 's')}")
+    assert found["text"].startswith(f"Simulated request by request, the run takes {format_quantity(run.makespan_s, 's')}")
 
 
 def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: WorkerState) -> None:
@@ -105,7 +105,7 @@ def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: Wor
     assert found["scene"]["tints"] == [coloured["by"][name] for name in names], "of the timeline"
     nothing = asked(desk, "animated", question | {"scene": "requests"})
     assert nothing["scene"] is None
-    assert "request by request" in nothing["says"]
+    assert "request by request" in nothing["text"]
 
 
 def test_colours_outlive_the_process_and_stay_when_other_ops_come() -> None:

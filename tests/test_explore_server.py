@@ -258,7 +258,7 @@ def test_what_takes_too_long_is_killed_and_the_next_is_answered() -> None:
             page = texts() | {"page": "one"}
             assert json.loads(await found.ask("run", page))["seconds"] > 0
             long = json.loads(await found.ask("run", page | LONG))
-            assert long["mistakes"][0]["says"] == "stopped after 1 s of CPU time"
+            assert long["mistakes"][0]["text"] == "stopped after 1 s of CPU time"
             assert json.loads(await found.ask("run", page))["seconds"] > 0, "the process that stood by"
             with pytest.raises(KeyError):
                 await found.ask("nothing", {})
@@ -272,7 +272,7 @@ def test_what_is_kept_from_computing_is_killed_by_the_clock() -> None:
     async def tried() -> None:
         async with workers(Limits(seconds=60.0, memory=3 << 30, longer=0.01)) as found:
             long = json.loads(await found.ask("run", texts() | LONG))
-            assert "because other programs use the CPUs" in long["mistakes"][0]["says"]
+            assert "because other programs use the CPUs" in long["mistakes"][0]["text"]
 
     asyncio.run(tried())
 
@@ -300,7 +300,7 @@ def test_memory_is_bounded() -> None:
     async def tried() -> None:
         async with workers(Limits(seconds=60.0, memory=100 << 20)) as found:
             large = json.loads(await found.ask("run", texts() | LONG))
-            assert "memory" in large["mistakes"][0]["says"]
+            assert "memory" in large["mistakes"][0]["text"]
             assert json.loads(await found.ask("run", texts()))["seconds"] > 0
 
     asyncio.run(tried())

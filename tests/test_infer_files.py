@@ -145,7 +145,7 @@ def test_summary_json_and_figure_tell_of_the_service(tmp_path: Path) -> None:
     [service] = document["serving"]
     assert service["requests"] == len(service["rows"]) == 30
     assert service["ttft"]["p99_s"] >= service["ttft"]["p50_s"] > 0
-    assert service["course"][-1]["running"] == 0
+    assert service["time_series"][-1]["running"] == 0
     refused = hwsim("simulate", "d2l-4gpu-pcie", "d2l/allreduce-160mb", "--plot", "serving", tmp_path / "a.svg", code=2)
     assert "no service" in refused.output
 

@@ -66,8 +66,8 @@ def test_explain_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "spare: it could end 27.99 ms later" in text(found, op=True)
     assert found.to_json()["derivations"][0]["slack_s"] == {
         "ops": 1,
-        "least": pytest.approx(0.027995),
-        "most": pytest.approx(0.027995),
+        "min": pytest.approx(0.027995),
+        "max": pytest.approx(0.027995),
     }
     assert "spare:" not in text(hwsim.explain(MACHINE, PROGRAM, op="b"), op=True)
     monkeypatch.setattr(slack_module, "LARGEST", 2)

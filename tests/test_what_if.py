@@ -173,7 +173,7 @@ def test_text_and_json_say_how_to_make_the_change() -> None:
     assert '--set "machine.cpu.coherence.cluster=10.3 ns"' in told
     found = json.loads(hwsim("explain", "desktop", "d2l/false-sharing", "--json").stdout)
     assert found["what_if"][0]["set"] == {"machine.cpu.coherence.cluster": "10.3 ns"}
-    assert found["what_if_of"] == "makespan"
+    assert found["what_if_measure"] == "makespan"
     assert not found["what_if"][0]["hypothetical"]
 
 

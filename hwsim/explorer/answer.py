@@ -45,10 +45,10 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "settings": [list(pair) for pair in run.settings],
         "seconds": run.makespan_s,
         "interval": _interval(run),
-        "wanted": instead(run, "wanted"),
+        "measure": instead(run, "measure"),
         "ops": run.ops.total,
-        "says": _says(run),
-        "limits": instead(run, "limits") if run.only_requests else rows,
+        "text": _says(run),
+        "bounds": instead(run, "bounds") if run.only_requests else rows,
         "facts": [[fact.label, fact.text] for fact in facts(run) if not fact.verbose],
         "verdicts": [[verdict.quantity, str(verdict.expected), verdict.status, verdict.reason] for verdict in run.verdicts],
         "warnings": list(map(str, run.warnings)),
@@ -66,7 +66,7 @@ def instead(run: Run, what: Shown) -> Any:
 def _says(run: Run) -> str:
     """Return a sentence on the activity with most of the time."""
     timeline = run.timeline
-    if (own := instead(run, "says")) is not None:
+    if (own := instead(run, "text")) is not None:
         return str(own)
     if len(timeline) > LARGEST:
         return ""
@@ -80,7 +80,7 @@ def _interval(run: Run) -> dict[str, Any] | None:
     sure = run.interval
     if sure.half < interval.EXACT:
         return None
-    return {"low": sure.low, "high": sure.high, "says": interval.line(sure)}
+    return {"low": sure.low, "high": sure.high, "text": interval.line(sure)}
 
 
 def _path(run: Run, shown: TimelineColumns) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _path(run: Run, shown: TimelineColumns) -> dict[str, Any]:
     """
     timeline = run.timeline
     if run.only_requests:
-        return {"path": [], "pieces": 0}
+        return {"path": [], "segments": 0}
     path = critical_path(timeline)
     first = np.arange(len(path))
     if len(path) > PIECES:
@@ -130,4 +130,4 @@ def _path(run: Run, shown: TimelineColumns) -> dict[str, Any]:
         ]
         for low, high, row, label, cause, count, op, reason in rows
     ]
-    return {"path": pieces, "pieces": len(took)}
+    return {"path": pieces, "segments": len(took)}

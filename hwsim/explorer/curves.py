@@ -29,7 +29,7 @@ def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[s
             break
         run, mistake = _tried(runs, {**settings, path: value})
         points.append(
-            [value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), instead(run, "wanted")]
+            [value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), instead(run, "measure")]
         )
     return {"path": path, "points": points, "left": list(values[len(points) :])}
 
@@ -76,7 +76,7 @@ def grid(
         chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
         run, mistake = _tried(runs, {**settings, **chosen})
         rows[at] = (
-            (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), instead(run, "wanted"))
+            (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), instead(run, "measure"))
         )
         done += 1
         if run is not None and sum(a != b for a, b in zip(point, set_places, strict=True)) <= 1:
@@ -90,9 +90,9 @@ def grid(
             for (slider, places), at in zip(axes, set_places, strict=True)
         ],
         "answers": answers,
-        "wanted": numbers,
-        "limits": limits,
-        "says": says,
+        "measure": numbers,
+        "bounds": limits,
+        "text": says,
         "runs": whole_runs,
         "stopped": done < len(points),
     }  # fmt: skip

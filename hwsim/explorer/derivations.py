@@ -28,12 +28,12 @@ def op(run: Run, number: int) -> dict[str, Any] | None:
         return None
     ops = np.array([number], np.int64)
     derived = _derived(derivations(timeline, ops)[0])
-    return {**derived, "spare": _spare(run, number), "waits": reasons(timeline, ops)[0]}
+    return {**derived, "slack": _spare(run, number), "waits": reasons(timeline, ops)[0]}
 
 
 def _spare(run: Run, number: int) -> str:
     """Return a sentence on the slack of an op; "" if it is unknown or the measure is not the time."""
-    slacks = None if instead(run, "wanted") is not None else slack(run.timeline)
+    slacks = None if instead(run, "measure") is not None else slack(run.timeline)
     if slacks is None:
         return ""
     spare = int(slacks[number])
@@ -49,12 +49,12 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
         helps: whether to repeat the run with changes.
     """
     if run.only_requests:
-        says = [sentence for sentence in [instead(run, "says")] if sentence]
-        return {"says": says, "helps": [], "derived": instead(run, "derived")[:MOST]}
-    number = instead(run, "wanted")
+        says = [sentence for sentence in [instead(run, "text")] if sentence]
+        return {"text": says, "helps": [], "derived": instead(run, "derived")[:MOST]}
+    number = instead(run, "measure")
     explanation = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
-        "says": list(explanation.sentences),
+        "text": list(explanation.sentences),
         "helps": [_help(change, number) for change in explanation.what_if or () if change.makespan_fs is not None],
         "derived": [
             {"name": derivation.name, "op": _first(run, derivation), **_derived(derivation)}
@@ -73,10 +73,10 @@ def _help(change: WhatIf, number: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "path": change.settings[0][0] if len(change.settings) == 1 else "",
         "settings": [list(pair) for pair in change.settings],
-        "says": change.change,
+        "text": change.change,
         "factor": change.speedup,
         "seconds": change.makespan_s,
-        "wanted": {**number, "value": measured.get(number["measure"])} if number and measured else None,
+        "measure": {**number, "value": measured.get(number["measure"])} if number and measured else None,
     }
 
 

@@ -125,7 +125,7 @@ def _part(given: object) -> tuple[float, float]:
 
 def mistake(says: str, hint: str | None = None) -> dict[str, Any]:
     """Return an error without a place, for the page."""
-    return {"file": "", "line": 0, "column": 0, "path": "", "says": says, "hint": hint or ""}
+    return {"file": "", "line": 0, "column": 0, "path": "", "text": says, "hint": hint or ""}
 
 
 def mistakes_of(error: SpecError, files: tuple[str, str]) -> list[dict[str, Any]]:
@@ -142,5 +142,5 @@ def _shown(mistakes: Iterable[Mistake], kinds: Mapping[str, str]) -> Iterable[di
             text = place.source.line(1) if place.source else ""
             entry |= {"file": "set", "path": text.partition("=")[0]}
         elif place is not None and place.file:
-            entry["says"] = f"{Path(place.file).name}:{place.line}: {given.message}"
+            entry["text"] = f"{Path(place.file).name}:{place.line}: {given.message}"
         yield entry

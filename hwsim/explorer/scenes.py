@@ -96,7 +96,7 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
         listed: whether to list the kinds that the run has; a missing kind is replaced.
         drawn: light or dark: add the SVG of `--animate`.
     """
-    answer: dict[str, Any] = {"scene": None, "says": ""}
+    answer: dict[str, Any] = {"scene": None, "text": ""}
     if listed or kind not in CALLED:
         kinds = dict(player.possible())
         answer["kinds"] = [[each, CALLED[each], why] for each, why in kinds.items()]
@@ -105,14 +105,14 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
     try:
         scene, run = player.scene(kind)
     except NothingMoves as nothing:
-        return answer | {"says": str(nothing)}
+        return answer | {"text": str(nothing)}
     except SpecError as error:
-        return answer | {"says": error.mistakes[0].message}
+        return answer | {"text": error.mistakes[0].message}
     if run is not player.run:
         finer, shown = (format_quantity(each.makespan_s, "s") for each in (run, player.run))
         how = "request by request" if kind == "requests" else "send by send"
         aggregated = "" if finer == shown else f"; the answer, with aggregated {kind}, is {shown}"
-        answer["says"] = f"Simulated {how}, the run takes {finer}{aggregated}."
+        answer["text"] = f"Simulated {how}, the run takes {finer}{aggregated}."
     if drawn:
         answer["svg"] = svg_file(scene, NIGHT if drawn == "dark" else LIGHT).decode()
     return answer | {"scene": columns(scene, tints)}

@@ -18,12 +18,12 @@ export function show(run, pinned, hidden) {
   $("time").textContent = hidden ? "?" : told(run);
   $("time").classList.toggle("words", !hidden && value(run) === null);
   if (hidden) $("spoken").textContent = "The answer is hidden until you reveal it.";
-  $("interval").textContent = run.wanted ? run.wanted.name : hidden || !run.interval ? "" : within(run.interval);
-  $("interval").title = hidden || !run.interval ? "" : run.interval.says;
-  $("now").textContent = hidden ? "?" : `${told(run)}${run.limits.length ? `, ${run.limits[0][0]} ${percent(run.limits[0][2])}` : ""}`;
-  bar(hidden ? { ...run, limits: [] } : run);
-  $("limits-of").textContent = hidden || !run.wanted || !run.limits.length ? "" : run.ops ? `Critical path of ${seconds(run.seconds)} by bound, including waiting for requests` : "Where requests above p99 spend their time";
-  if (hidden || !$("says").textContent) $("says").textContent = hidden ? "" : run.says;
+  $("interval").textContent = run.measure ? run.measure.name : hidden || !run.interval ? "" : within(run.interval);
+  $("interval").title = hidden || !run.interval ? "" : run.interval.text;
+  $("now").textContent = hidden ? "?" : `${told(run)}${run.bounds.length ? `, ${run.bounds[0][0]} ${percent(run.bounds[0][2])}` : ""}`;
+  bar(hidden ? { ...run, bounds: [] } : run);
+  $("limits-of").textContent = hidden || !run.measure || !run.bounds.length ? "" : run.ops ? `Critical path of ${seconds(run.seconds)} by bound, including waiting for requests` : "Where requests above p99 spend their time";
+  if (hidden || !$("says").textContent) $("says").textContent = hidden ? "" : run.text;
   if (hidden) $("helps").replaceChildren();
   for (const id of ["says", "helps"]) $(id).classList.toggle("old", !hidden); // dimmed until the answer to `more` arrives
   facts(hidden ? [] : (run.facts ?? []).filter(([name]) => !SHOWN.has(name) && (name !== "90 % interval" || !run.interval)));
@@ -54,24 +54,24 @@ export const wire = () =>
   new IntersectionObserver(([seen]) => ($("now").hidden = seen.isIntersecting)).observe($("time"));
 
 function bar(run) {
-  const { limits } = run, { tints, of } = colours();
+  const { bounds } = run, { tints, of } = colours();
   tintCauses(run);
   const look = (cause) => {
     const tint = tints[causeTint(cause)];
     return isHatched(cause) ? `repeating-linear-gradient(135deg, ${tint} 0 4px, ${of("card")} 4px 6px)` : tint;
   };
   $("bar").replaceChildren(
-    ...limits.map(([cause, , share]) => {
+    ...bounds.map(([cause, , share]) => {
       const piece = el("i");
       piece.style.width = `${share * 100}%`;
       piece.style.background = look(cause);
       return piece;
     }),
   );
-  const said = limits.map(([cause, , share]) => `${cause} ${percent(share)}`).join(", ");
-  $("bar").setAttribute("aria-label", limits.length ? `critical path by bound: ${said}` : "hidden");
+  const said = bounds.map(([cause, , share]) => `${cause} ${percent(share)}`).join(", ");
+  $("bar").setAttribute("aria-label", bounds.length ? `critical path by bound: ${said}` : "hidden");
   $("legend").replaceChildren(
-    ...limits.filter(([, , share], at) => at < 2 || share >= 0.005).slice(0, 6).map(([cause, time, share]) => {
+    ...bounds.filter(([, , share], at) => at < 2 || share >= 0.005).slice(0, 6).map(([cause, time, share]) => {
       const swatch = el("i");
       swatch.style.background = look(cause);
       return el("li", { title: seconds(time) }, swatch, el("b", {}, cause), ` ${percent(share)}`);
@@ -86,13 +86,13 @@ function verdict([quantity, wanted, status, reason]) {
 /** Show sentences and changes that would help, once the input rests; `turn(path)` returns the handler if a slider has that path. */
 export function more(found, turn) {
   for (const id of ["says", "helps"]) $(id).classList.remove("old");
-  $("says").textContent = found.says.filter((each) => !each.startsWith("What helps")).slice(0, 3).join(" ");
+  $("says").textContent = found.text.filter((each) => !each.startsWith("What helps")).slice(0, 3).join(" ");
   const worth = found.helps.filter((each) => each.factor > 1.005).slice(0, 4);
   if (!worth.length) return $("helps").replaceChildren();
   const items = worth.map((each) => {
-    const gained = each.wanted?.value ? `${amount(each.wanted.value, each.wanted.unit)}, ${each.factor.toPrecision(3)}x better` : `${seconds(each.seconds)}, ${each.factor.toPrecision(3)}x faster`;
+    const gained = each.measure?.value ? `${amount(each.measure.value, each.measure.unit)}, ${each.factor.toPrecision(3)}x better` : `${seconds(each.seconds)}, ${each.factor.toPrecision(3)}x faster`;
     const said = each.path && turn(each.path);
-    const name = said ? el("button", { className: "plain", onclick: said }, each.says) : each.says;
+    const name = said ? el("button", { className: "plain", onclick: said }, each.text) : each.text;
     return el("li", {}, name, `: ${gained}`);
   });
   $("helps").replaceChildren(el("h3", {}, "What would help"), el("ul", {}, ...items));
@@ -103,11 +103,11 @@ function difference(pinned, run) {
   $("difference").hidden = !pinned;
   if (!pinned) return $("difference").replaceChildren();
   const causes = new Map();
-  for (const [cause, time] of pinned.limits) causes.set(cause, [time, 0]);
-  for (const [cause, time] of run.limits) causes.set(cause, [causes.get(cause)?.[0] || 0, time]);
+  for (const [cause, time] of pinned.bounds) causes.set(cause, [time, 0]);
+  for (const [cause, time] of run.bounds) causes.set(cause, [causes.get(cause)?.[0] || 0, time]);
   const rows = [...causes].map(([cause, [before, now]]) => [cause, before, now, now - before]).sort((one, other) => Math.abs(other[3]) - Math.abs(one[3]));
   const most = Math.max(...rows.map((row) => Math.abs(row[3])), 1e-15);
-  const kept = run.wanted ? [] : rows.filter((row) => Math.abs(row[3]) > 0.002 * Math.max(run.seconds, pinned.seconds)).slice(0, 6);
+  const kept = run.measure ? [] : rows.filter((row) => Math.abs(row[3]) > 0.002 * Math.max(run.seconds, pinned.seconds)).slice(0, 6);
   const settings = pinned.settings.map(([path, text]) => `${path.split(".").slice(-2).join(" ")} = ${text}`).join(", ") || "unchanged";
   const head = el("p", {}, "Pinned: ", el("b", {}, told(pinned)), ` (${settings}). This run is `, el("b", {}, against(pinned, run)), ".");
   $("difference").replaceChildren(head, ...(kept.length ? [table(kept, most)] : []));

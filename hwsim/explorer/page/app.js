@@ -51,9 +51,9 @@ function mistaken(mistakes) {
   mark(mistakes);
   document.body.classList.add("stale"); // what is shown is of the files before the mistake
   document.body.classList.toggle("no-run", !run);
-  const [{ file, line, says }] = mistakes, where = line ? `${file}, line ${line}: ` : "";
+  const [{ file, line, text }] = mistakes, where = line ? `${file}, line ${line}: ` : "";
   $("mistaken").hidden = false;
-  $("mistaken").textContent = `${run ? "This answer is from before the error" : "No answer yet"}: ${where}${says}${mistakes.length > 1 ? `, and ${mistakes.length - 1} more` : ""}.`;
+  $("mistaken").textContent = `${run ? "This answer is from before the error" : "No answer yet"}: ${where}${text}${mistakes.length > 1 ? `, and ${mistakes.length - 1} more` : ""}.`;
   if (!run) noAnswer();
   if (!run && FILES.includes(file)) tab(file);
 }
@@ -108,18 +108,18 @@ const atRest = rested(150, async () => {
   if (again.busy()) return atRest();
   keep();
   const of = run, hidden = predict.isHidden();
-  $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.wanted ? `, ${run.wanted.name}` : ""}${run.interval ? `, ${within(run.interval)}` : ""}. ${run.says}`;
+  $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.measure ? `, ${run.measure.name}` : ""}${run.interval ? `, ${within(run.interval)}` : ""}. ${run.text}`;
   const large = run.ops > LARGE && !isSaved(), resting = () => of === run && !again.busy();
   if (run.ops > LARGE) film.follow();
   await explained({ helps: !large }, resting);
-  if (resting()) await curve.sweep(resting, run.wanted);
+  if (resting()) await curve.sweep(resting, run.measure);
   if (resting() && large) await explained({ helps: true }, resting);
   if (resting()) document.body.dataset.rests = Number(document.body.dataset.rests || 0) + 1;
 });
 
 async function explained(of, resting) {
   const found = await ask("more", { ...asked(), ...of }).catch(() => null);
-  if (found?.says && resting() && !predict.isHidden()) answer.more(found, (path) => sliders.find(path) && (() => document.getElementById(`s-${path}`)?.focus()));
+  if (found?.text && resting() && !predict.isHidden()) answer.more(found, (path) => sliders.find(path) && (() => document.getElementById(`s-${path}`)?.focus()));
 }
 
 async function asksSliders() {

@@ -22,8 +22,8 @@ function positions(one) {
 }
 
 /** Ask for the curve, a piece at a time; a newer call ends this one, and so does a run: `may()` is false while one is under way.
- * `wanted`: the number of a service that takes the time's place, or null. */
-export async function sweep(may, wanted) {
+ * `measure`: the number of a service that takes the time's place, or null. */
+export async function sweep(may, measure) {
   const mine = ++token, one = shownSlider();
   if (!one) return;
   const places = positions(one), points = new Map();
@@ -31,11 +31,11 @@ export async function sweep(may, wanted) {
   while (left.length) {
     const found = await ask("curve", { ...asked(), path: one.path, values: left }).catch(() => null);
     if (mine !== token || !found || found.stale || found.mistakes || !may()) return;
-    for (const [text, time, limit, number] of found.points) points.set(text, time === null ? [null, "cannot run"] : !wanted ? [time, limit] : measured(number, wanted));
+    for (const [text, time, limit, number] of found.points) points.set(text, time === null ? [null, "cannot run"] : !measure ? [time, limit] : measured(number, measure));
     const done = !found.left.length || found.left.length >= left.length;
     left = done ? [] : found.left;
     if (done || !curve?.whole || curve.one.path !== one.path) {
-      curve = { whole: done, one, wanted, points: places.filter((each) => points.has(one.values[each])).map((each) => [each, ...points.get(one.values[each])]) };
+      curve = { whole: done, one, measure, points: places.filter((each) => points.has(one.values[each])).map((each) => [each, ...points.get(one.values[each])]) };
       draw(hidden);
     }
   }
@@ -55,12 +55,12 @@ export function outdated() {
 
 /** Where values and times stand; with a guess, times are multiples of the time at the file's own value, so that no time is told. */
 export function scale() {
-  const { one, points, wanted } = curve, wide = $("curve").clientWidth, left = 60, said = (number) => amount(number, wanted?.unit ?? "s");
+  const { one, points, measure } = curve, wide = $("curve").clientWidth, left = 60, said = (number) => amount(number, measure?.unit ?? "s");
   const right = wide - 16, bottom = HIGH - BELOW;
   const last = Math.max(1, one.values.length - 1), x = (each) => left + (each / last) * (right - left), known = points.filter(([, time]) => time);
   if (!state.guess) {
     const most = Math.max(...known.map(([, time]) => time), 0) * 1.08 || 1;
-    const ticks = wanted && wanted.unit !== "s" ? instants(0, most, 4, 1).map((each) => [each, each.toLocaleString("en", { maximumSignificantDigits: 6 })]) : instants(0, most, 4).map((each) => [each, instant(each, most)]);
+    const ticks = measure && measure.unit !== "s" ? instants(0, most, 4, 1).map((each) => [each, each.toLocaleString("en", { maximumSignificantDigits: 6 })]) : instants(0, most, 4).map((each) => [each, instant(each, most)]);
     return { x, left, right, bottom, ticks, y: (time) => bottom - (time / most) * (bottom - ABOVE) };
   }
   const base = (known.find(([each]) => each === one.at) || known[0] || [0, 1])[1];
@@ -79,7 +79,7 @@ export function draw(isHidden, mark = -1) {
   hidden = isHidden;
   const canvas = $("curve"), wide = canvas.clientWidth, theme = colours();
   if (!curve || curve.points.length < 2 || !wide) return;
-  const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points, wanted } = curve, what = wanted?.name.replace(/^\w/, (each) => each.toUpperCase()) ?? "Time", { x, y, left, right, bottom, ticks, base } = scale();
+  const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points, measure } = curve, what = measure?.name.replace(/^\w/, (each) => each.toUpperCase()) ?? "Time", { x, y, left, right, bottom, ticks, base } = scale();
   canvas.classList.remove("old");
   $("curve-title").textContent = `${what} by ${one.label}${one.unit ? ` (${one.unit})` : ""}`;
   $("curve-hint").textContent = hidden ? `Draw the curve that you expect with the pointer or the arrow keys, relative to the value at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
@@ -100,7 +100,7 @@ export function draw(isHidden, mark = -1) {
   paper.lines([drawn.flat()].filter((line) => line.length), theme.of("c5"), 3, [7, 5]);
   for (const [px, py] of drawn) paper.dot(px, py, 4.5, theme.of("c5"));
   if (hidden && mark >= 0) paper.lines([[x(mark), ABOVE, x(mark), bottom]], theme.of("glow"), 2);
-  const said = hidden ? "hidden; draw your expectation" : own.map(([each, time]) => `${one.values[each]}: ${amount(time, wanted?.unit ?? "s")}`).join("; ");
+  const said = hidden ? "hidden; draw your expectation" : own.map(([each, time]) => `${one.values[each]}: ${amount(time, measure?.unit ?? "s")}`).join("; ");
   canvas.setAttribute("aria-label", `${what} by ${one.label}: ${said}`);
 }
 

@@ -87,7 +87,7 @@ export function mark(mistakes) {
     ...mistakes.slice(0, 8).map((each) => {
       const where = each.line ? `${each.file}, line ${each.line}: ` : each.path ? `${each.path}: ` : "";
       const go = () => (tab(each.file), views[each.file].go(each));
-      const said = each.line && FILES.includes(each.file) ? el("button", { className: "plain", onclick: go }, where + each.says) : where + each.says;
+      const said = each.line && FILES.includes(each.file) ? el("button", { className: "plain", onclick: go }, where + each.text) : where + each.text;
       return el("li", {}, said, ...(each.hint ? [el("small", {}, each.hint)] : []));
     }),
     ...(mistakes.length > 8 ? [el("li", {}, `${mistakes.length - 8} more`)] : []),
@@ -135,7 +135,7 @@ function rich(cm, place, which, typed) {
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
       quiet = false;
     },
-    mark: (mistakes) => view.dispatch(cm.setDiagnostics(view.state, mistakes.map((each) => ({ ...place_(each), severity: "error", message: each.says + (each.hint ? `\n${each.hint}` : "") })))),
+    mark: (mistakes) => view.dispatch(cm.setDiagnostics(view.state, mistakes.map((each) => ({ ...place_(each), severity: "error", message: each.text + (each.hint ? `\n${each.hint}` : "") })))),
     measure: () => view.requestMeasure(),
     go: (each) => {
       view.focus();

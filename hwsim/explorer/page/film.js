@@ -32,9 +32,9 @@ export function show(ofRun, isHidden, large) {
 export const follow = newest(async () => {
   if (!isOpen()) return;
   const texts = state.machine + state.workload;
-  const answer = await ask("animated", { ...asked(), scene: state.film === "first" ? "" : state.film, listed: listed !== texts }).catch((error) => ({ scene: null, says: error.message }));
+  const answer = await ask("animated", { ...asked(), scene: state.film === "first" ? "" : state.film, listed: listed !== texts }).catch((error) => ({ scene: null, text: error.message }));
   if (answer.stale || !isOpen()) return;
-  found = answer.mistakes ? { scene: null, says: answer.mistakes[0].says } : answer;
+  found = answer.mistakes ? { scene: null, text: answer.mistakes[0].text } : answer;
   if (answer.kinds) offer(answer, texts);
   if (scene()) found.events = events(scene());
   else pause();
@@ -53,7 +53,7 @@ function offer({ kinds, kind }, texts) {
 function paint() {
   const there = Boolean(scene());
   for (const id of ["film-title", "film-below", "stage", "film-keys", "film-now"]) $(id).hidden = !there;
-  $("film-says").textContent = found?.says || "";
+  $("film-says").textContent = found?.text || "";
   $("stage").classList.remove("old");
   if (!there || !isOpen()) return;
   $("film-title").textContent = scene().title;

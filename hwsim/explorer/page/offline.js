@@ -23,34 +23,34 @@ function answers({ state, grid, more, pictures, sliders, base, films }) {
 
   function run({ set, part }) {
     const place = at(set), time = grid.answers[flat(place)], found = grid.runs[place.join(",")];
-    if (time === null || time === undefined) return { mistakes: [{ file: "", line: 0, column: 0, says: "this run was not saved, or its files have an error", hint: "move a slider back" }] };
+    if (time === null || time === undefined) return { mistakes: [{ file: "", line: 0, column: 0, text: "this run was not saved, or its files have an error", hint: "move a slider back" }] };
     if (found) return { ...found, part: found.part, settings: settings(set), ...(part[0] > 0 || part[1] < 1 ? zoomed(found, part) : {}) };
-    const limits = grid.limits[flat(place)].map(([cause, share]) => [cause, share * time, share]);
-    const none = { lanes: [], path: [], pieces: 0, spans: 0, sent: 0, families: [], verdicts: [], measures: [], facts: [], busy: {}, interval: null };
-    const wanted = grid.wanted[flat(place)];
-    return { ...base, ...none, wanted, seconds: time, part: [0, time], settings: settings(set), limits, says: said(place), warnings: [], note: KEPT };
+    const bounds = grid.bounds[flat(place)].map(([cause, share]) => [cause, share * time, share]);
+    const none = { lanes: [], path: [], segments: 0, spans: 0, sent: 0, families: [], verdicts: [], measures: [], facts: [], busy: {}, interval: null };
+    const measure = grid.measure[flat(place)];
+    return { ...base, ...none, measure, seconds: time, part: [0, time], settings: settings(set), bounds, text: said(place), warnings: [], note: KEPT };
   }
 
   function curve({ set, path }) {
     const axis = grid.axes.findIndex((each) => each.path === path), place = at(set);
     const points = grid.axes[axis].values.map((text, each) => {
       const there = flat(place.with(axis, each));
-      return [text, grid.answers[there], grid.limits[there]?.[0]?.[0] || "", grid.wanted[there]];
+      return [text, grid.answers[there], grid.bounds[there]?.[0]?.[0] || "", grid.measure[there]];
     });
     return { path, points, left: [] };
   }
 
-  const said = (place) => grid.runs[place.join(",")]?.says || `Mostly bound by ${grid.limits[flat(place)]?.[0]?.[0]}.`;
+  const said = (place) => grid.runs[place.join(",")]?.text || `Mostly bound by ${grid.bounds[flat(place)]?.[0]?.[0]}.`;
   const isOwn = (set) => at(set).every((each, axis) => each === own[axis]);
   return {
     opened: () => ({ machine: state.machine, workload: state.workload, state }),
     sliders: () => ({ sliders }),
     run,
     curve,
-    more: ({ set }) => (isOwn(set) ? more : { says: [said(at(set))], helps: [], derived: [] }),
+    more: ({ set }) => (isOwn(set) ? more : { text: [said(at(set))], helps: [], derived: [] }),
     animated: ({ set, scene }) => {
       const kind = scene || films.kind, place = at(set).join(","), found = films.scenes[`${kind} ${place}`];
-      return { kind, kinds: films.kinds, scene: found?.scene || null, says: found ? found.says : films.scenes[`${kind} ${own.join(",")}`] ? "This page has the animation only for its initial values." : NO_FILM };
+      return { kind, kinds: films.kinds, scene: found?.scene || null, text: found ? found.text : films.scenes[`${kind} ${own.join(",")}`] ? "This page has the animation only for its initial values." : NO_FILM };
     },
     picture: ({ set }) => pictures[(grid.runs[at(set).join(",")] || base).picture] || { stale: true },
     op: ({ set, op, name }) => {

@@ -40,7 +40,7 @@ function reveal() {
 export function show(run) {
   const on = state.guess !== null, hidden = isHidden();
   asks = unit(run);
-  $("guess-asks").textContent = `${run.wanted ? `What will be the ${run.wanted.name}? Type it` : "How long will it take? Type a time"}, and draw the curve of one parameter.`;
+  $("guess-asks").textContent = `${run.measure ? `What will be the ${run.measure.name}? Type it` : "How long will it take? Type a time"}, and draw the curve of one parameter.`;
   $("guess").placeholder = asks === "s" ? "200 ms" : "1000/s";
   document.body.classList.toggle("hidden-answer", hidden);
   $("predict").textContent = on && !hidden ? "End prediction" : "Predict first";

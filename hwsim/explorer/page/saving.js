@@ -7,7 +7,7 @@ const POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 
 
 const text = async (name) => (await fetch(name)).text();
 const checked = (found) => {
-  if (found.mistakes) throw new Error(found.mistakes.map((each) => each.says).join("; "));
+  if (found.mistakes) throw new Error(found.mistakes.map((each) => each.text).join("; "));
   if (found.stale) throw new Error("interrupted by a newer request: compute again");
   return found;
 };
@@ -36,7 +36,7 @@ async function filmed(grid, set) {
   const own = grid.axes.map((axis) => axis.at).join(","), scenes = {};
   const film = async (key, scene, listed) => {
     const found = await ask("animated", { ...asked(), set: set(key), scene, listed });
-    if (found.scene) scenes[`${found.kind} ${key}`] = { scene: found.scene, says: found.says };
+    if (found.scene) scenes[`${found.kind} ${key}`] = { scene: found.scene, text: found.text };
     return found;
   };
   const first = checked(await film(own, state.film === "first" ? "" : state.film, true));

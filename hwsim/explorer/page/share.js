@@ -23,7 +23,7 @@ export function wire(page) {
   doing("png", picture(async (svg) => download(`${name()}.png`, "image/png", await raster(svg))));
   doing("yaml", async () => {
     const found = await ask("exported", asked());
-    if (found.mistakes) throw new Error(found.mistakes[0].says);
+    if (found.mistakes) throw new Error(found.mistakes[0].text);
     for (const which of ["machine", "workload"]) download(`${which}.yaml`, "text/yaml", found[which]);
   });
   doing("html", () => axes());
@@ -52,8 +52,8 @@ export function figure(run, pinned) {
   const settings = run.settings.map(([path, text]) => `${path} = ${text}`).join(", ");
   let y = 44;
   const line = (text, look, step) => (head.push([EDGE, y, text, look]), (y += step));
-  line(`${told(run)}${run.wanted ? ` · ${run.wanted.name}` : ""}${run.interval ? ` (90 % interval ${seconds(run.interval.low)}–${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
-  for (const text of wrapped($("says").textContent || run.says, 150).slice(0, 2)) line(text, { size: 16 }, 22);
+  line(`${told(run)}${run.measure ? ` · ${run.measure.name}` : ""}${run.interval ? ` (90 % interval ${seconds(run.interval.low)}–${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
+  for (const text of wrapped($("says").textContent || run.text, 150).slice(0, 2)) line(text, { size: 16 }, 22);
   for (const text of wrapped(`${run.workload} on ${run.machine}${settings ? ` · ${settings}` : ""}`, 160).slice(0, 4)) line(text, { size: 14, fill: soft }, 20);
   const isDrawn = run.lanes.length > 0;
   if (pinned) line(`${isDrawn ? "thin rows: pinned" : "Pinned"}, ${told(pinned)} (${pinned.settings.map((pair) => pair.join(" = ")).join(", ") || "as in the files"}); this run is ${against(pinned, run)}`, { size: 14, fill: soft }, 20);
@@ -62,7 +62,7 @@ export function figure(run, pinned) {
   const paper = new SvgPaper(WIDE, Math.ceil(top + place.tall + machine.high + 40), theme);
   for (const [x, at, text, look] of head) paper.text(x, at, text, look);
   let from = EDGE, key = EDGE;
-  for (const [cause, , share] of run.limits.filter(([, , part]) => part >= 0.005)) {
+  for (const [cause, , share] of run.bounds.filter(([, , part]) => part >= 0.005)) {
     const tint = theme.tints[causeTint(cause)], words = `${cause} ${percent(share)}`;
     const piece = (...box) => {
       paper.rects(box, tint);

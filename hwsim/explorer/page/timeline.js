@@ -38,7 +38,7 @@ export function draw(paper, place, { step = -1, hidden = false, theme }) {
     const align = px > right - 24 ? "right" : px < 24 ? "left" : "center";
     paper.text(align === "right" ? right + 10 : align === "left" ? Math.max(px, 6) : px, bottom + 14, instant(at, place.to), { fill: theme.of("soft"), align, size: 13 });
   }
-  if (!lanes.length) paper.text((left + right) / 2, 26, run.note || (!run.wanted ? "No op takes time." : narrow ? "Requests are not drawn." : "Requests of a service are not drawn one by one."), { fill: theme.of("soft"), align: "center" });
+  if (!lanes.length) paper.text((left + right) / 2, 26, run.note || (!run.measure ? "No op takes time." : narrow ? "Requests are not drawn." : "Requests of a service are not drawn one by one."), { fill: theme.of("soft"), align: "center" });
   for (const { name, top } of lanes) {
     if (narrow) paper.text(left + 2, top - 9, fitted(name, right - left), { size: 13 });
     else paper.text(left - 10, top + thick / 2, fitted(name, left - 14), { align: "right", size: TEXT });

@@ -38,11 +38,11 @@ const swatch = (tint) => {
 };
 
 function says(piece) {
-  const { run, hidden } = seen, many = run.path.length, left = run.pieces - many;
+  const { run, hidden } = seen, many = run.path.length, left = run.segments - many;
   $("why").replaceChildren();
   if (hidden || !many) return $("step").replaceChildren();
   if (!piece) {
-    const of = left > 0 ? `the ${many} longest of ${run.pieces.toLocaleString("en")} segments` : counted(many, "segment");
+    const of = left > 0 ? `the ${many} longest of ${run.segments.toLocaleString("en")} segments` : counted(many, "segment");
     return $("step").replaceChildren(`Black line: critical path, ${of}. Step along it with ← and → in the timeline, or click a span.`);
   }
   const [at, to, lane, name, cause, reason, op] = piece, long = ((to - at) / 1e6) * run.seconds;
@@ -63,7 +63,7 @@ async function derived(op, name) {
     const found = await ask("op", { ...asked(), op, name }).catch(() => null);
     if (!found || found.stale || found.mistakes || run !== seen.run) return null;
     const lines = found.lines.map(([label, formula, numbers, time]) => `${label}: ${formula}${numbers ? ` = ${numbers}` : ""} = ${seconds(time, 4)}`);
-    known.set(op, [...lines, ...(found.unloaded ? [`Unloaded: ${found.unloaded}`] : []), ...(found.reasons || []), ...(found.spare ? [found.spare] : []), ...(found.waits ? [`It starts when ${found.waits}.`] : [])]);
+    known.set(op, [...lines, ...(found.unloaded ? [`Unloaded: ${found.unloaded}`] : []), ...(found.reasons || []), ...(found.slack ? [found.slack] : []), ...(found.waits ? [`It starts when ${found.waits}.`] : [])]);
   }
   return known.get(op);
 }

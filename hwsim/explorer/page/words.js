@@ -35,8 +35,8 @@ export function within({ low, high }) {
 export const amount = (value, unit) => (unit === "s" ? seconds(value) : `${rounded(value)}/s`);
 
 /** What a run is made for as a number: its time, or what is wanted of a service (null: it has no steady state). */
-export const value = (run) => (run.wanted ? run.wanted.value : run.seconds);
-export const unit = (run) => run.wanted?.unit ?? "s";
+export const value = (run) => (run.measure ? run.measure.value : run.seconds);
+export const unit = (run) => run.measure?.unit ?? "s";
 
 /** The number of a run in words. */
 export const told = (run) => (value(run) === null ? "no steady state" : amount(value(run), unit(run)));
@@ -95,7 +95,7 @@ export function percent(share) {
 /** "1.23x faster" or "slower"; of a rate "1.23x more". Times and rates are not compared. */
 export function against(pinned, run) {
   const before = value(pinned), now = value(run), isTime = unit(run) === "s";
-  if (pinned.wanted?.name !== run.wanted?.name) return "not comparable: the runs have different measures";
+  if (pinned.measure?.name !== run.measure?.name) return "not comparable: the runs have different measures";
   if (before === null || now === null) return "not comparable: one run has no steady state";
   if (Math.abs(before / now - 1) < 0.0005) return isTime ? "equally fast" : "equal";
   if (!isTime) return now > before ? `${rounded(now / before)}x more` : `${rounded(before / now)}x less`;
@@ -117,7 +117,7 @@ const ops = new Map();
 export function tintCauses(run) {
   ops.clear();
   if (run.lanes.length) run.names.forEach((name, at) => ops.set(name, run.tints[at]));
-  const names = run.limits.map(([cause]) => cause).filter((cause) => ofOp(cause) === undefined);
+  const names = run.bounds.map(([cause]) => cause).filter((cause) => ofOp(cause) === undefined);
   for (const name of names) {
     if (causes.has(name)) continue;
     const gone = causes.size < 8 ? null : [...causes.keys()].find((each) => !names.includes(each));

@@ -106,7 +106,7 @@ class ServicesFacts(FamilyReport):
         """Return the p99 latency instead of the run time, its causes, or the service time of each statement."""
         from hwsim.families.services import page
 
-        shown = {"wanted": page.wanted, "says": page.sentence, "limits": page.waits, "derived": page.statements}
+        shown = {"measure": page.wanted, "text": page.sentence, "bounds": page.waits, "derived": page.statements}
         return shown[what](found(result))
 
 

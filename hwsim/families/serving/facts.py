@@ -195,7 +195,7 @@ class ServingFacts(FamilyReport):
         """Return the measure, which replaces the time of the run."""
         from hwsim.views.explain.measure import TIMES, measure
 
-        served = measure(result) if what == "wanted" else None
+        served = measure(result) if what == "measure" else None
         if served is None:
             return None
         unit = "s" if served.name in TIMES else "1/s"

@@ -89,7 +89,7 @@ def training_with_failures(
     target = f"storage of {format_quantity(storage, 'B/s')}"
     saves = CheckpointSchedule(mode="sync", every=0, every_s=0.0, first=1, extra=False, size=size, target=target, load_s=write)
     saved = Checkpoints(
-        mode="sync", written=0, interval_s=0.0, interval_steps=0, pause_s=write, slowdown_s=0.0, write_s=write, lag_s=0.0, bytes=size,
-        storage=target, load_s=write,
+        mode="sync", written=0, interval_s=0.0, interval_steps=0, pause_s=write, slowdown_s=0.0, write_s=write, lag_s=0.0,
+        bytes=size, storage=target, load_s=write,
     )  # fmt: skip
     return failing(job, saves, saved, step.seconds, tokens / step.tokens_per_second)
