@@ -134,7 +134,7 @@ def test_events_are_named_in_the_summary_the_document_and_the_explanation() -> N
     assert all(f"event          {one}" in str(run) for one in said)
     assert all(f"event: {one}" in text(explain(run)) for one in said)
     assert run.to_json()["events"][0] == {
-        "what": "link slots of gpu0",
+        "part": "link slots of gpu0",
         "at_s": 0.5,
         "duration_s": 3.0,
         "speed": 0.0,
