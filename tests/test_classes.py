@@ -108,7 +108,7 @@ def test_a_part_that_does_not_say_its_class_is_told_by_its_name_or_peaks_with_a_
     ):
         text = f"hwsim: machine/1\nparts: {{it: {{{DATASHEET.format(who=who, more='')}}}}}\n"
         warnings = api.load_machine(text).warnings
-        assert [warning.code for warning in warnings] == ["class-inferred"]
+        assert [warning.code for warning in warnings] == ["class-guessed"]
         assert told in warnings[0].text
 
 

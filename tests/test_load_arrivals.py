@@ -216,8 +216,8 @@ def test_a_run_that_ends_before_its_load_is_all_there_is_refused(kind: str, engi
     expect = {"latency_p99" if served else "s.latency_p99": "at most 1 s"}
     run = hwsim.simulate(machine, asked(whole, expect), expect=True, engine=engine, interval=False)
     assert run.met
-    assert "partial-load-cycle" not in {warning.code for warning in run.warnings}
+    assert "partial-cycle" not in {warning.code for warning in run.warnings}
     with pytest.raises(PartOfDay, match=r"is expected, and .*the run covers"):
         hwsim.simulate(machine, asked(part, expect), expect=True, engine=engine, interval=False)
     warned = hwsim.simulate(machine, asked(part, {}), engine=engine, interval=False).warnings
-    assert [each.code for each in warned] == ["partial-load-cycle"]
+    assert [each.code for each in warned] == ["partial-cycle"]

@@ -105,7 +105,7 @@ def test_the_summary_reads_well_at_100_columns() -> None:
         Verdict("big.step", "at most 2 s", "skipped", None, "this run was changed with --set"),
     )
     text = summary.summary(
-        result(verdicts=verdicts, settings=(("n", "3"),), warnings=(Warning("single-program-barrier", "a long warning " * 20),)),
+        result(verdicts=verdicts, settings=(("n", "3"),), warnings=(Warning("lone-barrier", "a long warning " * 20),)),
         verbose=True,
     )
     assert max(map(len, text.splitlines())) <= 100

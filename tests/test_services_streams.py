@@ -225,7 +225,7 @@ def test_the_mean_that_an_array_is_warned_of_is_that_of_one_access() -> None:
     machine = {**ARM, "parts": {**ARM["parts"], "disk": disk}}
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 20})
     assert [statement.seconds for statement in run.services.statements] == pytest.approx([ALONE, ALONE])
-    (warning,) = [each.message for each in run.warnings if each.code == "mean-disk-access-time"]
+    (warning,) = [each.message for each in run.warnings if each.code == "mean-access-time"]
     assert f"takes its average time ({1e3 * ALONE:.3g} ms)," in warning
 
 
@@ -244,5 +244,5 @@ def test_a_disk_that_jobs_use_too_takes_means_and_says_so() -> None:
         "batch": {"program": [{"read": {"from": "disk", "bytes": "1 GB"}}]},
     }
     run = hwsim.simulate(ARM, {"hwsim": "workload/1", "jobs": jobs})
-    assert [warning.code for warning in run.warnings].count("mean-disk-access-time") == 1
+    assert [warning.code for warning in run.warnings].count("mean-access-time") == 1
     assert isclose(run.services.answers[0].latency.percentiles[0][1].value, ALONE, rel_tol=0.01)

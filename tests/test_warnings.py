@@ -162,31 +162,31 @@ train: {model: gpt2, sequence: 128, microbatch: 1, global_batch: $n, dtype: fp8,
 
 OF_ROWS: Final = ("service-deadlock", "mixed-provenance")  # alone they end with 1, or are none: see tests of plans and of classes
 CASES: Final = {
-    "class-inferred": Case(machine(gpus(2)).replace("class: ideal\n", ""), repeat(BUSY), "m"),
+    "class-guessed": Case(machine(gpus(2)).replace("class: ideal\n", ""), repeat(BUSY), "m"),
     "power-over-budget": Case(machine(gpus(8), "supply: 2 kW\n"), repeat(BUSY), "m"),
     "name-ends-in-digit": Case(machine(gpus(2, "gpu1")), repeat(BUSY), "m"),
     "ambiguous-parameter": Case(machine(more="let: {n: 2}\n"), repeat(BUSY), set=("let.n=3",), vary="let.n=3,4"),
-    "runtime-overridden": Case(
+    "runtime-replaced": Case(
         machine(),
         repeat(BUSY, more="runtime: {use: mxnet, dispatch: 75 us}\n"),
         set=("workload.runtime.use=numpy",),
         vary="workload.runtime.use=numpy,pytorch-eager",
     ),
-    "value-never-written": Case(machine(), READS_ANOTHER, "w"),
-    "single-program-barrier": Case(machine(), ALONE, "w"),
+    "never-written": Case(machine(), READS_ANOTHER, "w"),
+    "lone-barrier": Case(machine(), ALONE, "w"),
     "idle-workers": Case(machine(), STAGES, "w", vary="n=10,20"),
     "duplicate-collectives": Case(machine(gpus(2)), APART, "w"),
     "disk-full": Case(machine(CPU + DISK.replace(", CACHE", "")), repeat("{write: {to: disk, bytes: 80 GB}}")),
     "split-access-faster": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
     "working-set-too-large": Case(machine(), FAR),
     "synchronized-clients": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
-    "partial-load-cycle": Case(
+    "partial-cycle": Case(
         machine(gpus(1)),
         SERVICE.replace("900, sigma: 1}}", "90, sigma: 0.1}}").replace("poisson: 100 1/s", DAY),
         vary="n=10,20",
         ran=True,
     ),
-    "pcie-generation-mismatch": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
+    "older-pcie-card": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
     "no-expert-dispatch": Case(machine(APART_BY_NICS), EXPERTS, vary="n=5,10"),
     "requests-truncated": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
     "unsupported-format": Case(machine(gpus(1)), NARROW),
@@ -196,7 +196,7 @@ CASES: Final = {
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
     "no-effect": Case(machine(), THREADS),
     "not-measured": Case(machine(), EXP),
-    "mean-disk-access-time": Case(
+    "mean-access-time": Case(
         machine(CPU + "  disk: {kind: hdd, use: hdd-7200rpm}\n"),
         ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{ask: b}").replace(
             "{busy: {time: 2 ms}}", "{read: {from: disk, bytes: 4 KiB, access: random, times: 8, depth: 4}}"
@@ -208,7 +208,7 @@ CASES: Final = {
         machine(), ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{busy: {time: 1 ms}}"), vary="n=10,20", ran=True
     ),
     "timeout-too-short": Case(machine(), ASKS, vary="n=10,20", ran=True),
-    "outage-without-rollback": Case(machine(CPU + DISK.replace(", CACHE", "")), STALL, vary="n=10,20"),
+    "no-work-lost": Case(machine(CPU + DISK.replace(", CACHE", "")), STALL, vary="n=10,20"),
 }
 
 

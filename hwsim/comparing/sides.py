@@ -293,12 +293,8 @@ def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
     below, above = math.log(value / entry["low_s"]), math.log(entry["high_s"] / value)
     level = int(entry["level"])
     parts = [_part_of(row, level) for row in entry["sources"]]
-    shares = [
-        (part.variance, float(row["variance_share"]))
-        for part, row in zip(parts, entry["sources"], strict=True)
-        if row["variance_share"] > 0
-    ]
-    variance = max((mine / share for mine, share in shares), default=0.0)
+    shares = [float(row["variance_share"]) for row in entry["sources"]]
+    variance = max((part.variance / share for part, share in zip(parts, shares, strict=True) if share > 0), default=0.0)
     besides = math.sqrt(variance * float(entry["run_level_share"]))
     return Interval(
         value, below, above, level, entry["basis"], entry["case"], int(entry["measurements"]), int(entry["held_out"]),

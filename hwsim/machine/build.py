@@ -212,9 +212,9 @@ def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[
     guess = class_of(stated, kind) if tree is not stated else None
     if guess is not None and guess.guessed:
         text = f"{name} states no `vendor` and `generation`: assumed {guess.path or 'no known class'}, {guess.guessed}"
-        warnings.append(Warning("class-inferred", text, place))
+        warnings.append(Warning("class-guessed", text, place))
     if kind == "gpu" and tree is not stated and (text := misspelt(stated, kind)):
-        warnings.append(Warning("class-inferred", f"{name}: {text}", place))
+        warnings.append(Warning("class-guessed", f"{name}: {text}", place))
     return tree
 
 

@@ -105,7 +105,7 @@ def _trained(
             first = int(wires[0])
             end = layout.name(int(a[first] if limits[a[first]] == gen else b[first]))
             text = f"{name}: {end} has {model.called} {gen}, its slot {wanted}: the link runs at {gen}"
-            warnings.append(Warning("pcie-generation-mismatch", text, tree.place))
+            warnings.append(Warning("older-pcie-card", text, tree.place))
         yield model.at(gen), wires
 
 

@@ -59,12 +59,7 @@ def _option(option: PlanOption, ratio: ObjectiveRatio | None) -> dict[str, Any]:
 
 
 def _ratio(ratio: ObjectiveRatio) -> dict[str, Any]:
-    return {
-        "value": ratio.value,
-        "half_width": _finite(ratio.half),
-        "is_conclusive": ratio.is_conclusive,
-        "not_comparable": ratio.unlike,
-    }
+    return select_attributes(ratio, "value", "is_conclusive", not_comparable="unlike") | {"half_width": _finite(ratio.half)}
 
 
 def _numbers(numbers: Mapping[str, Amount]) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def _run(machine: Machine, workload: Tree, screen: Screening, *, ends: bool) -> 
 
     wanted = {each.measure.name for each in screen.question.asked} if ends else set[str]()
     run, counts = long_enough(play, wanted)
-    if part := [warning for warning in run.warnings if warning.code == "partial-load-cycle"]:
+    if part := [warning for warning in run.warnings if warning.code == "partial-cycle"]:
         raise PartOfDay([Mistake(part[0].place, part[0].text)])
     if beyond := [each.text for each in run.warnings if each.exceeds and each.code not in ("overloaded", "service-deadlock")]:
         raise Unbuilt(beyond[0])

@@ -95,11 +95,9 @@ def wanted_of(
             if not isinstance(entry.value, str):
                 mistakes.add(entry.place, f"expected the name of a machine, got {entry.what()}")
         elif name not in dimensions:
-            prefix, dot, last = name.rpartition(".")
-            meant = f"{prefix}{dot}{MEANT.get(last, last)}"
-            mistakes.add(
-                tree.key_place(name), f"unknown quantity '{name}' in `expect`", did_you_mean(meant, ["machine", *dimensions])
-            )
+            meant = name.removesuffix(last := name.rpartition(".")[2]) + MEANT.get(last, last)
+            hint = did_you_mean(meant, ["machine", *dimensions])
+            mistakes.add(tree.key_place(name), f"unknown quantity '{name}' in `expect`", hint)
         else:
             expected = _expectation(entry, name, dimensions[name], mistakes)
             if expected is not None:
@@ -131,7 +129,7 @@ class PartOfDay(SpecError):
 
 def refuse_part_of_day(wanted: ExpectedQuantities, warnings: Iterable[Warning]) -> None:
     """Raise PartOfDay if a quantity is expected of services and the run covers only a part of their load."""
-    part = next((warning for warning in warnings if warning.code == "partial-load-cycle"), None)
+    part = next((warning for warning in warnings if warning.code == "partial-cycle"), None)
     if part is None:
         return
     measured = {name for key in FAMILIES if family_interface(key).answers for name in family_interface(key).quantities}

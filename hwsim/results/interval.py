@@ -206,20 +206,18 @@ def _parts(weights: Weights, errors_of: ErrorTable, level: int) -> Iterable[Inte
     for weight in weights.weights:
         by_key.setdefault(weight.doubt[:3], []).append(weight)
     for (regime, case, key), alike in by_key.items():
-        time_share = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
+        share = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
         if (spread := spread_of(regime, errors_of)) is not None:
-            yield IntervalPart(key, regime, case, time_share, time_share * spread, 0.0, NORMAL[level])
+            yield IntervalPart(key, regime, case, share, share * spread, 0.0, NORMAL[level])
             continue
         errors = errors_of.errors(regime, case)
         if errors is None:  # no time of this regime was measured
-            yield IntervalPart(
-                key, regime, "outside", time_share, time_share * errors_of.spread("guess", "any"), 0.0, NORMAL[level]
-            )
+            yield IntervalPart(key, regime, "outside", share, share * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
             continue
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
         scatter = math.sqrt(squares) * errors.scatter
         yield IntervalPart(
-            key, regime, case, time_share, time_share * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
+            key, regime, case, share, share * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
         )
 
 

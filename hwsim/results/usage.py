@@ -68,10 +68,8 @@ def unfold_usage(rows: Iterable[Usage], alike: RepresentedRanks) -> tuple[Usage,
     named = {row.capacity: row for row in rows}
     for first, members in alike.members.items():
         if first in named:
-            kind = named[first].kind
-            named |= {
-                name: replace(named[first], capacity=name, device=device_of(name, kind), identical_count=1) for name in members
-            }
+            row = replace(named[first], identical_count=1)
+            named |= {name: replace(row, capacity=name, device=device_of(name, row.kind)) for name in members}
     return tuple([named[name] for name in sorted(named)])  # as `hwsim.graph.builder.capacities_of` sorts them
 
 

@@ -77,7 +77,7 @@ def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tr
     path, numbers = ".".join(["workload", *steps[:-1]]), ", ".join(f"{key}: {_shown(tree)}" for key, tree in removed)
     keep = f"add --set {path}.{removed[0][0]}={_shown(removed[0][1])!r}"
     text = f"{path}.use replaces the entire runtime, including {numbers} of the file; to keep a value, {keep}"
-    return _in_tree(workload, steps[:-1], runtime, runtime.place), Warning("runtime-overridden", text)
+    return _in_tree(workload, steps[:-1], runtime, runtime.place), Warning("runtime-replaced", text)
 
 
 def _shown(tree: Tree) -> str:

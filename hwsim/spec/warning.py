@@ -12,12 +12,11 @@ from hwsim.records import dataclass
 from hwsim.spec.mistakes import Place, one_line
 
 CODES: Final = (
-    "ambiguous-parameter", "class-inferred", "disk-full", "duplicate-collectives", "idle-workers", "mean-disk-access-time",
-    "mixed-provenance", "name-ends-in-digit", "no-effect", "no-expert-dispatch", "no-requests", "no-steady-state",
-    "not-calibrated", "not-folded", "not-measured", "outage-without-rollback", "overloaded", "partial-load-cycle",
-    "pcie-generation-mismatch", "power-over-budget", "requests-truncated", "runtime-overridden", "service-deadlock",
-    "single-program-barrier", "split-access-faster", "synchronized-clients", "timeout-too-short", "unsupported-format",
-    "value-never-written", "working-set-too-large",
+    "ambiguous-parameter", "class-guessed", "disk-full", "duplicate-collectives", "idle-workers", "lone-barrier",
+    "mean-access-time", "mixed-provenance", "name-ends-in-digit", "never-written", "no-effect", "no-expert-dispatch",
+    "no-requests", "no-steady-state", "no-work-lost", "not-calibrated", "not-folded", "not-measured", "older-pcie-card",
+    "overloaded", "partial-cycle", "power-over-budget", "requests-truncated", "runtime-replaced", "service-deadlock",
+    "split-access-faster", "synchronized-clients", "timeout-too-short", "unsupported-format", "working-set-too-large",
 )  # fmt: skip
 """Codes of all warnings; docs/warnings.md explains them."""
 EXCEEDS: Final = frozenset({"disk-full", "overloaded", "power-over-budget", "service-deadlock", "working-set-too-large"})

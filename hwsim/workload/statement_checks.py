@@ -38,7 +38,7 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
                 near = [] if name in made else [other for other in sorted(made) if _is_slip(name, other)]
                 if near:
                     text = f"no op writes the value '{name}' that is read here; did you mean '{near[0]}'?"
-                    warnings.append(Warning("value-never-written", text, (inner.get("reads") or inner).place))
+                    warnings.append(Warning("never-written", text, (inner.get("reads") or inner).place))
     if len(programs) > 1:
         barriers: dict[str, list[str]] = {}
         for program, statements in programs.items():
@@ -46,7 +46,7 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
             for name in sorted({inner.text("name") or "" if inner.is_mapping else str(inner.value) for inner in met}):
                 barriers.setdefault(name, []).append(program)
         warnings += [
-            Warning("single-program-barrier", f"only program '{names[0]}' names barrier '{name}', so the barrier has no effect")
+            Warning("lone-barrier", f"only program '{names[0]}' names barrier '{name}', so the barrier has no effect")
             for name, names in sorted(barriers.items())
             if len(names) == 1
         ]

@@ -312,4 +312,4 @@ def _of_stalls(workload: Workload) -> Iterator[Warning]:
         return
     if any(tree.get("checkpoint") is not None for tree in workload.trees()):
         text = f"the `down` event of {', '.join(down.part)} is a stall, not a crash: no work since the last checkpoint is lost"
-        yield Warning("outage-without-rollback", f"{text}; use `failures` of a `train` for crashes", down.place)
+        yield Warning("no-work-lost", f"{text}; use `failures` of a `train` for crashes", down.place)

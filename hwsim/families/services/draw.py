@@ -68,13 +68,8 @@ def _there(axes: Any, answers: ServiceResponses) -> None:
     ends = [stretch.until_s for stretch in answers.time_series]
     axes.plot(ends, [stretch.in_flight for stretch in answers.time_series], color=COLOURS[2], label="in flight")
     if answers.workers is not None:
-        axes.plot(
-            ends,
-            [stretch.queued for stretch in answers.time_series],
-            color=COLOURS[3],
-            linestyle="--",
-            label="queued for a worker",
-        )
+        queued = [stretch.queued for stretch in answers.time_series]
+        axes.plot(ends, queued, color=COLOURS[3], linestyle="--", label="queued for a worker")
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")

@@ -73,9 +73,8 @@ def lines(services: Services) -> Iterator[SummaryLine]:
 def _held(held: LruCacheResult) -> str:
     popular = "uniform popularity" if not held.zipf else f"Zipf popularity (exponent {held.zipf:g})"
     filled = f", after {_rate(held.lookups_to_fill)} lookups from empty" if held.lookups_to_fill >= 1 else ""
-    return (
-        f"{held.service} hits {format_share(held.hit_rate)}: {held.entries:,} of {held.distinct_items:,} items, {popular}{filled}"
-    )
+    items = f"{held.entries:,} of {held.distinct_items:,} items"
+    return f"{held.service} hits {format_share(held.hit_rate)}: {items}, {popular}{filled}"
 
 
 def unsure(result: Result) -> Iterator[SummaryLine]:

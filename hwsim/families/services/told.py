@@ -60,8 +60,7 @@ class ServicesOutcome(FamilyResult):
             if times is None:
                 continue
             if times.count + times.dropped != answer.completed:
-                counts = f"{times.count:,} with a latency and {times.dropped:,} left out"
-                yield f"{answer.name}: {answer.completed:,} responses, {counts}"
+                yield f"{answer.name}: {answer.completed:,} responses, {times.count:,} with a latency, {times.dropped:,} left out"
             everyone = not times.dropped and answer.completed == answer.arrived and answer.stay_s
             if everyone and not math.isclose(times.mean.value, answer.stay_s, rel_tol=ROUNDING):
                 yield f"{answer.name}: latency {times.mean.value} s on average, but time in the system {answer.stay_s} s"

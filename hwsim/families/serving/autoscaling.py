@@ -11,11 +11,7 @@ from hwsim.views.kit.document import select_attributes
 
 def count(scaling: AutoscalingStatistics) -> str:
     """Return the range of the number of replicas."""
-    return (
-        f"{scaling.max_replicas}"
-        if scaling.min_replicas == scaling.max_replicas
-        else f"{scaling.min_replicas} to {scaling.max_replicas}"
-    )
+    return " to ".join(map(str, dict.fromkeys((scaling.min_replicas, scaling.max_replicas))))
 
 
 def line(scaling: AutoscalingStatistics) -> str:

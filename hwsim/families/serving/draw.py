@@ -140,24 +140,18 @@ def _plot_distribution(axes: Any, service: ServiceStatistics) -> None:
 
 def _plot_course(axes: Any, service: ServiceStatistics) -> None:
     """Plot queued and running requests, and the KV cache, over time."""
-    times = [state.at_s for state in service.time_series]
-    axes.step(
-        times, [state.queued for state in service.time_series], where="post", color=COLOURS[5], label="queued", linestyle="--"
-    )
-    axes.step(times, [state.running for state in service.time_series], where="post", color=COLOURS[2], label="running")
+    states = service.time_series
+    times = [state.at_s for state in states]
+    axes.step(times, [state.queued for state in states], where="post", color=COLOURS[5], label="queued", linestyle="--")
+    axes.step(times, [state.running for state in states], where="post", color=COLOURS[2], label="running")
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
     handles = list(axes.lines)
     if service.kv_cache_tokens is not None:
         right = axes.twinx()
-        handles += right.plot(
-            times,
-            [100 * state.kv_cache for state in service.time_series],
-            color=COLOURS[7],
-            label="KV cache (right)",
-            linestyle=":",
-        )
+        shares = [100 * state.kv_cache for state in states]
+        handles += right.plot(times, shares, color=COLOURS[7], label="KV cache (right)", linestyle=":")
         right.set_ylabel("KV cache (%)")
         right.set_ylim(0, 105)
     legend_above(axes, handles)

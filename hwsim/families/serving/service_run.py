@@ -123,10 +123,8 @@ class ServedModels(FamilyResult):
             prefix = f"{service.name}: " if service.name else ""
             yield from service.parts
             if service.overloaded:
-                arrivals, completions = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
-                yield overloaded(
-                    f"{prefix}{arrivals} requests/s arrive, {completions}/s are completed", service.queue_growth_per_s
-                )
+                arrivals, completed = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
+                yield overloaded(f"{prefix}{arrivals} requests/s arrive, {completed}/s are completed", service.queue_growth_per_s)
             elif service.unsettled:
                 why = FILLS if service.scaling is None else STARTS
                 yield Warning("no-steady-state", f"{prefix}the queue was still growing when arrivals stopped, {why}")

@@ -25,9 +25,7 @@ def state_of(service: ServiceStatistics) -> ServiceSteadiness:
         arrivals, completions = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
         grows = f"{arrivals} requests/s arrive, {completions} requests/s complete"
         excess = service.queue_growth_per_s / max(service.answered_per_s, 1e-300)
-    where = {
-        f"{start}{row.measure}_p{row.percentile}": limited_by(row) for row in service.breakdowns if row.parts and row.mean_s > 0
-    }
+    where = {f"{start}{row.measure}_p{row.percentile}": limited_by(row) for row in service.breakdowns if row.mean_s > 0}
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
     in_system = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.arrivals_s > 0 else ""

@@ -253,11 +253,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             for row in service.sampling_errors
         ],
         "interval": {
-            measure: {
-                "low": interval.low,
-                "high": interval.high,
-                **select_attributes(interval, "level", "case", measurements="rows", held_out="units"),
-            }
+            measure: select_attributes(interval, "low", "high", "level", "case", measurements="rows", held_out="units")
             for measure, interval in serving_intervals(service).items()
         },
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},

@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
     """Yield (label, text) of the checkpoints: size, write time, and the pause of the training."""
-    every = (
-        f"every {format_quantity(saved.interval_s, 's')} ({pluralized(saved.interval_steps, 'step')}): "
-        if saved.interval_steps
-        else ""
-    )
+    steps = saved.interval_steps
+    every = f"every {format_quantity(saved.interval_s, 's')} ({pluralized(steps, 'step')}): " if steps else ""
     written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.storage}"
     stops = f"training pauses for {format_quantity(saved.pause_s, 's')}"
     slower = (

@@ -13,9 +13,9 @@ from hwsim.views.kit.lines import WIDTH
 def text(warnings: Sequence[Warning], indent: str = "  ") -> str:
     """Return an empty line and the warnings, ending with a newline; "" without warnings.
 
-    >>> print(text([Warning("single-program-barrier", "only program 'a' names the barrier 'x'")]), end="")
+    >>> print(text([Warning("lone-barrier", "only program 'a' names the barrier 'x'")]), end="")
     <BLANKLINE>
-      warning[single-program-barrier]: only program 'a' names the barrier 'x'
+      warning[lone-barrier]: only program 'a' names the barrier 'x'
     """
     return "".join(f"{line}\n" for line in ("", *lines(warnings, indent))) if warnings else ""
 

@@ -69,10 +69,8 @@ def document(latencies: LatencyNumbers) -> dict[str, Any]:
         ]
         names = select_attributes(row, "key", "name", "table", "ratio", "part", uses_reference="uses_text", time_s="seconds")
         rows.append({**names, "reference_s": row.text_s, "method": row.how, "derivation": why})
-    missing = [
-        select_attributes(row.probe, "key", "name", "table", reference_s="text_s") | {"reason": row.reason}
-        for row in latencies.missing
-    ]
+    probes = [select_attributes(row.probe, "key", "name", "table", reference_s="text_s") for row in latencies.missing]
+    missing = [probe | {"reason": row.reason} for probe, row in zip(probes, latencies.missing, strict=True)]
     return {"rows": rows, "not_available": missing}
 
 

@@ -20,10 +20,7 @@ def text(rooflines: Sequence[DeviceRoofline], heading: Heading, **_: object) -> 
     """Return the ceilings of each device, and with a workload a line per op."""
     lines = [f"roofline{f' of {heading.workload}' if heading.workload else 's'}, on {heading.machine}"]
     for roofline in rooflines:
-        lines += [
-            "",
-            f"{roofline.device}" + (f" (and {roofline.identical_count - 1} identical)" if roofline.identical_count > 1 else ""),
-        ]
+        lines += ["", roofline.device + (f" (and {more} identical)" if (more := roofline.identical_count - 1) else "")]
         rows = [("", "peak", "sustained", ""), *(_row(ceiling, "B/s", "") for ceiling in roofline.memory)]
         rows.append(("", "", "", "ridge point"))
         rows += [_row(ceiling, "FLOP/s", _intensity(roofline.ridge(ceiling)) + " FLOP/B") for ceiling in roofline.compute]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, Final
 
 from hwsim.costs.bill import bill_of
 from hwsim.families_interface import FAMILIES, family_reports
@@ -19,6 +19,8 @@ from hwsim.views.interval import say as interval
 from hwsim.views.kit import warning_lines
 from hwsim.views.kit.document import select_attributes
 from hwsim.views.summary import costs
+
+CAPACITY: Final = ("busy_s", "moved", "unit", "rate", "utilization")
 
 
 def document(result: Result, *, ops: bool = False, rank: int | None = None) -> str:
@@ -55,10 +57,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             {"bound": str(part.bound), "time_fs": part.time_fs} for part in bounds_of(result.simulated, result.devices)
         ],
         "capacities": [
-            select_attributes(
-                usage, "busy_s", "moved", "unit", "rate", "utilization",
-                *(["identical_count"] if usage.identical_count > 1 else []), name="capacity"
-            )
+            select_attributes(usage, *CAPACITY, *["identical_count"][usage.identical_count < 2 :], name="capacity")
             for usage in result.usage
         ],
         **{family.rows: [] for family in FAMILIES.values() if family.rows},

@@ -184,7 +184,7 @@ class ArrivalKeys:
         if span >= cycle * (1 - _WHOLE):
             return ()
         parts = f"the run covers {format_quantity(span, 's')} of the {whole.format(format_quantity(cycle, 's'))}"
-        return (Warning("partial-load-cycle", f"{whose}{': ' if whose else ''}{parts}", self.place),)
+        return (Warning("partial-cycle", f"{whose}{': ' if whose else ''}{parts}", self.place),)
 
     @property
     def thinking(self) -> Distribution:

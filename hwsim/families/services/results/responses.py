@@ -154,13 +154,8 @@ class ServiceResponses:
 
     def values(self) -> Mapping[str, float]:
         """Return the quantities for `expect:` by name, in SI units."""
-        values = {
-            "requests_per_s": self.throughput_per_s,
-            "goodput": self.goodput_per_s,
-            "refused": _share(self.refused, self.arrived),
-        }
-        values |= {"failed": _share(self.failed, self.arrived), "wasted": _share(self.wasted, self.arrived)}
-        values |= {"in_flight_mean": self.in_flight_mean}
+        values = {"requests_per_s": self.throughput_per_s, "goodput": self.goodput_per_s, "in_flight_mean": self.in_flight_mean}
+        values |= {name: _share(getattr(self, name), self.arrived) for name in ("refused", "failed", "wasted")}
         settled = self.latency
         if self.queue_growth_per_s > 0:
             return values | dict.fromkeys((f"latency_{name}" for name in STATISTICS), math.inf)

@@ -54,4 +54,4 @@ def suspicions(
         single = access.member if isinstance(access, ArrayMembers) else access
         mean = format_quantity(single(1)[0], "s")
         text = f"each access to {disk} takes its average time ({mean}), because {why}; percentiles are too low"
-        yield Warning("mean-disk-access-time", f"{name}: {text}")
+        yield Warning("mean-access-time", f"{name}: {text}")

@@ -172,9 +172,7 @@ class Meters:
         """Start to meter a request at `at`: the end of the iteration that ran when it was queued, or its queueing time."""
         early = at - stay.seen
         if early > 0:
-            stay.parts[
-                (KV_CACHE_WAIT if self.refusal == "KV cache" else BATCH_SLOT_WAIT) if self.refusal else SCHEDULING_DELAY
-            ] += early
+            stay.parts[("", "batch slots", "KV cache").index(self.refusal)] += early  # the first of `PARTS`
         stay.since, stay.read, stay.refused = max(at, stay.seen), waited, (seats, room)
 
     def begins(self, stay: RequestAccount, time: int) -> None:
