@@ -184,7 +184,7 @@ def test_a_service_has_no_range_of_its_end() -> None:
     document = hwsim.simulate("dgx-h100", "llama3-8b-serving", expect=False, set={"workload.infer.requests": 20}).to_json()[
         "interval"
     ]
-    assert document["of"] == "kernels"
+    assert document["applies_to"] == "kernels"
     assert document["low"] < 1 < document["high"]
     assert "low_s" not in document
 

@@ -31,7 +31,7 @@ def test_a_sample_of_many_requests_says_the_same_as_all_of_them(monkeypatch: pyt
     assert set(sample.rows) <= set(everything.rows)
     for name in ("requests", "prompt_tokens", "output_tokens", "span_s", "good", "in_flight_mean", "queued_mean", "time_by_use"):
         assert getattr(sample, name) == getattr(everything, name)
-    for name in ("latency", "wait", "first_token", "each_token"):
+    for name in ("latency", "queueing", "first_token", "each_token"):
         exact, binned = getattr(everything, name), getattr(sample, name)
         assert binned.mean == pytest.approx(exact.mean, rel=1e-9)
         assert binned.max == pytest.approx(exact.max, rel=1e-9)
