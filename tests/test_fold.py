@@ -186,8 +186,8 @@ def assert_same(machine: Spec, workload: Spec) -> None:
     assert folded.ops.total == whole.ops.total
 
 
-@given(cases(32))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(cases(16))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_a_folded_run_is_the_run_with_all_ranks(case: tuple[Spec, Spec]) -> None:
     assert_same(*case)
 

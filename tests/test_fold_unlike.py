@@ -131,7 +131,7 @@ def odd(draw: st.DrawFn) -> tuple[Spec, Spec]:
 
 
 @given(odd())
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=7, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_a_training_with_odd_ones_is_that_of_all_its_replicas(case: tuple[Spec, Spec]) -> None:
     machine, workload = case
     try:

@@ -128,7 +128,11 @@ def told(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[floa
     return sorted(numbers(document))
 
 
-@pytest.mark.parametrize(("command", "workload"), COMMANDS, ids=[f"{at} {command}" for at, (command, _) in enumerate(COMMANDS)])
+@pytest.mark.parametrize(
+    ("command", "workload"),
+    [pytest.param(*row, marks=pytest.mark.slow) if row[0].startswith("sensitivity") else row for row in COMMANDS],
+    ids=[f"{at} {command}" for at, (command, _) in enumerate(COMMANDS)],
+)
 def test_parts_by_any_name_give_the_same_numbers(
     command: str, workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

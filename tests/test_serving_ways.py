@@ -321,7 +321,7 @@ def random_keys() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=10, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(random_keys())
 def test_whichever_engine_plays_it_the_answer_is_the_same_to_the_byte(keys: dict[str, Any]) -> None:
     runs = served("auto", **keys)

@@ -85,7 +85,7 @@ class Cluster:
     bucket: float | None = None
     reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
     named: Sequence[Names] = field(default=(), compare=False, repr=False)
-    timed: Callable[[Operation, Sequence[Sized], float], float] | None = field(default=None, compare=False, repr=False)
+    timed: Callable[[Operation, tuple[Sized, ...], float], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
     moved: tuple[tuple[MovedNumber, tuple[Cluster, ...]], ...] = field(default=(), compare=False, repr=False)
 
@@ -120,11 +120,12 @@ class Cluster:
         if ranks < 2 or size <= 0:
             return 0.0
         if self.timed is not None and max(map(max, groups)) < self.per_node * len(self.named):
-            several = [
-                (tuple([tuple([self.named[i // self.per_node][i % self.per_node] for i in group]) for group in members]), amount)
-                for members, amount in ((groups, size), *beside)
+            names = [name for node in self.named for name in node]
+            named = [
+                (tuple([tuple([names[i] for i in group]) for group in held]), amount)
+                for held, amount in ((groups, size), *beside)
             ]
-            return self.timed(operation, several, self.network / NETWORK)
+            return self.timed(operation, tuple(named), self.network / NETWORK)
         node = first[0] // self.per_node
         local = sum(place // self.per_node == node for place in first)  # integers
         nodes = -(-ranks // local)
@@ -219,7 +220,8 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 
     exchanging = cache(partial(CollectiveCosts, machine))
 
-    def exchanged(operation: Operation, several: Sequence[Sized], part: float) -> float:
+    @cache
+    def exchanged(operation: Operation, several: tuple[Sized, ...], part: float) -> float:
         exchanges = exchanging(part)
         costs = [exchanges.numbered(groups, operation, size) for groups, size in several]
         rows, demand = CapacityAmounts.joined([cost.rows for cost in costs]).summed(), costs[0].rest.demand

@@ -10,6 +10,7 @@ pipeline, data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from hwsim.models.architectures import FeedForwardNetwork, Model, Transformer
@@ -142,15 +143,8 @@ class DerivedPlan:
 
         Each group consists of `copies` consecutive replicas. There is one group for each tensor-parallel part.
         """
-        plan, strides = self.plan, self.strides
-        splits = [part * strides["cp"] for part in range(plan.cp)]
-        copied = [copy % plan.ep * strides["ep"] + copy // plan.ep * strides["dp"] for copy in range(self.dp)]
-        begin = stage * strides["pp"]
-        return tuple(
-            tuple([begin + part * strides["tp"] + copy + split for copy in copied[first : first + copies] for split in splits])
-            for first in range(0, self.dp, copies)
-            for part in range(plan.tp)
-        )
+        plan = self.plan
+        return _sharing(plan.order, plan.tp, plan.cp, plan.pp, plan.ep, self.dp, copies, stage)
 
     def layers_of(self, stage: int) -> int:
         """Return the number of layers of a stage."""
@@ -188,6 +182,21 @@ class DerivedPlan:
     def unit(self) -> str:
         """Unit of `tokens`: tokens or examples."""
         return "tokens" if isinstance(self.model, Transformer) else "examples"
+
+
+@lru_cache(maxsize=64)  # the stages of a plan, and plans that differ in other fields only
+def _sharing(
+    order: tuple[Axis, ...], tp: int, cp: int, pp: int, ep: int, dp: int, copies: int, stage: int
+) -> tuple[tuple[int, ...], ...]:
+    strides = strides_of(order, tp=tp, cp=cp, pp=pp, ep=ep, dp=dp)
+    splits = [part * strides["cp"] for part in range(cp)]
+    copied = [copy % ep * strides["ep"] + copy // ep * strides["dp"] for copy in range(dp)]
+    begin = stage * strides["pp"]
+    return tuple(
+        tuple([begin + part * strides["tp"] + copy + split for copy in copied[first : first + copies] for split in splits])
+        for first in range(0, dp, copies)
+        for part in range(tp)
+    )
 
 
 def strides_of(order: Sequence[Axis], *, tp: int, cp: int, pp: int, ep: int, dp: int) -> dict[Axis, int]:

@@ -103,12 +103,11 @@ class Screening:
         assert isinstance(value, int)
         (first, at_low), (last, at_high) = (self.exact(with_value(point, axis.path, end)) for end in (low, high))
         per_step = gpus_per_unit(first, last, low, high) if first is not None and last is not None else 0
-        if not per_step or first is None:
+        if not per_step or last is None:
             return self.exact(point)
         facts = at_low.between(at_high, (value - low) / (high - low))
-        if self._is_close(facts, point):
-            return replace(first, gpus=per_step * value), self.exact(point)[1]
-        return replace(first, gpus=per_step * value), facts
+        cluster = replace(last, gpus=per_step * value)  # of a large machine, exchanges between nodes have a closed form
+        return cluster, self.exact(point)[1] if self._is_close(facts, point) else facts
 
     def _between(self, point: PlanPoint) -> PlanAxis | None:
         """Return the count over which a machine is interpolated; None if it is built."""

@@ -355,8 +355,8 @@ EXAMPLES: Final = (
                 "decode": {"device": ["node1.gpu*"], "scale": SCALE},
             },
             arrivals={"bursts": {"poisson": "6 1/s", "size": 20}},
-            requests=60,
-            output={"uniform": [20, 60]},
+            requests=40,
+            output={"uniform": [10, 30]},
         ),
         tried={
             **TRIED,
