@@ -313,10 +313,10 @@ def _of_all_ranks(lowered: LoweredWorkload, manner: SimulationOptions, folded: T
         BrokenInvariant: it differs from the folded timeline (a defect of hwsim).
     """
     from hwsim.results.differences import replicas_differ
-    from hwsim.results.invariants import raise_breaches
+    from hwsim.results.invariants import raise_violations
 
     timeline = play(with_all_ranks(lowered), manner).timeline
-    raise_breaches(replicas_differ(folded, timeline))
+    raise_violations(replicas_differ(folded, timeline))
     return timeline
 
 

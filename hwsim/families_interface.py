@@ -109,7 +109,7 @@ class FamilyResult(Protocol):
         """Yield warnings about the validity of the results."""
         return ()
 
-    def breaches(self) -> Iterable[str]:
+    def violations(self) -> Iterable[str]:
         """Yield descriptions of inconsistencies in the results."""
         return ()
 
@@ -350,13 +350,13 @@ def family_interface(key: str) -> FamilyInterface:
 
 
 def family_report(key: str) -> FamilyReport:
-    """Return the report functions of a family."""
+    """Return the report of a family: its texts and numbers for views, studies, plans and the explorer."""
     found: FamilyReport = family_module(key, "facts").FACTS
     return found
 
 
 def family_reports(result: Result) -> list[FamilyReport]:
-    """Return the report functions of all families of a run."""
+    """Return the reports (`FamilyReport`) of all families of a run."""
     return [family_report(key) for key in result.told]
 
 

@@ -407,7 +407,10 @@ def test_one_rank_is_not_called_unlike_another() -> None:
     run = hwsim.simulate(
         cluster(1, 1), {"hwsim": "workload/1", "program": [{"busy": {"device": "node.gpu", "time": "1 ms"}}]}, fold="always"
     )
-    assert run.timeline.flat.graph.unfolded == "a single program issues all ops, and only programs of several ranks can be folded"
+    assert (
+        run.timeline.flat.graph.unfolded
+        == "a single program issues all ops; folding (simulating one of several identical ranks) needs one program per rank"
+    )
 
 
 def test_pools_are_not_folded() -> None:

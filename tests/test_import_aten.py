@@ -77,7 +77,7 @@ def test_what_the_file_does_not_say_has_a_reason_and_views_are_free() -> None:
     assert meaning("aten::view", None) == NOTHING
     assert meaning("aten::mm", None).why == "no shapes in the file"
     assert meaning("aten::cat", SliceFacts(shapes=((), ()), dtypes=("TensorList", "Scalar"))).why == (
-        "no shapes of the tensors of input 1"
+        "the shapes of the tensors of input 1 are missing"
     )
     assert meaning("mine::fused", facts((4,))).why == "operator not supported"
     old = facts(IMAGE, WEIGHTS)  # a file without values, as those of PyTorch before 2.1 are

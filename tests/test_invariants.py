@@ -50,7 +50,7 @@ def run() -> api.Run:
 
 def found(run: api.Run, **wrong: Any) -> str:
     """What is said of a run with something wrong."""
-    return "; ".join(checks.breaches(replace(run, **wrong)))
+    return "; ".join(checks.violations(replace(run, **wrong)))
 
 
 @pytest.mark.parametrize(

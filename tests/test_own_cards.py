@@ -73,7 +73,7 @@ def stops(links: tuple[Link, ...]) -> list[str]:
     return [links[0].source, *(link.target for link in links)]
 
 
-def breaches(machine: Machine) -> list[tuple[str, str]]:
+def violations(machine: Machine) -> list[tuple[str, str]]:
     return [(a, b) for a, b in pairs(machine) if cards_passed(machine, a, b) != (own(machine, a), own(machine, b))]
 
 
@@ -83,7 +83,7 @@ def test_every_generator_is_held_to_the_law() -> None:
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_traffic_passes_the_cards_of_its_ends_whatever_lies_between(fabric: str) -> None:
-    assert breaches(cluster(FABRICS[fabric])) == []
+    assert violations(cluster(FABRICS[fabric])) == []
 
 
 @pytest.mark.parametrize("fabric", ["fat-tree, two leaves a rail", "leaf-spine", "star", "torus"])
@@ -91,7 +91,7 @@ def test_traffic_passes_the_cards_of_its_ends_whatever_lies_between(fabric: str)
 def test_so_it_does_over_several_cards_each_and_over_shared_ones(fabric: str, gpus: int, cards: int) -> None:
     said = FABRICS[fabric].replace("size: [4, 4]", f"size: [2, {2 * cards}]")
     found = cluster(said, gpus, cards)
-    wrong = breaches(found)
+    wrong = violations(found)
     assert all(cards_passed(found, a, b)[0] <= own(found, a) and cards_passed(found, a, b)[1] <= own(found, b) for a, b in wrong)
     if fabric != "torus":  # the ways over some cards are longer there
         assert wrong == []
@@ -123,14 +123,14 @@ def test_over_two_leaves_a_pod_reduces_as_fast_as_at_one() -> None:
         machine = hwsim.load_machine(
             f"hwsim: machine/1\nclass: ideal\nuse: scale/dgx-a100-pod\nlet: {{nodes: 4, per_leaf: {leaf}}}\n"
         )
-        assert breaches(machine) == []
+        assert violations(machine) == []
         flows = timing.timed(machine, None, "all-reduce", [f"node{node}.gpu1" for node in range(4)], 1e9)
         seconds.append(flows.alone(machine.rates()))
     assert seconds[1] == pytest.approx(seconds[0], rel=1e-3)
 
 
 def test_machines_of_the_library_with_cards_keep_to_them() -> None:
-    assert breaches(hwsim.load_machine("scale/rail-fat-tree")) == []
+    assert violations(hwsim.load_machine("scale/rail-fat-tree")) == []
 
 
 @pytest.mark.parametrize("node", ["dgx-a100", "dgx-h100", "p3dn.24xlarge", "p4d.24xlarge", "p5.48xlarge"])
@@ -139,4 +139,4 @@ def test_nodes_of_the_library_keep_to_their_cards_on_two_leaves(node: str) -> No
     machine = hwsim.load_machine(
         f"hwsim: machine/1\nclass: ideal\nparts: {{node: {{kind: machine, use: {node}, count: 2}}}}\nlinks: [{link}]\n"
     )
-    assert breaches(machine) == []
+    assert violations(machine) == []

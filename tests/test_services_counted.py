@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim.families.services.results.responses import ServiceResponses, Services
 from hwsim.families.services.told import ServicesOutcome
-from hwsim.results.checks import breaches
+from hwsim.results.checks import violations
 from tests.service_cases import MACHINE, busy, run, workload
 
 READ = {"read": {"from": "disk", "bytes": "2 MB"}}
@@ -86,7 +86,7 @@ def test_a_steady_state_is_not_waited_for_where_there_is_none() -> None:
 
 def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
     simulated = hwsim.simulate(MACHINE, workload({"s": SHOP}, requests=300), expect=False)
-    assert list(breaches(simulated)) == []
+    assert list(violations(simulated)) == []
     services = simulated.services
     assert services is not None
     [found] = services.answers
@@ -94,7 +94,7 @@ def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
 
     def told(answers: ServiceResponses) -> str:
         changed: Services = replace(services, answers=(answers,))
-        return "; ".join(breaches(replace(simulated, families={"services": ServicesOutcome(changed)})))
+        return "; ".join(violations(replace(simulated, families={"services": ServicesOutcome(changed)})))
 
     assert "are in flight" in told(replace(found, unfinished=1))
     assert "integral of requests" in told(replace(found, in_flight_mean=2 * found.in_flight_mean))

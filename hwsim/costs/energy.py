@@ -44,7 +44,7 @@ class Energy:
     Args:
         joules: energy at the meter (joules); includes cooling if the site has a PUE.
         seconds: time of the run (seconds).
-        wall: energy at the wall plugs of the machines (joules).
+        wall: energy at the wall plugs of the machines, before PUE (joules).
         watts: average wall power (watts).
         peak: peak wall power (watts).
         loaded: wall power with all parts busy (watts).

@@ -15,15 +15,15 @@ NUMBERS: Final[dict[str, Dimension]] = {"pue": COUNT, "grid": GRID, "electricity
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site of machines; numbers that are None are omitted from the output.
+    """A site that hosts machines: a data centre or a laboratory. Fields that are None are omitted from the output.
 
     Args:
-        pue: power usage effectiveness, facility power / IT power; None: energy is at the wall plugs.
+        pue: power usage effectiveness, facility power / IT power; None: energy is that of the IT equipment alone.
         grid: carbon intensity (kg of CO2 per joule).
         electricity: price of electricity at the meter (USD per joule).
-        hosting: price of space, cooling equipment and staff (USD per second and watt of loaded power).
+        hosting: price of space, cooling equipment and staff (USD per second per watt of power under load).
         name: name of the site.
-        said: source and date of its numbers, as text.
+        said: source and date of the numbers, as text.
     """
 
     pue: Amount | None = None

@@ -28,10 +28,11 @@ from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class CpuKeys(Device):
-    """A roofline model of a CPU socket; an op uses all cores unless it states their number.
+    """A roofline model of a CPU socket. An op uses all cores unless it specifies a number of cores.
 
-    Peaks apply to the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else the peaks of the widest
-    instructions of `core`. A number format without a peak runs in the next wider one (see `roofline.WIDER`).
+    Peaks are of the whole socket. They are given by `flop`; without it, they are cores x clock x `per_cycle`; without
+    `per_cycle`, they follow from the widest instructions of `core`. A data type without a peak has the peak of the next wider
+    data type (see `roofline.WIDER`).
     """
 
     cores: int = field("number of physical cores", minimum=1)

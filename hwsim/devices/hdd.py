@@ -64,7 +64,7 @@ class Hdd(Storage):
                                          default=None, exclusive_minimum=0.0)  # fmt: skip
     inner: BytesPerSecond | None = field("transfer rate at the innermost track; if omitted, derived from `platter`, else `outer`",
                                          default=None, exclusive_minimum=0.0)  # fmt: skip
-    platter: Platter | None = field("geometry of the platters, from which transfer rates and size are derived", default=None)
+    platter: Platter | None = field("geometry of the platters, from which transfer rates and capacity are derived", default=None)
     size: Bytes | None = field("capacity; if omitted, derived from `platter`, else unlimited",
                                default=None, exclusive_minimum=0.0)  # fmt: skip
     overhead: Seconds = field("controller and command time of each access", default=0.0)

@@ -71,7 +71,7 @@ class Switch(Device):
     latency: Seconds = field("latency that the switch adds", default=0.0)
     bandwidth: BytesPerSecond | None = field("backplane bandwidth of all ports together; a full crossbar if omitted",
                                              default=None, exclusive_minimum=0.0)  # fmt: skip
-    oversubscription: float | None = field("bandwidth of the links over that of the backplane, e.g. 3 for 3:1; alternative to "
+    oversubscription: float | None = field("total link bandwidth divided by backplane bandwidth, e.g. 3 for 3:1; alternative to "
                                            "`bandwidth`", default=None, minimum=1.0)  # fmt: skip
     forwarding: Literal["cut-through", "store-and-forward"] = field("store-and-forward: a packet is forwarded after it has "
                                                                     "arrived completely", default="cut-through")  # fmt: skip

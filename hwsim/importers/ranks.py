@@ -105,7 +105,7 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
     if len(worlds) > 1:
         odd = next(process for process in processes if process.world == worlds[0])
         raise damaged(odd.file, f"the file is of a run of {worlds[0]} ranks, another file of a run of {worlds[1]}",
-                      "import the ranks of one run")  # fmt: skip
+                      "import the traces of all ranks of one run")  # fmt: skip
     numbers: dict[int, Process] = {}
     for process in processes:
         if worlds and (process.number or 0) >= worlds[0]:
@@ -132,7 +132,7 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
     if zeros[late] - zero > APART:
         hours = (zeros[late] - zero) / FEMTO / 3600
         message = f"the file begins {hours:.3g} h after {numbers[early].file}, so it is of another run"
-        raise damaged(numbers[late].file, message, "import the ranks of one run")
+        raise damaged(numbers[late].file, message, "import the traces of all ranks of one run")
     ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
     shifts, clock_notes = offsets(ranks) if clocked else ([0] * len(ranks), [])
     ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]

@@ -165,7 +165,7 @@ def _label(findings: Findings, trial: WhatIfTrial) -> str:
     for name, factor in trial.by_name:
         count, time = findings.of_name(name)
         named.append(f"'{name}' x {factor:g} ({count:,} ops, {percent(time / max(1, findings.busy))} of GPU time)")
-    every = [f"GPU ops x {trial.times:g}"] if trial.times != 1.0 or not named else []
+    every = [f"GPU op times x {trial.times:g}"] if trial.times != 1.0 or not named else []
     return ", ".join([*every, *named])
 
 

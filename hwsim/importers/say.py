@@ -75,7 +75,7 @@ def text(recording: Recording) -> list[str]:
         Column("with shapes", [str(rank["ops_with_shapes"]) for rank in ranks]),
         Column("runtime calls", [str(rank["slices"]["call"]) for rank in ranks]),
         Column("GPU ops", [str(rank["launched"]) for rank in ranks]),
-        Column("launch found", [str(rank["launches_found"]) for rank in ranks]),
+        Column("with launch", [str(rank["launches_found"]) for rank in ranks]),
     ]
     more = len(recording.ranks) - MAX_RANKS
     return [*align_columns(columns), *([f"  {more} more ranks: --json"] if more > 0 else []), *_omitted(recording)]

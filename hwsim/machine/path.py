@@ -229,7 +229,7 @@ class Collector:
             self.draws.append(ByteDraw(f"{name}.backplane", 1.0, 1 / backplane, f"backplane {name}", rate, framing=framing))
 
     def along(self, stops: Sequence[str], links: Sequence[Link]) -> None:
-        """Add the links and stops of one route."""
+        """Add the links of one route, and the devices that it passes."""
         for link in links:
             self.cross(link)
         for index, name in enumerate(stops):

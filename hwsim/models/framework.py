@@ -43,7 +43,7 @@ class Framework:
                           default="", example="vllm")  # fmt: skip
     moved: float = field("bytes moved by elementwise kernels, relative to fused kernels", default=1.0, exclusive_minimum=0.0)
     scores: float = field("bytes moved by plain attention, relative to a fused softmax", default=1.0, exclusive_minimum=0.0)
-    exposed: float = field("exposed share of tensor-parallel collectives; above 1: arrays are also copied before and after",
+    exposed: float = field("exposed time of tensor-parallel collectives, relative to their time; above 1, with tensor copies",
                            default=1.0, minimum=0.0)  # fmt: skip
     gradients: Ratio = field("exposed share of the collectives of gradients and sharded weights", default=1.0, maximum=1.0)
     gathered: int = field("all-gathers of sharded weights per micro-batch; 2: before forward and backward", default=2, minimum=1)

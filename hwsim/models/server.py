@@ -88,10 +88,16 @@ class MemorySizeOverride:
 
     memory: Bytes = field("minimum memory of the GPU", exclusive_minimum=0.0)
     without: tuple[str, ...] = field("GPU generations that are excluded", default=(), one_or_many=True)
-    budget: int | None = field("`budget` of the server on these GPUs", default=None, minimum=1)
-    sequences: int | None = field("`sequences` of the server on these GPUs", default=None, minimum=1)
-    largest: int | None = field("`graphs.largest` on these GPUs", default=None, minimum=0)
-    least: Bytes | None = field("`memory.least` on these GPUs", default=None)
+    budget: int | None = field(
+        "maximum tokens per iteration on these GPUs, instead of the server's `budget`", default=None, minimum=1
+    )
+    sequences: int | None = field(
+        "maximum sequences in a batch on these GPUs, instead of the server's `sequences`", default=None, minimum=1
+    )
+    largest: int | None = field(
+        "largest batch with a CUDA graph on these GPUs, instead of `graphs.largest`", default=None, minimum=0
+    )
+    least: Bytes | None = field("minimum reserved memory on these GPUs, instead of `memory.least`", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +131,7 @@ class ServerKeys:
     windows: bool | None = field("layers with a sliding window cache only tokens of the window; false: all tokens", default=None)
     graphs: Graphs | None = field("CUDA graphs of the server", default=None, example="{sizes: [1, 2, 4, 8]}")
     memory: CacheMemory | None = field("memory of the KV cache", default=None, example="{of: all, part: 90 %}")
-    host: HostTimes | None = field("host time besides the kernels", default=None, example="{step: 200 us}")
+    host: HostTimes | None = field("host time outside kernels, by part of an iteration", default=None, example="{step: 200 us}")
     sizes: tuple[MemorySizeOverride, ...] | None = field(
         "settings that depend on the GPU's memory; a later matching entry overrides an earlier one",
         default=None, example="[{memory: 70 GiB, budget: 8192}]")  # fmt: skip

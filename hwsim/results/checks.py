@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from hwsim.formats import format_quantity, percent
 from hwsim.results.coverage import coverage
-from hwsim.results.invariants import BrokenInvariant, numbers, raise_breaches
+from hwsim.results.invariants import BrokenInvariant, numbers, raise_violations
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Place, SpecError, Warning
@@ -29,24 +29,24 @@ def check(result: Result, graph: str = "") -> None:
         graph: file of the op graph that was simulated; "" for a workload. A file may itself be inconsistent.
 
     Raises:
-        BrokenInvariant: the result is inconsistent; with the breaches in words.
+        BrokenInvariant: the result is inconsistent; with the violations in words.
         SpecError: the result of a graph file is inconsistent.
     """
     try:
-        raise_breaches(breaches(result))
+        raise_violations(violations(result))
     except BrokenInvariant as error:
         if not graph:
             raise
         raise SpecError.of(Place(graph, 0, 0), f"the op graph contradicts itself: {error}") from error
 
 
-def breaches(result: Result) -> Iterator[str]:
-    """Yield the breaches in words."""
+def violations(result: Result) -> Iterator[str]:
+    """Yield the violations in words."""
     yield from _times(result)
     yield from _usage(result)
     yield from _memory(result)
     for told in result.told.values():
-        yield from told.breaches()
+        yield from told.violations()
     for name in ("requests", "jobs"):
         if values := getattr(result, name):
             yield from numbers(values, name)

@@ -25,7 +25,7 @@ SIGNED: Final = frozenset(
 GIVEN: Final = frozenset({"set", "vary"})  # keys of the user's own input
 COPY: Final = "copy"  # number of a replica; -1 for none
 MANY: Final = 50  # number of equal rows above which they are checked by column
-NAMED: Final = 3  # largest number of breaches in a message
+NAMED: Final = 3  # largest number of violations in a message
 
 Asked = ParamSpec("Asked")
 
@@ -39,10 +39,10 @@ class BrokenInvariant(AssertionError):
         self.found = found
 
 
-def raise_breaches(found: Iterator[str]) -> None:
-    """Raise BrokenInvariant if there are breaches."""
-    if breaches := tuple(found):
-        raise BrokenInvariant(*breaches)
+def raise_violations(found: Iterator[str]) -> None:
+    """Raise BrokenInvariant if there are violations."""
+    if violations := tuple(found):
+        raise BrokenInvariant(*violations)
 
 
 def numbers(value: Any, where: str = "") -> Iterator[str]:
@@ -106,7 +106,7 @@ def document(value: Mapping[str, Any], **how: Any) -> str:
     Raises:
         BrokenInvariant: a number in it is impossible.
     """
-    raise_breaches(
+    raise_violations(
         number for key, part in value.items() if key not in {"ops", *GIVEN} for number in numbers(part, key)
     )  # the timeline check covers ops
     import json
@@ -158,7 +158,7 @@ def checked_text(text: str, given: Iterable[str] = ()) -> str:
     if next(impossible_numbers(text), None) is not None:
         for words in sorted(set(given) - {""}, key=len, reverse=True):
             written_by_hwsim = written_by_hwsim.replace(words, "")
-    raise_breaches(impossible_numbers(written_by_hwsim))
+    raise_violations(impossible_numbers(written_by_hwsim))
     return text
 
 

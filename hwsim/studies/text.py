@@ -69,7 +69,7 @@ def _table(sweep: Sweep, most: int) -> Iterator[str]:
         right.append(Column(INTERVAL, ["-" if row.interval is None else relative_range(row.interval) for row in rows]))
     if ranked.measure is not None and ranked.measure.is_pace:
         pairs = list(zip(sweep.speedups, sweep.over_first, strict=True))[: len(rows)]
-        right.append(Column("speedup", [_speed_up(*pair) for pair in pairs]))
+        right.append(Column("speedup" if ranked.measure.column == TIME else "vs first", [_speed_up(*pair) for pair in pairs]))
     if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
         right.append(Column(ranked.measure.title, [ranked.measure.shown(value) for value in ranked.values[: len(rows)]]))
     right += [
@@ -179,11 +179,11 @@ def _told(sweep: Sweep) -> Iterator[tuple[str, str]]:
     nearest = min(slower, key=lambda over: over.value)
     apart = f"{factor(nearest.value)} faster ({INTERVAL} {nearest.low:.3g}–{nearest.high:.3g}x)"
     if not unsure:
-        yield "vs next row", f"{apart}; fastest at 95 % confidence"
+        yield "vs runner-up", f"{apart}; fastest at 95 % confidence"
     elif any(over.outside for over in unsure):
-        yield "vs next row", f"inconclusive: {_rows(len(unsure))} extrapolated beyond all measurements"
+        yield "vs runner-up", f"inconclusive: {_rows(len(unsure))} extrapolated beyond all measurements"
     else:
-        yield "vs next row", f"{apart}; statistically tied with {_rows(len(unsure))}"
+        yield "vs runner-up", f"{apart}; statistically tied with {_rows(len(unsure))}"
 
 
 def _rows(count: int) -> str:

@@ -120,7 +120,7 @@ def lower(
 
 
 def _parts(workload: Workload) -> dict[str, Job]:
-    """The jobs by name; a workload without jobs is the job ""."""
+    """Return the jobs by name. A workload that defines no jobs is a single job named ""."""
     if workload.jobs is None:
         return {"": Job(0.0, workload.runtime, **{key: getattr(workload, key) for key in WORKLOAD_FORMS})}
     return {name: workload.jobs[name] for name in sorted(workload.jobs)}

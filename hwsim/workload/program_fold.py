@@ -77,7 +77,9 @@ def fold_programs(
     count = len(np.unique(classes_of_all.ranks.of[:ranks]))
     if 2 * count > ranks and not is_wide:
         if ranks == 1:
-            raise CannotFold("a single program issues all ops, and only programs of several ranks can be folded")
+            raise CannotFold(
+                "a single program issues all ops; folding (simulating one of several identical ranks) needs one program per rank"
+            )
         raise NoEquals(f"hardly any two of the {ranks:,} ranks are identical: there are {count:,} classes")
     return _Restriction(template, classes_of_all, builder, capacities).restrict(groups, runtimes)
 

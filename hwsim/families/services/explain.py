@@ -50,7 +50,7 @@ def _statement(statement: Statement) -> Iterator[str]:
         text += " on average (random)"
     elif line is not None:
         numbers = ", ".join(f"{name} = {value}" for name, value, _ in line.inputs if name != line.formula)
-        text += f"; {line.label} = {line.formula}" + (f" with {numbers}" if numbers else "") if numbers else ""
+        text += f"; bottleneck: {line.label}, {line.formula}" + (f" with {numbers}" if numbers else "") if numbers else ""
     yield from wrap_lines(text, 2)
 
 

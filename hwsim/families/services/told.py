@@ -47,7 +47,7 @@ class ServicesOutcome(FamilyResult):
 
         return work_interval(result).half
 
-    def breaches(self) -> Iterator[str]:
+    def violations(self) -> Iterator[str]:
         """Yield violations of conservation of requests and of Little's law over the whole run."""
         for answer in self.found.answers:
             gone = answer.completed + answer.refused + answer.failed + answer.wasted + answer.dropped  # integers

@@ -129,7 +129,7 @@ class ServedModels(FamilyResult):
                 why = FILLS if service.scaling is None else STARTS
                 yield Warning("no-steady-state", f"{prefix}the queue was still growing when arrivals stopped, {why}")
 
-    def breaches(self) -> Iterator[str]:
+    def violations(self) -> Iterator[str]:
         """Yield violations of Little's law, and values that are not numbers."""
         for served in self.found:
             area, stayed = served.in_flight_mean * served.span_s, served.latency.mean * served.requests

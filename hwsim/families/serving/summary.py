@@ -179,7 +179,7 @@ def _slowest(service: ServiceStatistics) -> Iterator[str]:
     slow = [where for where in service.breakdowns if where.percentile == SLOW and where.measure != "latency"]
     slow = slow or [where for where in service.breakdowns if where.percentile == SLOW]
     for where in slow:
-        yield from labelled_lines(f"p{SLOW} {SHORT[where.measure]} is", limited_by(where), LABEL)
+        yield from labelled_lines(f"p{SLOW} {SHORT[where.measure]}", f"breakdown: {limited_by(where)}", LABEL)
 
 
 def _time_shares(service: ServiceStatistics) -> list[tuple[str, float]]:

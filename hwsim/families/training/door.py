@@ -39,7 +39,7 @@ class TrainingOutcome(FamilyResult):
         """Return the quantities of all trainings."""
         return {name: value for training in self.found for name, value in training.named().items()}
 
-    def breaches(self) -> Iterator[str]:
+    def violations(self) -> Iterator[str]:
         """Yield the results that are NaN, infinite or negative."""
         return numbers(self.found, "trainings")
 

@@ -81,7 +81,7 @@ class Inputs:
         """
         shapes = self.facts.shapes
         if shapes is None or at >= len(shapes) or not _is_list(shapes[at]):
-            raise Unknown(f"no shapes of the tensors of input {at + 1}")
+            raise Unknown(f"the shapes of the tensors of input {at + 1} are missing")
         return tuple(shape for shape in shapes[at] if _is_shape(shape))
 
     def is_list(self, at: int) -> bool:

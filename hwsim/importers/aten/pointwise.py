@@ -139,7 +139,7 @@ def foreach(name: str, inputs: Inputs) -> Statement:
     """Translate a _foreach_ operator, which applies a function to each tensor of a list."""
     plain = name.removeprefix("_foreach_").removesuffix("_")
     if not inputs.is_list(0):
-        raise Unknown("no shapes of the tensors in the list")
+        raise Unknown("the shapes of the tensors of the list are missing")
     lists = [index for index in range(4) if inputs.is_list(index)]
     count = sum(map(numel, inputs.shapes(0)))  # integers
     dtype = inputs.dtype(0)

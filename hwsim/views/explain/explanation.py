@@ -12,7 +12,7 @@ from hwsim.records import dataclass
 from hwsim.results.activities import Activities, activities
 from hwsim.results.checks import adds_up
 from hwsim.results.critical import CriticalPath, Share, critical_path
-from hwsim.results.invariants import raise_breaches
+from hwsim.results.invariants import raise_violations
 from hwsim.results.result import Result
 from hwsim.spec.memo import with_memo
 from hwsim.views.explain.derivation import Derivation, derivations
@@ -116,7 +116,7 @@ def explain(
     tried = what_if(result, path, progress=progress) if again else None
     told = tried or TriedChanges(())
     done = activities(result)
-    raise_breaches(_breaches(accounting, done, timeline.makespan_fs))
+    raise_violations(_violations(accounting, done, timeline.makespan_fs))
     return Explanation(
         run=result,
         path=path,
@@ -132,7 +132,7 @@ def explain(
     )
 
 
-def _breaches(accounting: Sequence[Share], done: Activities, makespan_fs: int) -> Iterator[str]:
+def _violations(accounting: Sequence[Share], done: Activities, makespan_fs: int) -> Iterator[str]:
     """Yield contradictions between an explanation and its run."""
     yield from adds_up([share.time_fs for share in accounting], makespan_fs, "causes")
     yield from adds_up([part.time_fs for part in done.parts], makespan_fs, "bounds")

@@ -62,7 +62,7 @@ def _help(best: WhatIf) -> str:
         return "Doubling any single parameter makes the run less than 1 % faster."
     then = f"; then bound by {best.bound.full}" if best.bound else ""
     at_once = " (only together)" if best.combined else " (hypothetical)" if best.hypothetical else ""
-    return f"What helps most is {best.change}{at_once}: {_time(best.makespan_s)}, {best.speedup:.2f}x faster{then}."
+    return f"Most effective change: {best.change}{at_once}: {_time(best.makespan_s)}, {best.speedup:.2f}x faster{then}."
 
 
 def _of_service(tried: TriedChanges, measure: ServiceMeasure) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _of_service(tried: TriedChanges, measure: ServiceMeasure) -> Iterator[str]:
         yield "Doubling any single parameter improves it by less than 1 %."
         return
     value = dict(best.measured)[measure.name]
-    yield f"What helps most is {best.change}: {_measured(measure.name, value)}, {best.speedup:.2f}x better."
+    yield f"Most effective change: {best.change}: {_measured(measure.name, value)}, {best.speedup:.2f}x better."
 
 
 def _measured(name: str, value: float) -> str:

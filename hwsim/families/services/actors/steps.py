@@ -17,7 +17,7 @@ Sized = Callable[[Strand], int]
 
 
 def step_function(play: ServiceSimulation, step: Step, index: int, service: ServiceState) -> Do:
-    """Return the function of the `index`-th step of a service."""
+    """Return the function that executes the `index`-th step of a service."""
     following = index + 1
     match step:
         case Serve():

@@ -19,7 +19,9 @@ Routing = Literal["least", "waiting", "round robin"]
 class ScoreKeys:
     """Weights of the terms of a score. Each term is 1 for the best replica and 0 for the worst."""
 
-    prefix: float = field("weight of the prompt tokens in the replica's prefix cache", default=2.0, minimum=0.0)
+    prefix: float = field(
+        "weight of the prompt tokens that are already in the prefix cache of the replica", default=2.0, minimum=0.0
+    )
     queue: float = field("weight of the queue depth; a shorter queue scores higher", default=1.0, minimum=0.0)
     room: float = field("weight of the free share of the replica's KV cache", default=1.0, minimum=0.0)
     place: Place = place_field()

@@ -59,8 +59,8 @@ class InferKeys:
         "number format of the KV cache (default: the format in the checkpoint, else `dtype`)", default=None
     )
     framework: str = field(
-        "serving framework, which sets kernel times, overlap and server settings (default: vllm; of a convolutional network"
-        " pytorch-ngc)", default="", example="sarathi-serve",
+        "serving framework, which sets kernel times, overlap and server settings (default: vllm, or pytorch-ngc for"
+        " a convolutional network)", default="", example="sarathi-serve",
     )  # fmt: skip
     arrivals: ArrivalKeys | Literal["all at once"] = field(
         "arrival of requests: a random process, a trace or clients; or all requests at the start",
