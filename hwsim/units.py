@@ -282,6 +282,7 @@ def is_quantity(text: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=8192)
 def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
     """(value in SI units, dimension) of a text."""
     stripped = text.strip()

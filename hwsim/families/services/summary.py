@@ -46,7 +46,7 @@ def headline(services: Services) -> Iterator[SummaryLine]:
     if services.throughput_limits and not services.endless:
         first = services.throughput_limits[0]
         load = "" if first.utilization is None else f"; the load is {format_share(first.utilization)} of it"
-        yield SummaryLine("capacity", f"{counted(first.limit_per_s)} {first.service} requests/s, bound by {called(first)}{load}")
+        yield SummaryLine("capacity", f"{counted(first.limit_per_s)} requests/s of {first.service}, bound by {called(first)}{load}")
 
 
 def simulated(services: Services) -> str:
@@ -117,8 +117,6 @@ def _of(entry: ServiceResponses) -> Iterator[str]:
     elif entry.latency is not None and entry.latency.dropped:
         left = format_share(entry.latency.dropped / entry.completed)
         yield f"warm-up: {entry.latency.dropped:,} requests ({left}) excluded"
-    if entry.latency is not None and not entry.steady:
-        yield "the load or the machine changes during the run, so percentiles have no confidence interval"
     if entry.closed_loop and entry.external and entry.queue_growth_per_s <= 0:
         yield "closed-loop clients wait for each answer; an open load of this rate would see longer tails (coordinated omission)"
 
@@ -154,6 +152,8 @@ def latencies(services: Services) -> Iterator[str]:
     yield from align_columns([Column(name.strip(), column, right=name != "latency") for name, column in cells.items()])
     if any(entry.latency is not None and entry.steady for entry in entries):
         yield "  ± is the 95 % confidence interval of sampling"
+    if any(entry.latency is not None and not entry.steady for entry in entries):
+        yield "  no confidence intervals: the load or the machine changes during the run"
     yield from notes
 
 
