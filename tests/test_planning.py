@@ -129,6 +129,18 @@ def test_ranges_are_looked_at_again_around_the_best() -> None:
     assert answer.points < every.points
 
 
+def test_the_price_of_an_option_does_not_depend_on_the_range_that_was_searched() -> None:
+    """A network costs more at each further switch, so prices between two node counts do not lie on a line."""
+    tree = {"machine": "scale/planning-cluster", "workload": "llama3-70b", "minimise": "cost", "simulate": 0}
+    vary = {"let.node": ["dgx-h100"], "workload.train.parallel": "auto"}
+    wide = plan({"hwsim": "plan/1", **tree, "vary": {**vary, "let.nodes": "60..320"}})
+    best = wide.best
+    assert best is not None
+    alone = plan({"hwsim": "plan/1", **tree, "vary": {**vary, "let.nodes": [dict(best.point.values)["let.nodes"]]}}).best
+    assert alone is not None
+    assert best.value("cost") == pytest.approx(alone.value("cost"), rel=1e-9)
+
+
 def test_a_batch_may_differ_so_that_it_divides() -> None:
     vary = {"let.nodes": [3], "workload.train.parallel": "auto"}
     within = asked(vary={**vary, "workload.train.global_batch": {"sequences": 64, "within": "10 %"}}, minimise="step", simulate=0)

@@ -47,6 +47,7 @@ class Screening:
     variants: Variants
     outlay: Outlay
     failures: Failures | None
+    built: set[int] = field(default_factory=set)  # numbers of the points whose machine is not interpolated
     _trainings: dict[tuple[str, int], TrainingScreen | None] = field(default_factory=dict)
     _strange: dict[str, str] = field(default_factory=dict)
     _kept: list[Tree] = field(default_factory=list)
@@ -97,7 +98,7 @@ class Screening:
     def _machine(self, point: PlanPoint) -> tuple[Cluster | None, OptionOutlay]:
         """Return cluster and numbers of a machine; interpolated between two machines that differ only in a count."""
         axis = self._between(point)
-        if axis is None:
+        if axis is None or point.number in self.built:
             return self.exact(point)
         low, high, value = max(2, axis.ends[0]), axis.ends[1], point.get(axis.path)
         assert isinstance(value, int)

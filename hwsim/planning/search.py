@@ -56,6 +56,7 @@ class PlanSearch:
             self._look(*values)
         self._same_work()
         self._refine()
+        self._build_near()
         self._simulate()
         self._same_work()
         if any(serves(tree) for tree in self.question.workloads.values()):
@@ -140,6 +141,26 @@ class PlanSearch:
             point = members[0].point
             values = tuple((path, value if path == axis.path else each) for path, each in point.values)
             self._look(point.machine, values)
+
+    def _build_near(self) -> None:
+        """Evaluate again, without interpolation, the options that could be the best and the best of each machine type.
+
+        The price of a network has steps, so interpolated prices are a few per cent off.
+        """
+        path = kind_path(self.question)
+        while True:
+            ordered = sort_options(self.question, [option for option in self.options.values() if option.is_feasible])
+            if not ordered:
+                return
+            limit = self._limit(ordered[0], 1.0 + FASTER)
+            near = [option for option in ordered if self._score(option) <= limit][:GROUPS]
+            kinds = {kind_of(option, path): option for option in reversed(ordered)} if path is not None else {}
+            new = {option.point.number: option for option in (*near, *kinds.values())}.keys() - self.screen.built
+            if not new:
+                return
+            self.screen.built.update(new)
+            for number in new:
+                self.options[number] = self.screen.of(self.options[number].point)
 
     # ---- scores ----
 
@@ -311,7 +332,9 @@ class PlanSearch:
 
     @cached_property
     def _of_class(self) -> Screening:
-        return Screening(self.question, Variants(self.question, of_class=True), self.screen.outlay, self.screen.failures)
+        return Screening(
+            self.question, Variants(self.question, of_class=True), self.screen.outlay, self.screen.failures, self.screen.built
+        )
 
     def _played(
         self,

@@ -46,7 +46,9 @@ def headline(services: Services) -> Iterator[SummaryLine]:
     if services.throughput_limits and not services.endless:
         first = services.throughput_limits[0]
         load = "" if first.utilization is None else f"; the load is {format_share(first.utilization)} of it"
-        yield SummaryLine("capacity", f"{counted(first.limit_per_s)} requests/s of {first.service}, bound by {called(first)}{load}")
+        yield SummaryLine(
+            "capacity", f"{counted(first.limit_per_s)} requests/s of {first.service}, bound by {called(first)}{load}"
+        )
 
 
 def simulated(services: Services) -> str:
