@@ -24,7 +24,7 @@ def test_a_training_with_experts_has_their_errors_in_every_command(model: str, e
     dense = model == "llama-3-8b"
     experts = table().errors("experts/step", "source")
     assert experts is not None
-    assert (found.interval.rows == experts.rows) == (said["rows"] == experts.rows) == (not dense)
+    assert (found.interval.rows == experts.rows) == (said["measurements"] == experts.rows) == (not dense)
     if dense:
         assert found.interval.half < 0.3
     else:

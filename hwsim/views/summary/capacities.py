@@ -60,7 +60,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
         alike.setdefault((name, _look(row) if row.busy_fs else None), []).append(row)
     rows, unused = [], []
     for (name, look), members in alike.items():
-        count = sum(member.identical_count for member in members)
+        count = sum(member.identical_count for member in members)  # integers
         title = group(sorted(map(resource, members), key=natural), whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look
