@@ -54,7 +54,7 @@ def energy_differs(folded: Energy, whole: Energy) -> list[str]:
 
 
 @given(cases(16), st.sampled_from(["node", "other"]))
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_ranks_that_stand_for_others_draw_what_these_would(case: tuple[Spec, Spec], hungry: str) -> None:
     machine, workload = case
     _, folded, whole = energies(powered(machine, hungry), workload)
