@@ -20,7 +20,7 @@ BUDGETS: Final = {  # code lines
     "explorer": 1_497,
     "exporters": 196,
     "failures": 648,
-    "families": 16_541,
+    "families": 16_543,
     "functions": 1_106,
     "graph": 1_473,
     "hwsim": 1_775,

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim.families.pipeline.starvation import pipelines
 from hwsim.families.pipeline.workload.cache import hit_rate
 from hwsim.families.pipeline.workload.schedule import bodies
 from hwsim.spec import SpecError
@@ -108,7 +109,6 @@ def reading(size: str = "64 GB", *, shuffle: bool = True, epochs: int = 3) -> di
 
 
 def test_the_first_epoch_reads_from_the_disk_and_the_second_from_memory() -> None:
-    from hwsim.families.pipeline.starvation import pipelines
 
     run = hwsim.simulate(MACHINE, reading("2 GB", epochs=2))
     (found,) = pipelines(run.timeline)
@@ -249,6 +249,14 @@ def test_what_is_wrong_with_a_checkpoint_is_said(save: dict[str, Any], said: str
     keys = {"every": 1, "bytes": "1 MB", "to": "disk", **save}
     with pytest.raises(SpecError, match=said):
         hwsim.simulate(MACHINE, workload([busy("train", 1)], batches=10, checkpoint=keys))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_the_rate_of_a_pipeline_is_at_most_that_of_its_slowest_stage(workers: int) -> None:
+    decode = busy("decode", 384_000, at_once=workers)
+    run = hwsim.simulate("d2l-4gpu-pcie", workload([decode, busy("train", 30)], batches=200, ahead=8))
+    (use,) = pipelines(run.timeline)
+    assert use.settled.rate == pytest.approx(use.settled.slowest[0].rate, rel=1e-6)
 
 
 def test_how_many_batches_there_are_must_be_said() -> None:

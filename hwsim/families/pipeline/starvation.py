@@ -297,7 +297,7 @@ def _of(
     epochs, low = [], 0
     for number, count in enumerate(counts):
         if count:
-            epochs.append(phase(number + 1, *_steady(low, count)))
+            epochs.append(phase(number + 1, *_steady(low, count, max(stage.at_once for stage in line.stages))))
         low += count
     return PipelineUse(line.program, line.stages[-1].device, line.batch, phase(0, 0, total), tuple(epochs), line.samples)
 
@@ -325,9 +325,14 @@ def _leaving(timeline: Timeline, ops: Ints) -> Ints:
     return free if 0 < len(free) < len(ops) else ops
 
 
-def _steady(low: int, count: int) -> tuple[int, int]:
-    """Return (first, last + 1) of the steady batches: the middle half of at least 8, else all."""
-    return (low + count // 4, low + count - count // 4) if count >= 8 else (low, low + count)
+def _steady(low: int, count: int, workers: int) -> tuple[int, int]:
+    """Return (first, last + 1) of the steady batches: the middle half of at least 8, else all.
+
+    Equal workers finish their batches together, so the steady batches are whole rounds of the stage with the most workers.
+    """
+    steady = count - count // 4 * 2 if count >= 8 else count
+    first = low + (count - steady) // 2
+    return first, first + steady - (steady % workers if count >= 8 and workers <= steady else 0)
 
 
 def _blamed(name: tuple[str, str, str], line: BatchPipeline) -> tuple[str, str]:
