@@ -95,6 +95,10 @@ class Screening:
             self._strange[key] = next((each.message for each in values_outside_library(resolved)), "")
         return self._strange[key]
 
+    def interpolates(self, point: PlanPoint) -> bool:
+        """Return whether the machine of a point is interpolated instead of built."""
+        return point.number not in self.built and self._between(point) is not None
+
     def _machine(self, point: PlanPoint) -> tuple[Cluster | None, OptionOutlay]:
         """Return cluster and numbers of a machine; interpolated between two machines that differ only in a count."""
         axis = self._between(point)

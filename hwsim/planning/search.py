@@ -155,12 +155,12 @@ class PlanSearch:
             limit = self._limit(ordered[0], 1.0 + FASTER)
             near = [option for option in ordered if self._score(option) <= limit][:GROUPS]
             kinds = {kind_of(option, path): option for option in reversed(ordered)} if path is not None else {}
-            new = {option.point.number: option for option in (*near, *kinds.values())}.keys() - self.screen.built
+            points = {option.point.number: option.point for option in (*near, *kinds.values())}
+            new = [point for point in points.values() if self.screen.interpolates(point)]
             if not new:
                 return
-            self.screen.built.update(new)
-            for number in new:
-                self.options[number] = self.screen.of(self.options[number].point)
+            self.screen.built.update(point.number for point in new)
+            self.options.update({point.number: self.screen.of(point) for point in new})
 
     # ---- scores ----
 
