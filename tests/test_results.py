@@ -13,6 +13,7 @@ from hwsim.engine import Deadlock, simulate
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Label, OpGraph
 from hwsim.results.cause import Causes
+from hwsim.results.checks import PER_OP
 from hwsim.results.critical import CriticalPath, critical_path, limited_by
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
@@ -216,9 +217,9 @@ def test_nothing_is_used_more_than_it_can_be(graph: OpGraph) -> None:
     rates = {capacity.name: capacity.rate for capacity in graph.capacities}
     for row in usage(timeline):
         assert 0 <= row.busy_fs <= timeline.makespan_fs
-        rounded = len(timeline) / max(1, timeline.makespan_fs)  # each op ends at a whole femtosecond
+        rounded = PER_OP * len(timeline) / max(1, timeline.makespan_fs)
         assert 0 <= row.utilization <= 1 + 1e-9 + rounded
-        assert row.utilization * timeline.makespan <= row.busy_s * (1 + 1e-9 + rounded) + 1e-15 * (1 + len(timeline))
+        assert row.utilization * timeline.makespan <= row.busy_s * (1 + 1e-9 + rounded) + PER_OP * 1e-15 * (1 + len(timeline))
         if row.unit != "FLOP":
             assert row.rate <= rates[row.capacity] * (1 + 1e-9)
 
