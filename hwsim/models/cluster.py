@@ -22,6 +22,9 @@ from dataclasses import field
 from functools import cache, partial
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hwsim.communication import ALGORITHMS, Overheads, Task, placement, timing
 from hwsim.demand import knee_bytes
 from hwsim.devices import Gpu
@@ -35,7 +38,7 @@ from hwsim.spec.mistakes import HintedError
 _LONG: Final = 1e9
 Names = tuple[str, ...]
 Sized = tuple[tuple[Names, ...], float]  # groups, bytes of one rank's whole array
-Groups = Sequence[Sequence[int]]  # GPU indices of each group, in machine order
+Groups = NDArray[np.int64]  # GPU indices in machine order: groups x ranks
 # Seconds to start a collective, per step within a node, and per step between nodes: NCCL's table, ring, protocol Simple.
 # Source: NVIDIA NCCL, src/graph/tuning.cc at commit 5067397c2676 (2026).
 START: Final = 8.4e-6
@@ -105,9 +108,10 @@ class Cluster:
     def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
         """Return the seconds of a collective in every group of ranks at distance `stride`, all groups at once."""
         inside = 1 if operation == "send" else max(1, self.per_node // (ranks * stride))
-        begins = [tile * ranks * stride + offset for tile in range(inside) for offset in range(stride)]
-        groups = [range(begin, begin + (ranks - 1) * stride + 1, stride) for begin in begins]
-        return self.among(operation, size, [group for group in groups if group[-1] < self.gpus] or groups)
+        begins = np.add.outer(np.arange(inside) * (ranks * stride), np.arange(stride)).reshape(-1, 1)
+        groups = begins + np.arange(ranks) * stride
+        within = groups[:, -1] < self.gpus
+        return self.among(operation, size, groups[within] if within.any() else groups)
 
     def among(self, operation: Operation, size: float, groups: Groups, beside: Sequence[tuple[Groups, float]] = ()) -> float:
         """Return the seconds of a collective in the first group, while the other groups run the same collective.
@@ -116,18 +120,18 @@ class Cluster:
             size: bytes of one rank's whole array, as in nccl-tests; for a send, bytes of the message.
             beside: groups and bytes of other concurrent collectives, which share only links.
         """
-        first, ranks = groups[0], len(groups[0])
+        first, ranks = groups[0], groups.shape[1]
         if ranks < 2 or size <= 0:
             return 0.0
-        if self.timed is not None and max(map(max, groups)) < self.per_node * len(self.named):
+        if self.timed is not None and groups.max() < self.per_node * len(self.named):
             names = [name for node in self.named for name in node]
             named = [
-                (tuple([tuple([names[i] for i in group]) for group in held]), amount)
+                (tuple([tuple([names[i] for i in group]) for group in held.tolist()]), amount)
                 for held, amount in ((groups, size), *beside)
             ]
             return self.timed(operation, tuple(named), self.network / NETWORK)
         node = first[0] // self.per_node
-        local = sum(place // self.per_node == node for place in first)  # integers
+        local = int(np.count_nonzero(first // self.per_node == node))
         nodes = -(-ranks // local)
         if operation == "send":
             rate = self.inside_rate(2) if nodes == 1 else min(self.pair, self.across / self.per_node) * self.network
@@ -138,7 +142,7 @@ class Cluster:
         rate = self.inside_rate(local) if local > 1 else float("inf")
         if nodes > 1:
             leaving, *others = [
-                sum(any(place // self.per_node == node for place in group) for group in members)
+                int((members // self.per_node == node).any(axis=1).sum())
                 for members in (groups, *(members for members, _ in beside))
             ]
             cards = self.across / self.pair  # NICs of a node; groups that share them get the rate of one group

@@ -10,8 +10,10 @@ pipeline, data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.models.architectures import FeedForwardNetwork, Model, Transformer
 from hwsim.models.architectures.split import blocks
@@ -138,13 +140,17 @@ class DerivedPlan:
         """Distance between neighbours of a group in rank order, by axis."""
         return strides_of(self.plan.order, tp=self.plan.tp, cp=self.plan.cp, pp=self.plan.pp, ep=self.plan.ep, dp=self.dp)
 
-    def sharing(self, copies: int, stage: int) -> tuple[tuple[int, ...], ...]:
-        """Return the groups of ranks that exchange gradients or weights of a stage.
+    def sharing(self, copies: int, stage: int) -> NDArray[np.int64]:
+        """Return the ranks of the groups that exchange gradients or weights of a stage: groups x ranks.
 
         Each group consists of `copies` consecutive replicas. There is one group for each tensor-parallel part.
         """
-        plan = self.plan
-        return _sharing(plan.order, plan.tp, plan.cp, plan.pp, plan.ep, self.dp, copies, stage)
+        strides, ep = self.strides, self.plan.ep
+        copy = np.arange(self.dp)
+        copied = copy % ep * strides["ep"] + copy // ep * strides["dp"]
+        ranks = np.add.outer(copied, np.arange(self.plan.cp) * strides["cp"]).reshape(-1, 1, copies * self.plan.cp)
+        parts = np.arange(self.plan.tp)[:, None] * strides["tp"]
+        return (stage * strides["pp"] + parts + ranks).reshape(-1, copies * self.plan.cp)
 
     def layers_of(self, stage: int) -> int:
         """Return the number of layers of a stage."""
@@ -182,21 +188,6 @@ class DerivedPlan:
     def unit(self) -> str:
         """Unit of `tokens`: tokens or examples."""
         return "tokens" if isinstance(self.model, Transformer) else "examples"
-
-
-@lru_cache(maxsize=64)  # the stages of a plan, and plans that differ in other fields only
-def _sharing(
-    order: tuple[Axis, ...], tp: int, cp: int, pp: int, ep: int, dp: int, copies: int, stage: int
-) -> tuple[tuple[int, ...], ...]:
-    strides = strides_of(order, tp=tp, cp=cp, pp=pp, ep=ep, dp=dp)
-    splits = [part * strides["cp"] for part in range(cp)]
-    copied = [copy % ep * strides["ep"] + copy // ep * strides["dp"] for copy in range(dp)]
-    begin = stage * strides["pp"]
-    return tuple(
-        tuple([begin + part * strides["tp"] + copy + split for copy in copied[first : first + copies] for split in splits])
-        for first in range(0, dp, copies)
-        for part in range(tp)
-    )
 
 
 def strides_of(order: Sequence[Axis], *, tp: int, cp: int, pp: int, ep: int, dp: int) -> dict[Axis, int]:

@@ -107,6 +107,7 @@ class Search:
     fixed: frozenset[str] = frozenset()
     within: float = 0.0
     _candidates: dict[tuple[int, int], tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]] = field(default_factory=dict)
+    _passes: dict[object, dict[tuple[object, ...], float]] = field(default_factory=dict)  # seconds of blocks, by machine
 
     def candidates(self, gpus: int, per_node: int) -> tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]:
         """Return the legal plans on a number of GPUs, and the illegal ones."""
@@ -158,7 +159,7 @@ class Search:
         """Return (minimum seconds, plan), sorted by seconds per token: blocks and their bubble only."""
         framework = self.framework
         assert isinstance(framework, Framework)
-        faster, passes_of = with_framework_network(cluster, framework), dict[tuple[object, ...], float]()
+        faster, passes_of = with_framework_network(cluster, framework), self._passes.setdefault(cluster.timed, {})
         bounds = []
         for candidate in fitting:
             laid = candidate.laid

@@ -195,14 +195,24 @@ def collective(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: i
     if isinstance(laid.model, FeedForwardNetwork) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
-        copies, count = (laid.shards, buckets(exchange.size, cluster.bucket)) if exchange.name == "weights" else (laid.dp, 1.0)
-        size = exchange.size / count
-        parameters = [stage_parameters(laid.transformer, laid.plan, number) for number in range(stage + 1)]
-        before = [(laid.sharing(copies, number), size * part / parameters[-1]) for number, part in enumerate(parameters[:-1])]
-        return count * cluster.among(exchange.operation, size, laid.sharing(copies, stage), before)
+        return replica_exchange(exchange, laid, cluster, stage)(exchange.size)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
     max_bytes = exchange.size * max(exchange.received, exchange.sent)  # on the links of the most loaded GPU
     return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis))
+
+
+def replica_exchange(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: int) -> Callable[[float], float]:
+    """Return a function from bytes to the seconds of an exchange between replicas, as `collective`."""
+    copies, bucket = (laid.shards, cluster.bucket) if exchange.name == "weights" else (laid.dp, None)
+    parameters = [stage_parameters(laid.transformer, laid.plan, number) for number in range(stage + 1)]
+    groups = [laid.sharing(copies, number) for number in range(stage + 1)]
+
+    def seconds(size: float) -> float:
+        count = buckets(size, bucket)
+        before = [(members, size / count * part / parameters[-1]) for members, part in zip(groups, parameters, strict=True)][:-1]
+        return count * cluster.among(exchange.operation, size / count, groups[-1], before)
+
+    return seconds
 
 
 def _pipeline(load: TrainingStepWork, longest: PipelineStage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:
@@ -336,7 +346,8 @@ def _wait_seconds(item: Exchange, stage: int, passes: tuple[float, float], laid:
         passes: seconds of one forward and of one backward pass.
     """
     forward, backward = passes
-    alone = item.times * collective(item, laid, cluster, stage)
+    seconds = replica_exchange(item, laid, cluster, stage)
+    alone = item.times * seconds(item.size)
     if item.exposed >= 1.0:
         return item.exposed * alone
     if item.name == "weights":
@@ -346,7 +357,7 @@ def _wait_seconds(item: Exchange, stage: int, passes: tuple[float, float], laid:
     pieces = overlap.pieces(laid, stage)
     bucket_count = laid.plan.chunks * pieces
     exposed = overlap.in_buckets(item, bucket_count).exposed
-    bucket = collective(replace(item, size=item.size / bucket_count), laid, cluster, stage)
+    bucket = seconds(item.size / bucket_count)
     behind = overlap.overlap_seconds(laid, backward, pieces)
     return exposed * alone + overlap.exposed_seconds((1.0 - exposed) * bucket_count * bucket, behind)
 

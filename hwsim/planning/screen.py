@@ -12,6 +12,7 @@ from hwsim.costs.amount import Amount
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.failures import Failures, NoProgress
 from hwsim.models import Cluster, TrainingStep, UnequalCluster, WrongPlan
+from hwsim.models.cluster import FEW
 from hwsim.models.plan_text import assumed_sequence_text, plan_text
 from hwsim.planning.axes import PlanAxis
 from hwsim.planning.checkpoint_storage import CheckpointTimes, checkpoint_storage_times
@@ -102,17 +103,21 @@ class Screening:
     def _machine(self, point: PlanPoint) -> tuple[Cluster | None, OptionOutlay]:
         """Return cluster and numbers of a machine; interpolated between two machines that differ only in a count."""
         axis = self._between(point)
-        if axis is None or point.number in self.built:
+        if axis is None:
             return self.exact(point)
         low, high, value = max(2, axis.ends[0]), axis.ends[1], point.get(axis.path)
         assert isinstance(value, int)
         (first, at_low), (last, at_high) = (self.exact(with_value(point, axis.path, end)) for end in (low, high))
         per_step = gpus_per_unit(first, last, low, high) if first is not None and last is not None else 0
-        if not per_step or last is None:
+        is_built = point.number in self.built
+        if not per_step or last is None or (is_built and per_step * value <= FEW):
             return self.exact(point)
         facts = at_low.between(at_high, (value - low) / (high - low))
         cluster = replace(last, gpus=per_step * value)  # of a large machine, exchanges between nodes have a closed form
-        return cluster, self.exact(point)[1] if self._is_close(facts, point) else facts
+        return cluster, self._facts(point) if is_built or self._is_close(facts, point) else facts
+
+    def _facts(self, point: PlanPoint) -> OptionOutlay:
+        return self.outlay.facts(self.variants.key(point), lambda: self.variants.of_point(point))
 
     def _between(self, point: PlanPoint) -> PlanAxis | None:
         """Return the count over which a machine is interpolated; None if it is built."""
@@ -133,13 +138,12 @@ class Screening:
         Raises:
             Unbuilt: the machine cannot be built.
         """
-        key = self.variants.key(point)
         machine = self.variants.of_point(point)
         try:
-            cluster: Cluster | None = self.variants.cluster(machine, key)
+            cluster: Cluster | None = self.variants.cluster(machine, self.variants.key(point))
         except UnequalCluster:
             cluster = None
-        return cluster, self.outlay.facts(key, lambda: machine)
+        return cluster, self._facts(point)
 
     def _is_close(self, facts: OptionOutlay, point: PlanPoint) -> bool:
         """Whether a number is so near its limit that the interpolated machine must be built."""

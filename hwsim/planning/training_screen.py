@@ -52,6 +52,7 @@ class TrainingScreen:
     _searches: dict[str, tuple[Search, SpecifiedTraining]] = field(default_factory=dict)
     _rates: list[Failures] = field(default_factory=list)
     _times: dict[tuple[str, int], tuple[Gpu, KernelTimes]] = field(default_factory=dict)
+    _found: dict[tuple[object, int, float], PlanSearchResult] = field(default_factory=dict)  # by machine, GPUs and margin
 
     def stated(self, gpu: Gpu) -> SpecifiedTraining:
         """Return the training with the plan in the file.
@@ -74,7 +75,10 @@ class TrainingScreen:
         if key not in self._times:
             alike = [times for gpu, times in self._times.values() if gpu == cluster.gpu]
             self._times[key] = cluster.gpu, alike[0] if alike else times_of(cluster, search.framework)
-        return search.on(cluster, times=self._times[key][1], margin=margin, few=FEW)
+        searched = cluster.timed, cluster.gpus, margin
+        if searched not in self._found:
+            self._found[searched] = search.on(cluster, times=self._times[key][1], margin=margin, few=FEW)
+        return self._found[searched]
 
     def total(self, gpu: Gpu) -> float:
         """Return the tokens of the entire training; 0 if they are not stated."""

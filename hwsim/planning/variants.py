@@ -52,7 +52,7 @@ class Unbuilt(ValueError):
 
 @dataclass(slots=True)
 class Variants:
-    """A cache of files and machines by their values; `of_class`: class defaults replace measurements of the machine."""
+    """A cache of files and machines by their values; `of_class`: machines have class defaults instead of measured numbers."""
 
     question: Question
     of_class: bool = False
@@ -79,7 +79,7 @@ class Variants:
             if value is None:
                 continue
             machine, workloads = put_values(machine, workloads, path, value)
-        return as_its_class(machine) if self.of_class else machine, workloads
+        return machine, workloads
 
     def settings(self, values: Values) -> Values:
         """Return the values as settings, with names replaced by their settings."""
@@ -99,7 +99,8 @@ class Variants:
         key = self.key(point)
         if key not in self._machines:
             try:
-                self._machines[key] = load_machine(self.trees(point)[0])
+                tree = self.trees(point)[0]
+                self._machines[key] = load_machine(as_its_class(tree) if self.of_class else tree)
             except SpecError as error:
                 self._machines[key] = Unbuilt(on_one_line(error.mistakes))
         built = self._machines[key]

@@ -19,7 +19,8 @@ from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import InferencePass, ServedBatch
 from hwsim.models.kernel_errors import kernel_errors, step_error_regime
 from hwsim.models.memory import state_bytes
-from hwsim.models.step import TrainingStep, estimate
+from hwsim.models.step import TrainingStep, times_of
+from hwsim.models.step import step as estimated_step
 from hwsim.origins import Case
 from hwsim.results.error_weights import MANY, Weight, Weights
 from hwsim.results.interval import Interval, interval
@@ -35,7 +36,7 @@ def step_interval(step: TrainingStep, cluster: Cluster, framework: Framework | S
     regime = step_error_regime(plan.dtype, plan.tp * plan.pp, transformer=laid.unit == "tokens", experts=laid.routed)
 
     def step_on(other: Cluster) -> TrainingStep:
-        return step if other is cluster else estimate(laid.model, plan, other, framework)
+        return step if other is cluster else estimated_step(laid, other, framework, times_of(other, framework))
 
     return estimate_with_interval(step_on, cluster, plan.dtype, regime)[1]
 
