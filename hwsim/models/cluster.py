@@ -108,8 +108,8 @@ class Cluster:
     def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
         """Return the seconds of a collective in every group of ranks at distance `stride`, all groups at once."""
         inside = 1 if operation == "send" else max(1, self.per_node // (ranks * stride))
-        begins = np.add.outer(np.arange(inside) * (ranks * stride), np.arange(stride)).reshape(-1, 1)
-        groups = begins + np.arange(ranks) * stride
+        begins = np.arange(inside)[:, None] * (ranks * stride) + np.arange(stride)
+        groups = begins.reshape(-1, 1) + np.arange(ranks) * stride
         within = groups[:, -1] < self.gpus
         return self.among(operation, size, groups[within] if within.any() else groups)
 
@@ -120,7 +120,7 @@ class Cluster:
             size: bytes of one rank's whole array, as in nccl-tests; for a send, bytes of the message.
             beside: groups and bytes of other concurrent collectives, which share only links.
         """
-        first, ranks = groups[0], groups.shape[1]
+        first, ranks = groups[0], len(groups[0])
         if ranks < 2 or size <= 0:
             return 0.0
         if self.timed is not None and groups.max() < self.per_node * len(self.named):

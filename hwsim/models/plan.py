@@ -147,10 +147,11 @@ class DerivedPlan:
         """
         strides, ep = self.strides, self.plan.ep
         copy = np.arange(self.dp)
-        copied = copy % ep * strides["ep"] + copy // ep * strides["dp"]
-        ranks = np.add.outer(copied, np.arange(self.plan.cp) * strides["cp"]).reshape(-1, 1, copies * self.plan.cp)
-        parts = np.arange(self.plan.tp)[:, None] * strides["tp"]
-        return (stage * strides["pp"] + parts + ranks).reshape(-1, copies * self.plan.cp)
+        copied = (copy % ep * strides["ep"] + copy // ep * strides["dp"]).reshape(-1, 1, copies, 1)
+        parts = np.arange(self.plan.tp).reshape(-1, 1, 1) * strides["tp"]
+        splits = np.arange(self.plan.cp) * strides["cp"]
+        groups: NDArray[np.int64] = stage * strides["pp"] + parts + copied + splits
+        return groups.reshape(-1, copies * self.plan.cp)
 
     def layers_of(self, stage: int) -> int:
         """Return the number of layers of a stage."""
