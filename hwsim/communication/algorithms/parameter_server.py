@@ -42,8 +42,10 @@ class ParameterServer(Algorithm):
         """Return the number of servers.
 
         Raises:
-            CannotCollect: more servers than workers, with `on: workers`.
+            CannotCollect: more servers than workers, or `at`, with `on: workers`.
         """
+        if self.on == "workers" and self.at:
+            raise CannotCollect("`at` names separate devices, but the servers are on the workers", "on: beside")
         servers = group.ranks if self.servers is None else self.servers
         if self.on == "workers" and servers > group.ranks:
             raise CannotCollect(f"{servers} servers exceed {group.ranks} workers", "`on: beside` uses separate devices")

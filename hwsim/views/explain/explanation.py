@@ -152,7 +152,9 @@ def _longest_first(path: CriticalPath) -> Ints:
 def _named(result: Result, name: str) -> Ints:
     flat = result.timeline.flat
     labels = flat.graph.labels
-    wanted = np.array([label.name == name and label.kind != "insert" and bool(label.device) for label in labels], np.bool_)
+    named = [label.name for label in labels if label.kind != "insert" and label.device]
+    sought = {each for each in named if each.startswith(f"{name}: ")} or {name}  # steps of a collective, or the op itself
+    wanted = np.array([label.name in sought and label.kind != "insert" and bool(label.device) for label in labels], np.bool_)
     ops = np.flatnonzero(wanted[flat.label]) if len(flat) else np.empty(0, np.int64)
     if not len(ops):
         raise NoSuchOp(name, tuple(dict.fromkeys(label.name for label in labels if label.device)))
