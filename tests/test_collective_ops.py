@@ -269,6 +269,7 @@ links: [{between: [[gpu*, server*], switch], kind: direct, bandwidth: 16 GB/s}]
     [
         ("{kind: parameter-server, servers: 4, on: beside, at: nobody*}", "nobody", "among"),
         ("{kind: parameter-server, servers: 9}", "9 servers exceed 2 workers", "algorithm"),
+        ("{kind: parameter-server, at: cpu}", "`at` names separate devices", "algorithm"),
         ("{kind: ring, bth: true}", "unknown key 'bth'", "algorithm"),
         ("{kind: rign}", "unknown kind of algorithm 'rign'", "algorithm"),
         ("autp", "did you mean 'auto'", "algorithm"),

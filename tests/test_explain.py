@@ -298,6 +298,12 @@ def test_only_ops_of_the_run_can_be_asked_for() -> None:
     assert error.value.names == ("matmul", "copy to CPU")
 
 
+def test_a_collective_is_derived_by_its_steps() -> None:
+    program = [{"allreduce": {"name": "sum", "among": "gpu*", "bytes": "160 MB", "algorithm": "ps-gpu0"}}, {"wait": "all"}]
+    run = api.simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "program": program})
+    assert [derivation.name for derivation in explain(run, op="sum", again=False).derivations] == ["sum: push", "sum: pull"]
+
+
 # ---- what if
 
 

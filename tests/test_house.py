@@ -12,7 +12,7 @@ from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_794,
-    "communication": 3_019,
+    "communication": 3_021,
     "comparing": 2_365,
     "costs": 1_199,
     "devices": 5_637,
@@ -28,15 +28,15 @@ BUDGETS: Final = {  # code lines
     "importers": 4_845,
     "links": 427,
     "machine": 4_663,
-    "models": 5_421,
+    "models": 5_424,
     "ops": 1_520,
-    "planning": 3_112,
+    "planning": 3_131,
     "published": 8_439,
     "results": 3_165,
     "sensitivities": 707,
     "spec": 2_558,
     "studies": 2_743,
-    "views": 8_312,
+    "views": 8_314,
     "workload": 4_309,
 }
 SIZES: Final = {

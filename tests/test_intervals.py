@@ -40,6 +40,8 @@ def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[UncertaintyS
     errors = errors_of(sure)
     assert len({each.name for each in errors}) == len(errors)
     assert math.fsum(each.share for each in errors) == pytest.approx(1.0)
+    assert math.hypot(*(each.alone for each in errors)) == pytest.approx(sure.half)
+    assert all(math.hypot(each.alone, each.left) == pytest.approx(sure.half) for each in errors)
     assert [error.share for error in errors] == sorted((each.share for each in errors), reverse=True)
     assert math.fsum(each.time_share or 0.0 for each in errors) == pytest.approx(
         math.fsum(part.time_share for part in sure.parts)

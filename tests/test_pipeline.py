@@ -259,6 +259,15 @@ def test_the_rate_of_a_pipeline_is_at_most_that_of_its_slowest_stage(workers: in
     assert use.settled.rate == pytest.approx(use.settled.slowest[0].rate, rel=1e-6)
 
 
+@pytest.mark.parametrize("train", [29.5, 30.0, 30.5])
+def test_no_other_stage_is_slower_than_the_slowest(train: float) -> None:
+    run = hwsim.simulate("d2l-4gpu-pcie", workload([busy("read", 30), busy("train", train)], batches=200, ahead=8))
+    (use,) = pipelines(run.timeline)
+    slowest, then = use.settled.slowest
+    assert then is not None
+    assert slowest.rate <= then.rate
+
+
 def test_how_many_batches_there_are_must_be_said() -> None:
     with pytest.raises(SpecError, match="the number of batches is missing"):
         hwsim.simulate(MACHINE, workload([busy("train", 1)]))

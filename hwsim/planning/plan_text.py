@@ -205,10 +205,8 @@ def _placed(answer: PlanAnswer, best: PlanOption) -> Iterator[tuple[str, str]]:
             continue
         order = "in order" if answer.question.keys.placement == "scattered" else "scattered"
         change = "no slower" if step_there <= step_here * 1.001 else f"{percent(step_there / step_here - 1, '.3g')} slower"
-        line = f"{MEASURES['step'].shown(step_there)} a step, {change}: "
-        line += (
-            "nodes next to each other" if order == "in order" else "nodes by chance, so that rings cross the leaves of the fabric"
-        )
+        nodes = "neighbouring nodes" if order == "in order" else "nodes in random order"
+        line = f"{MEASURES['step'].shown(step_there)} a step, {change}: {nodes}"
         broken = "; ".join(f"{reason.constraint} does not hold" for reason in placed.reasons)
         yield order, line + (f"; {broken}" if broken else "")
 

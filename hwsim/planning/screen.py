@@ -255,11 +255,17 @@ class Screening:
             numbers={**option.numbers, **self.of_step(step, name, size, sure.half, ratio)},
             steps={**option.steps, name: steps},
             intervals={**option.intervals, name: sure},
-            plans={**option.plans, name: plan_text(step.laid, short=True) + assumed_sequence_text(step.laid)},
+            plans={**option.plans, name: self._plan_text(step, name)},
             settings={**option.settings, **settings_of(step.laid, name)},
             ratio=ratio,
         )
         return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, ratio * step.seconds, sure.half)
+
+    def _plan_text(self, step: TrainingStep, name: str) -> str:
+        batches, plan = self.question.varied.batches or {}, step.laid.plan
+        batch = f", global batch {plan.global_batch:,} ({step.laid.tokens:,} {step.laid.unit})"
+        text = plan_text(step.laid, short=True) + (batch if name in batches else "")
+        return text + assumed_sequence_text(step.laid)
 
     def another(self, option: PlanOption, name: str, place: int = 0, ratio: float = 1.0) -> PlanOption:
         """Return the option in closed form with another of its plans, or with a step time corrected by a ratio."""

@@ -54,6 +54,7 @@ class PlanSearch:
         """Screen and simulate."""
         for values in self._first():
             self._look(*values)
+        self._raise_if_none_is_built()
         self._same_work()
         self._refine()
         self._build_near()
@@ -85,6 +86,12 @@ class PlanSearch:
         if number not in self.options:
             self.options[number] = self.screen.of(PlanPoint(number, machine, values))
         return self.options[number]
+
+    def _raise_if_none_is_built(self) -> None:
+        """Raise the first mistake if the files of every point have one: a mistake of the question, not an infeasible plan."""
+        wrong = [_mistake(option) for option in self.options.values()]
+        if wrong and all(wrong):
+            raise SpecError.of(None, wrong[0])
 
     def _same_work(self) -> None:
         """Check that all options do the same work if time or cost is minimised; otherwise the least work would win.
@@ -466,3 +473,9 @@ def _work(question: Question, option: PlanOption, name: str, measure: str) -> tu
     times = {"step": option.value(option_key(name, "step")), **dict.fromkeys((*USED, "training", "gpu_hours"), trained)}
     rates = {unit: option.value(option_key(name, f"{unit}_per_s")) or 0.0 for unit in ("tokens", "samples")}
     return tuple(WorkAmount(unit, amount, rate) for unit, rate in rates.items() if (amount := rate * (times.get(measure) or 0.0)))
+
+
+def _mistake(option: PlanOption) -> str:
+    """Return the mistake in the files of an option; "" if there is none."""
+    texts = {reason.constraint: reason.text for reason in option.reasons}
+    return texts.get("workload") or ("" if option.numbers else texts.get("machine", ""))

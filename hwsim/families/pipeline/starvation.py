@@ -112,12 +112,12 @@ class BatchRange:
     def slowest(self) -> tuple[StageUse, StageUse | None]:
         """The bottleneck, and the stage that would be the next one; `CHECKPOINTS` may be one.
 
-        The bottleneck is the last stage if it is busy for more than `FULL` of the time, or the checkpoints if it waits for them
-        for most of its idle time, or else the earlier stage with the lowest maximum rate.
+        The bottleneck is the last stage if it is busy for more than `FULL` of the time and no earlier stage is slower, or the
+        checkpoints if it waits for them for most of its idle time, or else the earlier stage with the lowest maximum rate.
         """
         last = self.stages[-1]
         others = sorted(self.stages[:-1], key=lambda stage: stage.rate)
-        if not others or self.busy >= FULL:
+        if not others or (self.busy >= FULL and last.rate <= others[0].rate):
             stages = [last, *others]
         elif 2 * self.saving_fs > self.idle_fs:
             stages = [StageUse(CHECKPOINTS, "", self.saving_fs, self.rate), *sorted(self.stages, key=lambda stage: stage.rate)]

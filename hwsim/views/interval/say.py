@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from hwsim.formats import format_between, format_change, percent
 from hwsim.origins import Case
-from hwsim.results.interval import NORMAL, Interval, IntervalPart
+from hwsim.results.interval import Interval, IntervalPart
 from hwsim.views.kit.document import select_attributes
 from hwsim.views.kit.table import Column, align_columns
 
@@ -149,16 +149,16 @@ def errors_of(interval: Interval) -> list[Error]:
     errors = []
     for (name, _), parts in by_name.items():
         share = math.fsum(interval.share(part) for part in parts)
-        alone = math.sqrt(math.fsum(part.quantile**2 * part.variance for part in parts))
-        errors.append(Error(name, math.fsum(part.time_share for part in parts), share, alone, _without(interval, share)))
+        errors.append(_error(interval, name, math.fsum(part.time_share for part in parts), share))
     if interval.own > 0:
-        share = interval.own**2 / interval.variance
-        errors.append(Error(AS_WHOLE, None, share, NORMAL[interval.level] * interval.own, _without(interval, share)))
+        errors.append(_error(interval, AS_WHOLE, None, interval.own**2 / interval.variance))
     return sorted(errors, key=lambda error: (-error.share, error.name))
 
 
-def _without(interval: Interval, share: float) -> float:
-    return interval.half * math.sqrt(max(0.0, 1.0 - share))
+def _error(interval: Interval, name: str, time_share: float | None, share: float) -> Error:
+    """Return an error with the half widths of its share of the variance, so that all errors add up to the interval."""
+    alone, left = (interval.half * math.sqrt(max(0.0, part)) for part in (share, 1.0 - share))
+    return Error(name, time_share, share, alone, left)
 
 
 def rough(part: float) -> str:
@@ -284,7 +284,7 @@ def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
             {
                 **select_attributes(part, "key", "regime", "case", "time_share"),
                 "variance_share": interval.share(part),
-                "half_width_alone": part.quantile * math.sqrt(part.variance),
+                "half_width_alone": interval.half * math.sqrt(interval.share(part)),
                 "half_width_without": interval.without(part),
             }
             for part in interval.parts
