@@ -29,6 +29,7 @@ from itertools import product
 from typing import Final
 
 from hwsim.models.architectures import Model, Transformer
+from hwsim.models.architectures.transformer_layers import block_name
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
@@ -107,7 +108,7 @@ class Search:
     fixed: frozenset[str] = frozenset()
     within: float = 0.0
     _candidates: dict[tuple[int, int], tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]] = field(default_factory=dict)
-    _passes: dict[object, dict[tuple[object, ...], float]] = field(default_factory=dict)  # seconds of blocks, by machine
+    _passes: dict[tuple[object, ...], Mapping[str, Passes]] = field(default_factory=dict)  # times of blocks
 
     def candidates(self, gpus: int, per_node: int) -> tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]:
         """Return the legal plans on a number of GPUs, and the illegal ones."""
@@ -147,7 +148,11 @@ class Search:
         if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
             steps = sorted((estimate(candidate.laid) for candidate in fitting), key=order_of)[:few]
         else:
-            steps = fastest(self._bounds(fitting, cluster, times), few, estimate)
+            steps = fastest(
+                self._bounds(fitting, cluster, times),
+                few,
+                lambda laid: estimate(laid, blocks=self._blocks(laid, cluster, times)),
+            )
         nearest = None
         if not steps:
             nearest = estimate(min(needs, key=lambda candidate: candidate.need).laid)
@@ -157,24 +162,28 @@ class Search:
 
     def _bounds(self, fitting: list[PlanCandidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, DerivedPlan]]:
         """Return (minimum seconds, plan), sorted by seconds per token: blocks and their bubble only."""
-        framework = self.framework
-        assert isinstance(framework, Framework)
-        faster, passes_of = with_framework_network(cluster, framework), self._passes.setdefault(cluster.timed, {})
         bounds = []
         for candidate in fitting:
-            laid = candidate.laid
-            plan = laid.plan
-            key = (plan.tp, plan.microbatch, plan.recompute, plan.sequence_parallel, plan.cp, plan.ep,
-                   *(laid.stride(axis) for axis in ("tp", "cp", "ep")))  # fmt: skip
-            passed = passes_of.get(key)
-            if passed is None:
-                seconds = seconds_by(times, partial(collective, laid=laid, cluster=faster))
-                passed = passes_of[key] = math.fsum(
-                    layer.times * Passes.of(layer, seconds).seconds for layer in blocks_of(laid, framework)
-                )
+            laid, plan = candidate.laid, candidate.laid.plan
+            blocks = self._blocks(laid, cluster, times)
+            passed = math.fsum(
+                kind.layers * blocks[block_name(number)].seconds for number, kind in enumerate(laid.transformer.kinds)
+            )
             passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
             bounds.append((passes * passed, laid))
         return sorted(bounds, key=lambda bound: bound[0] / bound[1].tokens)
+
+    def _blocks(self, laid: DerivedPlan, cluster: Cluster, times: KernelTimes) -> Mapping[str, Passes]:
+        """Return the times of the blocks by name, which clusters of any number of the same nodes share."""
+        plan, framework = laid.plan, self.framework
+        assert isinstance(framework, Framework)
+        key = (cluster.timed, plan.tp, plan.microbatch, plan.recompute, plan.sequence_parallel, plan.cp, plan.ep,
+               *(laid.stride(axis) for axis in ("tp", "cp", "ep")))  # fmt: skip
+        if key not in self._passes:
+            exchange = partial(collective, laid=laid, cluster=with_framework_network(cluster, framework))
+            seconds = seconds_by(times, exchange)
+            self._passes[key] = {layer.name: Passes.of(layer, seconds) for layer in blocks_of(laid, framework)}
+        return self._passes[key]
 
     def _of_network(
         self, candidates: tuple[PlanCandidate, ...], cluster: Cluster, times: KernelTimes

@@ -103,13 +103,19 @@ def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
 
 
 def step(
-    laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes, exchange: Exchanging | None = None
+    laid: DerivedPlan,
+    cluster: Cluster,
+    framework: Framework | Software,
+    times: KernelTimes,
+    exchange: Exchanging | None = None,
+    blocks: Mapping[str, Passes] | None = None,
 ) -> TrainingStep:
     """Return the step of a plan whose numbers are derived; as `estimate`.
 
     Args:
         exchange: function from an exchange to its seconds (default: `collective`); if set, a single replica exchanges gradients,
             too.
+        blocks: times of blocks that are already known, by name.
     """
     cluster = with_framework_network(cluster, framework)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
@@ -117,7 +123,8 @@ def step(
         load = transformer_load(laid, framework)
     else:
         load = network_load(laid, lambda layer: Passes.of(layer, seconds).seconds)
-    layers = {layer.name: Passes.of(layer, seconds) for layer in load.layers}
+    known = blocks or {}
+    layers = {layer.name: known.get(layer.name) or Passes.of(layer, seconds) for layer in load.layers}
     lengths = [_length(stage.layers, layers) for stage in load.stages]
     longest = load.stages[lengths.index(max(lengths))]
     shares = _pipeline(load, longest, layers, seconds)
@@ -205,12 +212,14 @@ def replica_exchange(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, st
     """Return a function from bytes to the seconds of an exchange between replicas, as `collective`."""
     copies, bucket = (laid.shards, cluster.bucket) if exchange.name == "weights" else (laid.dp, None)
     parameters = [stage_parameters(laid.transformer, laid.plan, number) for number in range(stage + 1)]
-    groups = [laid.sharing(copies, number) for number in range(stage + 1)]
+    groups, stride = laid.sharing(copies, stage), laid.stride("pp")
 
     def seconds(size: float) -> float:
         count = buckets(size, bucket)
-        before = [(members, size / count * part / parameters[-1]) for members, part in zip(groups, parameters, strict=True)][:-1]
-        return count * cluster.among(exchange.operation, size / count, groups[-1], before)
+        before = [
+            (groups - (stage - number) * stride, size / count * parameters[number] / parameters[stage]) for number in range(stage)
+        ]
+        return count * cluster.among(exchange.operation, size / count, groups, before)
 
     return seconds
 

@@ -21,10 +21,12 @@ from hwsim.planning.screen import Screening
 from hwsim.planning.search import PlanSearch, Progress, kind_of, kind_path
 from hwsim.planning.variants import Variants, lost_paths
 from hwsim.spec import Mistakes, Tree, resolve
+from hwsim.spec.memo import with_memo
 from hwsim.studies.journal import Journal
 from hwsim.version import __version__
 
 
+@with_memo
 def plan(
     question: Question | str | Path | Mapping[str, Any] | Tree,
     *,

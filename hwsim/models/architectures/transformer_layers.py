@@ -307,6 +307,7 @@ def served_block(model: Transformer, part: MicrobatchSlice, name: str) -> Layer:
     return Layer(name, ahead, output_bytes=part.rows * model.hidden * part.width)
 
 
+@lru_cache(maxsize=1024)
 def share(model: Transformer, tensor: int, expert: int) -> float:
     """Return the parameters of a layer on one GPU, with matrices split over `tensor` and experts over `expert` GPUs."""
     experts, whole = model.experts * model.expert_parameters, model.whole
