@@ -1,7 +1,7 @@
 """The one command: everything that must hold before a change goes in, cheapest first.
 
 python scripts/check.py                      format, lint, spelling, types, layers and tests; stops at the first that fails
-python scripts/check.py slow lowest          what takes minutes: slow tests, and the lowest versions of what hwsim needs
+python scripts/check.py slow lowest          slow tests, and the lowest versions of what hwsim needs
 python scripts/check.py --fix                the first again, repairing format and lint where a tool can
 python scripts/check.py lint types           only these steps
 python scripts/check.py tests -- -k disk     what follows `--` goes to the last step's tool
