@@ -34,7 +34,17 @@ from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.memory import SPREAD
-from hwsim.models.plan import DerivedPlan, ParallelPlan, Recompute, Sharding, WrongPlan, derive_plan, powers_up_to, replicas
+from hwsim.models.plan import (
+    DerivedPlan,
+    ParallelPlan,
+    Recompute,
+    Sharding,
+    WrongPlan,
+    derive_plan,
+    powers_up_to,
+    problems,
+    replicas,
+)
 from hwsim.models.stages import blocks_of, largest_stage_memory
 from hwsim.models.step import Passes, TrainingStep, collective, seconds_by, step, times_of, with_framework_network
 from hwsim.records import dataclass
@@ -47,21 +57,6 @@ AXES: Final[Mapping[str, str]] = {"cp": "context parallel", "chunks": "interleav
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedPlans:
-    """Plans that violate one rule.
-
-    Args:
-        key: key of the plan that the rule concerns: dp, tp, pp, global_batch, ...
-        count: number of plans.
-        message: message for the first of them.
-    """
-
-    key: str
-    count: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class PlanSearchResult:
     """The result of a search.
 
@@ -70,7 +65,6 @@ class PlanSearchResult:
         tried: number of legal plans.
         fitting: number of plans that fit into memory.
         nearest: the plan that needs least memory, if none fits.
-        refused: illegal plans, grouped by the violated key.
         least: the plan that needs least memory among those that do not fit, and its bytes.
         left: axes that the search left at one, and whether plans of such trainings usually use them.
     """
@@ -79,7 +73,6 @@ class PlanSearchResult:
     tried: int
     fitting: int
     nearest: TrainingStep | None
-    refused: tuple[RefusedPlans, ...] = ()
     least: tuple[DerivedPlan, float] | None = None
     left: Mapping[str, bool] = field(default_factory=dict)
 
@@ -107,14 +100,14 @@ class Search:
     framework: Framework | Software
     fixed: frozenset[str] = frozenset()
     within: float = 0.0
-    _candidates: dict[tuple[int, int], tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]] = field(default_factory=dict)
+    _candidates: dict[tuple[int, int], tuple[PlanCandidate, ...]] = field(default_factory=dict)
     _passes: dict[tuple[object, ...], Mapping[str, Passes]] = field(default_factory=dict)  # times of blocks
 
-    def candidates(self, gpus: int, per_node: int) -> tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]:
-        """Return the legal plans on a number of GPUs, and the illegal ones."""
+    def candidates(self, gpus: int, per_node: int) -> tuple[PlanCandidate, ...]:
+        """Return the legal plans on a number of GPUs."""
         key = gpus, min(per_node, gpus)
         if key not in self._candidates:
-            self._candidates[key] = self._divided(*key)
+            self._candidates[key] = tuple(self._divided(*key))
         return self._candidates[key]
 
     def on(
@@ -130,7 +123,7 @@ class Search:
         Raises:
             WrongPlan: no plan is legal; contains the mistakes of the given plan.
         """
-        candidates, refused = self.candidates(cluster.gpus, cluster.per_node)
+        candidates = self.candidates(cluster.gpus, cluster.per_node)
         if not candidates:
             derive_plan(self.model, self.plan, cluster.gpus)  # raises the reason if the given plan is illegal
             raise WrongPlan((("plan", f"no legal plan for {cluster.gpus} GPUs"),))
@@ -148,17 +141,14 @@ class Search:
         if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
             steps = sorted((estimate(candidate.laid) for candidate in fitting), key=order_of)[:few]
         else:
-            steps = fastest(
-                self._bounds(fitting, cluster, times),
-                few,
-                lambda laid: estimate(laid, blocks=self._blocks(laid, cluster, times)),
-            )
+            bounds = self._bounds(fitting, cluster, times)
+            steps = fastest(bounds, few, lambda laid: estimate(laid, blocks=self._blocks(laid, cluster, times)))
         nearest = None
         if not steps:
             nearest = estimate(min(needs, key=lambda candidate: candidate.need).laid)
         beyond = None if least is None else (least.laid, least.need)
         left = left_at_one(self.model, self.plan, self.fixed, cluster.gpus)
-        return PlanSearchResult(tuple(steps), len(candidates), len(fitting), nearest, refused, beyond, left)
+        return PlanSearchResult(tuple(steps), len(candidates), len(fitting), nearest, beyond, left)
 
     def _bounds(self, fitting: list[PlanCandidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, DerivedPlan]]:
         """Return (minimum seconds, plan), sorted by seconds per token: blocks and their bubble only."""
@@ -194,25 +184,18 @@ class Search:
             for candidate in candidates
         )
 
-    def _divided(self, gpus: int, per_node: int) -> tuple[tuple[PlanCandidate, ...], tuple[RefusedPlans, ...]]:
-        candidates = list[PlanCandidate]()
-        refused: dict[str, tuple[int, str]] = {}
+    def _divided(self, gpus: int, per_node: int) -> Iterator[PlanCandidate]:
         for plan in _plans(self.model, self.plan, gpus, per_node, self.framework, self.fixed):
             candidate = self._batched(plan, gpus)
-            try:
-                laid = derive_plan(self.model, candidate, gpus)
-            except WrongPlan as error:
-                key, message = error.mistakes[0]
-                count, first = refused.get(key, (0, message))
-                refused[key] = count + 1, first
+            if next(problems(self.model, candidate, gpus), None) is not None:
                 continue
+            laid = derive_plan(self.model, candidate, gpus)
             if laid.summing == 1 and candidate.level > 0 and "sharding" not in self.fixed:  # nothing to shard: equal to zero-0
                 continue
             if candidate.level == 3 and candidate.pp > 1 and "sharding" not in self.fixed:  # exchanges of zero-1, more memory
                 continue
             need = largest_stage_memory(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
-            candidates.append(PlanCandidate(laid, need))
-        return tuple(candidates), tuple(RefusedPlans(key, count, message) for key, (count, message) in refused.items())
+            yield PlanCandidate(laid, need)
 
     def _batched(self, plan: ParallelPlan, gpus: int) -> ParallelPlan:
         """Return the plan with the nearest global batch that its replicas divide, if it is within tolerance."""

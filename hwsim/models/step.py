@@ -102,14 +102,8 @@ def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
     return KernelTimes(cluster.gpu, framework if isinstance(framework, Framework) else framework.kernels)
 
 
-def step(
-    laid: DerivedPlan,
-    cluster: Cluster,
-    framework: Framework | Software,
-    times: KernelTimes,
-    exchange: Exchanging | None = None,
-    blocks: Mapping[str, Passes] | None = None,
-) -> TrainingStep:
+def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes,
+         exchange: Exchanging | None = None, blocks: Mapping[str, Passes] | None = None) -> TrainingStep:  # fmt: skip
     """Return the step of a plan whose numbers are derived; as `estimate`.
 
     Args:

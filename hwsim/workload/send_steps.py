@@ -18,6 +18,7 @@ from hwsim.spec import SpecError
 from hwsim.workload.statements import CollectiveStatement, CollectiveStep, RankMeeting, Repeat, Statement
 
 _BYTES: Final = 1_500  # memory per simulated send
+SEEN: Final = 2  # steps of a course after which all are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +60,39 @@ class UnrolledCourse:
 
 
 def steps(turns: Sequence[UnrolledCourse], pieces: int, before: int = 0) -> list[CollectiveStep]:
-    """Return all sends in order; the first send has position `before`."""
+    """Return all sends in order; the first send has position `before`.
+
+    From the third step of a course on, each step is the previous one, moved on. Waits that others imply are omitted: a send waits
+    for arrivals only if one of its ends has not sent or received yet, and a rank leaves after its last sends.
+    """
     last: dict[object, int] = {}
     done: dict[object, tuple[int, ...]] = {}  # end -> first pieces of its sends in the latest step
     sends: list[CollectiveStep] = []
+    ways_of: list[UnrolledSend] = []
     number = 0
     for turn in turns:
-        for _ in range(turn.times):
+        ways = [way for way in turn.ways for _ in range(pieces)]
+        for step in range(turn.times):
             start = before + len(sends)
-            for way in turn.ways:
+            ways_of += ways
+            for way, send in zip(ways, sends[-len(ways) :], strict=True) if step >= SEEN else ():
+                after = tuple([place + len(ways) for place in send.after])
+                sends.append(CollectiveStep(way.label(number), send.cost, after, (), ()))
+            for way in turn.ways if step < SEEN else ():
                 needed = dict.fromkeys((*done.get(way.source, ()), *done.get(way.target, ())))
-                label = way.label(number)
+                begins = () if way.source in done and way.target in done else way.begins
                 for piece in range(pieces):
-                    after = [position + piece for position in needed]
-                    if (earlier := last.get(way.key, last.get(way.follows))) is not None:
-                        after.append(earlier)
+                    earlier = {position + piece for position in needed}
+                    if (route := last.get(way.key, last.get(way.follows))) is not None:
+                        earlier.add(route)
                     last[way.key] = before + len(sends)
-                    cost = way.first if way.first >= 0 and not after else way.cost
-                    sends.append(CollectiveStep(label, cost, tuple(sorted(set(after))), way.begins, way.ends))
-            for end, places in turn.places_of.items():
-                done[end] = tuple(start + place * pieces for place in places)
+                    cost = way.first if way.first >= 0 and not earlier else way.cost
+                    sends.append(CollectiveStep(way.label(number), cost, tuple(sorted(earlier)), begins, ()))
+            last |= {way.key: start + place for place, way in enumerate(ways)}
+            done |= {end: tuple([start + place * pieces for place in places]) for end, places in turn.places_of.items()}
             number += 1
+    for place in {first + piece - before for places in done.values() for first in places for piece in range(pieces)}:
+        sends[place] = replace(sends[place], ends=ways_of[place].ends)
     return sends
 
 
