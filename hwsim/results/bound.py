@@ -55,6 +55,7 @@ LINES: Final[Mapping[str, str]] = {  # term by label of a derivation line withou
     "kernels": "GPU kernels",
     "kernels (memory)": MEMORY["gpu"],
     "kernels (starts)": LAUNCH,
+    "kernels (with communication)": "GPU kernels and communication",
     "kernels (units)": COMPUTE["gpu"],
     "level 1": "L1 bandwidth",
     "level 2": "L2 bandwidth",

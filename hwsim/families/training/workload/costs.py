@@ -35,6 +35,7 @@ FLOWS: Final = "collectives on the machine's links"
 Drawn = tuple[float, float, float, float]
 NOTHING: Final[Drawn] = (0.0, 0.0, 0.0, 0.0)
 COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
+SHOWN: Final = 0.01  # share of an op's time from which its communication is named
 _NAME: Final = "gpu"  # name of the GPU in costs before they are copied to the GPUs of its kind
 
 
@@ -119,7 +120,9 @@ class OpAmounts:
                 (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
             )
             formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
-            why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=errors),)
+            moving = math.fsum(seconds for name, seconds in self.seconds.items() if name in COLLECTIVES)
+            label = "kernels (with communication)" if moving >= SHOWN * total else "kernels"
+            why = (Term(label, formula, inputs, total, kind="kernels", doubts=errors),)
         drawn_from = tuple(sorted([row for row in amounts.items() if row[1] > 0]))
         kernels = zip(group, drawn, strict=True)
         clocks = tuple([(f"{name}.compute", min(1.0, gpu[0] / total)) for name, gpu in kernels if gpu[0] > 0])
