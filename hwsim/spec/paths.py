@@ -191,7 +191,7 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
     labels += [label for label, _ in over.items() if label not in labels]
     listed_here = links is not None and isinstance(links.value, list)
     is_index = listed_here and name.isascii() and name.isdigit() and len(name) < 9 and int(name) < len(labels)
-    if labels.count(name) != 1 and not is_index:
+    if labels.count(name) != 1 and not is_index and not (tree.text("use") or "").startswith("$"):  # a parameter selects the file
         several = name in labels
         problem, hint = "several links" if several else "no link", did_you_mean(name, [label for label in labels if label])
         indices = " or ".join(str(index) for index, label in enumerate(labels) if label == name)

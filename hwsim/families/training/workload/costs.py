@@ -35,7 +35,6 @@ FLOWS: Final = "collectives on the machine's links"
 Drawn = tuple[float, float, float, float]
 NOTHING: Final[Drawn] = (0.0, 0.0, 0.0, 0.0)
 COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
-SHOWN: Final = 0.01  # share of an op's time from which its communication is named
 _NAME: Final = "gpu"  # name of the GPU in costs before they are copied to the GPUs of its kind
 
 
@@ -120,8 +119,7 @@ class OpAmounts:
                 (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
             )
             formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
-            moving = math.fsum(seconds for name, seconds in self.seconds.items() if name in COLLECTIVES)
-            label = "kernels (with communication)" if moving >= SHOWN * total else "kernels"
+            label = "kernels (with communication)" if COLLECTIVES & self.seconds.keys() else "kernels"
             why = (Term(label, formula, inputs, total, kind="kernels", doubts=errors),)
         drawn_from = tuple(sorted([row for row in amounts.items() if row[1] > 0]))
         kernels = zip(group, drawn, strict=True)
