@@ -75,8 +75,7 @@ class Sweep(FigureAnswer):
     @property
     def speedup_title(self) -> str:
         """Heading of `speedups` in tables: a ratio of times, or of the throughput that ranks the rows."""
-        ranked = self.ranking.measure
-        return "speedup" if ranked is None or ranked.column == TIME else "vs first"
+        return "vs first" if self.ranking.measure and self.ranking.measure.column != TIME else "speedup"
 
     @property
     def speedups(self) -> tuple[float | None, ...]:

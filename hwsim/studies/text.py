@@ -84,8 +84,8 @@ def columns(sweep: Sweep, most: int = 0) -> list[Column]:
         Column(_heading(name), [measure(name).shown(dict(row.measures).get(name)) for row in rows]) for name in sweep.measured
     ]
     if ranked.measure is not None and ranked.measure.is_pace:
-        names = (ranked.measure.title, _heading(ranked.measure.column))
-        place = next((place for place, column in enumerate(right[before:], before + 1) if column.heading in names), before)
+        compared = (ranked.measure.title, _heading(ranked.measure.column))
+        place = next((place for place, column in enumerate(right[before:], before + 1) if column.heading in compared), before)
         pairs = list(zip(sweep.speedups, sweep.over_first, strict=True))[: len(rows)]
         right.insert(place, Column(sweep.speedup_title, [_speed_up(*pair) for pair in pairs]))
     if marks := _marks(sweep):

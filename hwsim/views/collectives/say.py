@@ -22,7 +22,6 @@ LIBRARIES: Final = {  # basis of the times by kind of library
 }
 ASSUMED: Final = "NCCL, constants of other machines with such links (class default)"
 NO_LIBRARY: Final = "no library: links at their rates, without software overhead"
-TABLES: Final = "; auto: with NCCL's latencies"
 NAMES: Final = {"ll": "LL", "ll128": "LL128", "nvls": "NVLS", "nvls-tree": "NVLS tree", "simple": "Simple"}  # names in NCCL
 HALF: Final = 0.5
 
@@ -44,7 +43,7 @@ def basis(measured: CollectiveTimes) -> str:
     """Return the library and the source of its constants; without a library, the overheads that the times include."""
     if measured.library:
         return ASSUMED if measured.assumed else LIBRARIES[measured.library]
-    return NO_LIBRARY + TABLES * any(row.choice is not None and row.choice.channels > 0 for row in measured.rows)
+    return NO_LIBRARY + "; auto: with NCCL's latencies" * any(row.choice and row.choice.channels > 0 for row in measured.rows)
 
 
 def _rows(measured: CollectiveTimes) -> Iterator[str]:

@@ -59,8 +59,8 @@ def _bound(row: Activity) -> str:
 
 def bound_after(change: WhatIf, done: Activities) -> str:
     """Return what bounds most of the run after a change; "" if it is unknown."""
-    before = done.parts[0].bound if done.parts else None
-    return f"; {'still' if change.bound == before else 'then'} bound by {change.bound.full}" if change.bound else ""
+    before = [part.bound for part in done.parts[:1]]
+    return f"; {'still' if change.bound in before else 'then'} bound by {change.bound.full}" if change.bound else ""
 
 
 def _help(best: WhatIf, done: Activities) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from hwsim.demand import Cost
@@ -65,12 +66,10 @@ class StatedTimes:
         """Yield the lever that doubles the workers of the pipeline stage that the run waits for."""
         stages, waited = (self._tree.get("pipeline") or self._tree).get("stages"), cause.label or cause.op
         for index, stage in enumerate(stages.elements() if stages is not None else ()):
-            ops = (pair for pair in stage.items() if pair[1].is_mapping)
-            names = {stage.text("name"), *(name for kind, op in ops for name in (kind, op.text("name")))}
+            ops = [(kind, op.text("name")) for kind, op in stage.items() if op.is_mapping]
             count, path = self._parameter(stage.get("at_once") or stage, f"workload.pipeline.stages.{index}.at_once")
-            if count.quantity is not None and waited in names:
-                key = path.rpartition(".")[2]
-                yield Lever.of([FileNumber(waited, key, path, count.quantity.value, "1", scalar_text(count))])
+            if count.quantity is not None and waited in chain([stage.text("name")], *ops):
+                yield Lever.of([FileNumber(waited, path.split(".")[-1], path, count.quantity.value, "1", scalar_text(count))])
 
     def _parameter(self, node: Tree, path: str) -> tuple[Tree, str]:
         """Return a value and its path; if it is a parameter, the value and the name of the parameter."""
