@@ -100,12 +100,12 @@ def format_duration(seconds: float, digits: int = 4) -> str:
 
 
 def format_share(fraction: float) -> str:
-    """Return a fraction in per cent with two significant digits; only a full fraction is 100 %.
+    """Return a fraction in per cent with two significant digits from 0.1 % on; only a full fraction is 100 %.
 
-    >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00001), format_share(5e3)
+    >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00099), format_share(5e3)
     ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %', '500,000 %')
     """
-    if 0 < fraction < 0.0005:
+    if 0 < fraction < 0.001:
         return "<0.1 %"
     if 0.9945 <= fraction < 0.99999:
         return f"{min(fraction * 100, 99.9):.1f} %"
@@ -144,7 +144,7 @@ def percent(fraction: float, form: str = "") -> str:
         return f"{number} %"
     if fraction == 1:
         return "100 %"
-    if 0 < fraction < 0.0005:
+    if 0 < fraction < 0.001:
         return "<0.1 %"
     return f"{min(100 * fraction, 99.9) if fraction < 1 else 100 * fraction:.1f} %"
 

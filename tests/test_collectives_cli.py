@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hwsim import api
 from hwsim.api import load_machine
 from hwsim.communication import OPERATIONS
 from hwsim.demand import CollectiveExchange
+from hwsim.views.collectives.draw import ranked_lines
 from hwsim.views.collectives.find import measure
 from hwsim.views.kit.table import size_text
 from tests.command import hwsim
@@ -115,6 +117,25 @@ def test_the_figure_is_written_and_always_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     hwsim("collectives", FOUR, "--bytes", "1MB", "--plot", str(tmp_path / "c.svg"))
     assert b"busbw" in (tmp_path / "c.svg").read_bytes()
+
+
+def test_the_figure_names_its_best_line_and_what_it_does_not_draw(tmp_path: Path) -> None:
+    hwsim("collectives", "p3.16xlarge", "--bytes", "1KiB,1GiB", "--algorithm", "all", "--plot", str(tmp_path / "all.svg"))
+    drawn = re.sub(r"<[^>]*>", "", (tmp_path / "all.svg").read_text("utf-8"))
+    assert "with auto (ring, simple)" in drawn
+    assert "grey: ideal, without measured constants, so not comparable with the others" in drawn
+    assert "not drawn (lower peak): recursive-doubling, direct" in " ".join(drawn.split())
+    found = measure(load_machine("p3.16xlarge"), "all-reduce", [f"gpu{index}" for index in range(8)], [1024.0, 2.0**30], ("all",))
+    sure, ideal = ranked_lines(found)
+    assert sure[0][0] == "auto"
+    assert "ring" in [names[0] for names in sure]
+    assert {name for names in ideal for name in names} == {row.algorithm for row in found.rows if row.ideal}
+
+
+def test_without_a_library_auto_says_which_latencies_it_has() -> None:
+    table = ("collectives", FOUR, "--bytes", "1KiB", "--algorithm")
+    assert "auto: with NCCL's latencies" in hwsim(*table, "auto").stdout
+    assert "auto: with" not in hwsim(*table, "ring").stdout
 
 
 def test_sizes_are_binary_where_they_are_whole() -> None:

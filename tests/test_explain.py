@@ -320,6 +320,42 @@ def test_a_pool_can_have_twice_the_servers() -> None:
     assert times(found)["twice as many servers in workers"] == 2.0
 
 
+PHOTOS = """\
+hwsim: workload/1
+let: {workers: 2}
+pipeline:
+  batches: 20
+  ahead: 4
+  stages:
+    - read: {from: disk, bytes: 1 MB}
+    - busy: {name: decode, device: cpu, time: 300 ms}
+      at_once: WORKERS
+    - busy: {name: train, device: gpu, time: 30 ms}
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "path", "change"),
+    [
+        ("$workers", "workers", "workers of decode doubled"),
+        ("2", "workload.pipeline.stages.1.at_once", "at_once of decode doubled"),
+    ],
+)
+def test_a_stage_can_have_twice_the_workers_and_may_still_bind(workers: str, path: str, change: str) -> None:
+    photos = PHOTOS.replace("WORKERS", workers)
+    found = explain(api.simulate(STATION, photos))
+    row = next(row for row in found.what_if or () if row.change == change)
+    assert row.settings == ((path, "4"),)
+    assert row.makespan_fs == api.simulate(STATION, photos, set=dict(row.settings)).timeline.makespan_fs
+    assert f"{change}; still bound by fixed duration of decode" in text(found)
+    assert "then bound by fixed duration of decode" not in text(found)
+
+
+def test_workers_computed_by_an_expression_are_not_doubled() -> None:
+    found = explain(api.simulate(STATION, PHOTOS.replace("WORKERS", "$workers * 1")))
+    assert not any("workers" in row.change or "at_once" in row.change for row in found.what_if or ())
+
+
 def test_what_is_tried_is_capped_and_the_rest_counted() -> None:
     names = [f"part{letter}.x" for letter in "abcdefghijklmnop"]
     builder = GraphBuilder([Capacity(name, 1.0) for name in names])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hwsim.spec import SpecError
 from hwsim.studies import pool, study_run
 from hwsim.studies.grid import MAX_STUDY_POINTS, grid, parse_values, parse_vary, value_text
+from hwsim.studies.page import render
 from hwsim.studies.point import Outcome, run_point
 from hwsim.studies.study_run import Interrupted
 from hwsim.studies.sweeps import sweep
@@ -299,6 +300,15 @@ def test_a_study_of_pipelines_has_their_pace_in_table_and_json() -> None:
     assert [dict(row.measures)["batches_per_s"] for row in found.rows] == pytest.approx([1e5, 5e4])
     assert "batches/s" in str(found)
     assert found.to_json()["rows"][0]["measures"]["batches_per_s"] == pytest.approx(1e5)
+
+
+def test_a_notebook_has_the_columns_of_the_text() -> None:
+    for values in (["10 us", "20 us"], ["20 us", "10 us"]):
+        found = sweep(MACHINE, PIPELINE, {"time": values}, by="batches/s")
+        heads = re.findall(r"<th>(.*?)</th>", found._repr_html_())
+        assert heads == re.split(r"  +", str(found).splitlines()[2].strip())
+        assert heads[heads.index("batches/s") + 1] == "vs first", "the ratio follows the numbers that it compares"
+        assert re.search(r"<th[^>]*>(<[^>]*>)*vs first", "".join(chunk.decode() for chunk in render(found)))
 
 
 def test_no_point_of_a_service_is_called_the_fastest() -> None:

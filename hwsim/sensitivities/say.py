@@ -75,7 +75,7 @@ def sentence(answer: Sensitivity) -> str:
 
 
 def _probability(part: float) -> str:
-    return "<0.1 %" if part < 5e-4 else percent(part, ".0f" if part >= 0.0995 else ".2g")
+    return "<0.1 %" if part < 1e-3 else percent(part, ".0f" if part >= 0.0995 else ".2g")
 
 
 def _range(answer: Sensitivity) -> str:

@@ -50,7 +50,7 @@ def _table(sweep: Sweep) -> TableSection:
         *(ReportColumn(called(path)) for path in sweep.paths),
         ReportColumn("time", right=True),
         ReportColumn(TITLE, right=True),
-        ReportColumn("speedup", right=True),
+        ReportColumn(sweep.speedup_title, right=True),
         *(ReportColumn(measure(name).title, right=True) for name in sweep.measured),
         ReportColumn("bottleneck"),
         ReportColumn("warning or error"),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.studies import csv_file
 from hwsim.studies.cells import PathColumn, column
-from hwsim.studies.measures import UNITS
+from hwsim.studies.measures import TIME, UNITS
 from hwsim.studies.point import StudyRow
 from hwsim.studies.ranking import Ranking, ranking
-from hwsim.views.kit.answer_forms import FigureAnswer
+from hwsim.views.kit.answer_forms import FigureAnswer, fragment
 from hwsim.views.kit.document import select_attributes
 from hwsim.views.kit.file_output import write
 
@@ -40,9 +40,6 @@ class Sweep(FigureAnswer):
     points: int
     rows: tuple[StudyRow, ...]
     by: str = ""
-    COLUMNS: ClassVar = (
-        "set", "makespan_s", "interval.low_s", "interval.high_s", "speedup", "measures", "bottleneck", "share", "error",
-    )  # fmt: skip
 
     @cached_property
     def ranking(self) -> Ranking:
@@ -74,6 +71,11 @@ class Sweep(FigureAnswer):
     def failed(self) -> tuple[StudyRow, ...]:
         """Rows of points that could not be simulated."""
         return tuple(row for row in self.rows if row.makespan_s is None)
+
+    @property
+    def speedup_title(self) -> str:
+        """Heading of `speedups` in tables: a ratio of times, or of the throughput that ranks the rows."""
+        return "vs first" if self.ranking.measure and self.ranking.measure.column != TIME else "speedup"
 
     @property
     def speedups(self) -> tuple[float | None, ...]:
@@ -176,3 +178,8 @@ class Sweep(FigureAnswer):
         from hwsim.studies.text import text
 
         return text(self)
+
+    def _repr_html_(self) -> str:
+        from hwsim.studies.text import columns, text
+
+        return fragment(text(self, table=False), columns(self))

@@ -32,9 +32,15 @@ LEAST: Final = 8  # minimum width of a column of values (characters)
 FLAT: Final = 1.25  # largest remaining gain beyond a knee
 
 
-def text(sweep: Sweep, most: int = 0) -> str:
-    """Return the table, up to 100 columns wide; `most`: maximum number of rows, 0 for all."""
-    return "\n".join(_lines(sweep, most)) + "\n"
+def text(sweep: Sweep, most: int = 0, *, table: bool = True) -> str:
+    """Return the answer, up to 100 columns wide.
+
+    Args:
+        sweep: sweep.
+        most: maximum number of rows; 0 for all.
+        table: whether to include the table.
+    """
+    return "\n".join(_lines(sweep, most, table)) + "\n"
 
 
 def title(sweep: Sweep) -> str:
@@ -43,13 +49,16 @@ def title(sweep: Sweep) -> str:
     return f"{sweep.workload}, on {sweep.machine}: {measured} by {' and '.join(map(called, sweep.paths))}"
 
 
-def _lines(sweep: Sweep, most: int) -> Iterator[str]:
+def _lines(sweep: Sweep, most: int, table: bool) -> Iterator[str]:
     yield from wrap_lines(title(sweep), 0)
-    yield ""
     if sweep.settings:
-        yield from labelled_lines("set", ", ".join(f"{path}={value}" for path, value in sweep.settings), LABEL)
         yield ""
-    yield from _table(sweep, most)
+        yield from labelled_lines("set", ", ".join(f"{path}={value}" for path, value in sweep.settings), LABEL)
+    if table:
+        shown = columns(sweep, most)
+        last = len(shown) - 1
+        yield ""
+        yield from align_columns(wrap_column(shown, last, max(BOTTLENECK, free_width(shown, last))))
     if 0 < most < len(sweep.rows):
         yield f"  {len(sweep.rows) - most:,} more rows"
     if below := [line for label, line in end_text(sweep) for line in labelled_lines(label, line, LABEL)]:
@@ -61,20 +70,24 @@ def _lines(sweep: Sweep, most: int) -> Iterator[str]:
             yield from wrap_lines(warning, 2)
 
 
-def _table(sweep: Sweep, most: int) -> Iterator[str]:
+def columns(sweep: Sweep, most: int = 0) -> list[Column]:
+    """Return the columns of the table: varied quantities, time, measures and bottleneck; the speedup follows what it compares."""
     ranked = sweep.ranking
     rows = sweep.rows[: most or None]
     right = [Column("time", ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in rows])]
     if any(row.interval is not None and row.interval.half > LEAST_HALF for row in rows):
         right.append(Column(INTERVAL, ["-" if row.interval is None else relative_range(row.interval) for row in rows]))
-    if ranked.measure is not None and ranked.measure.is_pace:
-        pairs = list(zip(sweep.speedups, sweep.over_first, strict=True))[: len(rows)]
-        right.append(Column("speedup" if ranked.measure.column == TIME else "vs first", [_speed_up(*pair) for pair in pairs]))
+    before = len(right)  # position of the speedup if it compares times
     if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
         right.append(Column(ranked.measure.title, [ranked.measure.shown(value) for value in ranked.values[: len(rows)]]))
     right += [
         Column(_heading(name), [measure(name).shown(dict(row.measures).get(name)) for row in rows]) for name in sweep.measured
     ]
+    if ranked.measure is not None and ranked.measure.is_pace:
+        compared = (ranked.measure.title, _heading(ranked.measure.column))
+        place = next((place for place, column in enumerate(right[before:], before + 1) if column.heading in compared), before)
+        pairs = list(zip(sweep.speedups, sweep.over_first, strict=True))[: len(rows)]
+        right.insert(place, Column(sweep.speedup_title, [_speed_up(*pair) for pair in pairs]))
     if marks := _marks(sweep):
         cells = ["".join(marks[code] for code in dict.fromkeys(warning.code for warning in row.warnings)) for row in rows]
         right.append(Column("warning", cells, right=False))
@@ -86,9 +99,7 @@ def _table(sweep: Sweep, most: int) -> Iterator[str]:
         for place, (name, (_, values)) in enumerate(zip(names, sweep.vary, strict=True))
     ]
     reasons = _reasons(sweep)
-    columns = [*varied, *right, Column("bottleneck", [_cause(row, reasons) for row in rows], right=False)]
-    last = len(columns) - 1
-    yield from align_columns(wrap_column(columns, last, max(BOTTLENECK, free_width(columns, last))))
+    return [*varied, *right, Column("bottleneck", [_cause(row, reasons) for row in rows], right=False)]
 
 
 def _cause(row: StudyRow, reasons: Sequence[str]) -> str:

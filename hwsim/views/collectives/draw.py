@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity
 from hwsim.views.collectives.find import AUTO, CollectiveRow, CollectiveTimes
+from hwsim.views.collectives.say import basis
 from hwsim.views.kit.figure import (
     COLOURS,
     DASHES,
     INK,
+    SOFT,
     decades,
     figure_bytes,
     line_names,
@@ -29,21 +31,28 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LINES: Final = COLOURS[:7]  # further colours are too light for thin lines
+IDEAL: Final = "grey: ideal, without measured constants, so not comparable with the others"
 
 
 def figure(measured: CollectiveTimes, heading: Heading, suffix: str) -> Iterable[bytes]:
     """Draw busbw against size, both logarithmic, with a named line per algorithm.
 
+    Only as many lines as there are styles are drawn, those with the highest busbw; the caption names the others. Ideal algorithms
+    are grey, because they are not comparable with a measured library.
+
     Raises:
         ValueError: the suffix is not .png, .svg or .pdf.
         Unshowable: there is no bandwidth to draw.
     """
-    if not any(row.busbw > 0 for row in measured.rows):
+    sure, ideal = ranked_lines(measured)
+    styles = [*zip(sure, LINES, DASHES * 2, strict=False), *zip(ideal, [SOFT] * len(DASHES), DASHES, strict=False)]
+    rest = [*chain.from_iterable(sure[len(LINES) :] + ideal[len(DASHES) :])]
+    drawn = [row for row in measured.rows if row.busbw > 0 and row.algorithm not in rest]
+    if not drawn:
         raise Unshowable(f"a {measured.operation} has no bandwidth to draw")
     with figure_bytes(suffix, height=5) as (canvas, buffer):
         axes = canvas.add_subplot()
-        ends = [_line(axes, measured, names, index) for index, names in enumerate(_alike(measured))]
-        drawn = [row for row in measured.rows if row.busbw > 0 and row.size > 0]
+        ends = [_line(axes, measured.of(names[0]), names, colour, dash) for names, colour, dash in styles]
         sizes = sorted({row.size for row in drawn})
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -59,37 +68,38 @@ def figure(measured: CollectiveTimes, heading: Heading, suffix: str) -> Iterable
         axes.set_xlabel("message size")
         axes.set_ylabel("bus bandwidth (busbw)")
         best = max((row for row in measured.comparable if row.busbw > 0), key=lambda row: row.busbw, default=drawn[0])
-        fastest = f"peak busbw {format_quantity(best.busbw, 'B/s')} with {_chosen(best) or best.algorithm}"
-        finding = f"{measured.operation} among {len(measured.devices)} devices: {fastest}"
-        write_title(canvas, finding, run_caption(f"{measured.operation} by size", heading.machine, heading.settings))
+        name = f"{best.algorithm} ({best.choice.name})" if best.choice is not None else best.algorithm
+        finding = f"{measured.operation}: peak busbw {format_quantity(best.busbw, 'B/s')} with {name}"
+        among = f"{measured.operation} among {len(measured.devices)} devices"
+        notes = f"\n{IDEAL}" * bool(ideal) + f"\nnot drawn (lower peak): {', '.join(rest)}" * bool(rest)
+        write_title(canvas, finding, run_caption(among, heading.machine, heading.settings, basis(measured)) + notes)
         canvas.draw_without_rendering()  # computes the positions of the labels
-        push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6))
+        push_apart(axes, line_names(axes, ends, 6))
         if AUTO in measured.algorithms:
             _changes(axes, measured.of(AUTO))
     return (buffer.getvalue(),)
 
 
-def _alike(measured: CollectiveTimes) -> list[list[str]]:
-    """Return the algorithms by line; algorithms with equal times at every size share a line, except auto."""
+def ranked_lines(measured: CollectiveTimes) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the algorithms by line, auto first, then by peak busbw: lines that are compared, and ideal ones.
+
+    Algorithms with equal times at every size share a line.
+    """
     lines: dict[tuple[str, ...], list[str]] = {}
-    for name in measured.algorithms:
-        key = (AUTO,) if name == AUTO else tuple(f"{row.size:g} {row.busbw:.4g}" for row in measured.of(name))
-        lines.setdefault(key, []).append(name)
-    return list(lines.values())
+    peaks = {name: max((row.busbw for row in measured.of(name)), default=0.0) for name in measured.algorithms}
+    for name in sorted(measured.algorithms, key=lambda name: (name != AUTO, -peaks[name])):
+        lines.setdefault(tuple(f"{row.size:g} {row.busbw:.4g}" for row in measured.of(name)), []).append(name)
+    ranked = [names for names in lines.values() if peaks[names[0]] > 0]
+    compared = {row.algorithm for row in measured.comparable}
+    return [names for names in ranked if names[0] in compared], [names for names in ranked if names[0] not in compared]
 
 
-def _line(axes: Axes, measured: CollectiveTimes, names: Sequence[str], index: int) -> tuple[float, str, str]:
+def _line(axes: Axes, rows: Sequence[CollectiveRow], names: Sequence[str], colour: str, dash: str) -> tuple[float, str, str]:
     """Draw a line; return the height of its end, its names and its colour."""
-    name = names[0]
-    rows = [row for row in measured.of(name) if row.busbw > 0 and row.size > 0]
-    colour = INK if name == AUTO else LINES[index % len(LINES)]
-    style = "-" if name == AUTO else DASHES[(index + index // len(LINES)) % len(DASHES)]
-    if not rows:
-        return 0.0, "", colour
-    mark = "o" if len(rows) == 1 or name == AUTO else ""
-    axes.plot([row.size for row in rows], [row.busbw for row in rows], color=colour, linestyle=style, marker=mark, markersize=5,
-              linewidth=3 if name == AUTO else 1.8, zorder=3 if name == AUTO else 2)  # fmt: skip
-    return rows[-1].busbw, "\n".join(textwrap.wrap(", ".join(names), 26)), colour
+    shown = [(row.size, row.busbw) for row in rows if row.busbw > 0]
+    colour, width, mark = (INK, 3.0, "o") if names[0] == AUTO else (colour, 1.8, "o" * (len(shown) == 1))
+    axes.plot(*zip(*shown, strict=True), color=colour, linestyle=dash, marker=mark, markersize=5, linewidth=width, zorder=width)
+    return shown[-1][1], "\n".join(textwrap.wrap(", ".join(names), 26)), colour
 
 
 def _changes(axes: Axes, rows: Sequence[CollectiveRow]) -> None:

@@ -30,14 +30,20 @@ def text(measured: CollectiveTimes, heading: Heading, **_: object) -> str:
     """Return the table of one algorithm in the format of nccl-tests, or the busbw of several in columns."""
     devices = measured.devices
     among = ", ".join(devices) if len(devices) < 5 else f"{len(devices)} devices ({devices[0]} to {devices[-1]})"
-    library = ASSUMED if measured.assumed else LIBRARIES[measured.library] if measured.library else NO_LIBRARY
-    lines = [f"{measured.operation}, {among}, on {heading.machine}", f"  {library}", ""]
+    lines = [f"{measured.operation}, {among}, on {heading.machine}", f"  {basis(measured)}", ""]
     lines += _rows(measured) if len(measured.algorithms) == 1 else _columns(measured)
     if ideal := [name for name in measured.algorithms if any(row.ideal for row in measured.of(name))]:
         lines += wrap_lines(f"ideal, without measured constants, so not compared: {', '.join(ideal)}", 2)
     for name, reason in measured.cannot:
         lines += wrap_lines(f"{name} is not available: {reason}", 2)
     return "\n".join(lines) + "\n"
+
+
+def basis(measured: CollectiveTimes) -> str:
+    """Return the library and the source of its constants; without a library, the overheads that the times include."""
+    if measured.library:
+        return ASSUMED if measured.assumed else LIBRARIES[measured.library]
+    return NO_LIBRARY + "; auto: with NCCL's latencies" * any(row.choice and row.choice.channels > 0 for row in measured.rows)
 
 
 def _rows(measured: CollectiveTimes) -> Iterator[str]:

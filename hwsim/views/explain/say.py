@@ -17,6 +17,7 @@ from hwsim.ticks import FEMTO
 from hwsim.views.explain.derivation import Derivation, DerivationLine, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
+from hwsim.views.explain.sentences import bound_after
 from hwsim.views.explain.steps import PathStep
 from hwsim.views.explain.what_if import LARGEST, WhatIf
 from hwsim.views.interval import say as interval
@@ -300,7 +301,7 @@ def _then(row: WhatIf, explanation: Explanation) -> str:
     if explanation.measure is not None:
         others = ((name, value) for name, value in row.measured if name != explanation.measure.name)
         return f"; {', '.join(f'{name} {seconds(value) if name in TIMES else _rate(value)}' for name, value in others)}"
-    return f"; then bound by {row.bound.full}" if row.bound else ""
+    return bound_after(row, explanation.activities)
 
 
 def _rate(value: float) -> str:

@@ -30,7 +30,7 @@ def _sentences(makespan_s: float, done: Activities, tried: TriedChanges | None) 
     if tried is not None and tried.measure is not None:
         yield from _of_service(tried, tried.measure)
     elif tried is not None and tried.rows:
-        yield _help(tried.rows[0])
+        yield _help(tried.rows[0], done)
 
 
 def _sentence(row: Activity, makespan_s: float, done: Activities) -> str:
@@ -57,12 +57,18 @@ def _bound(row: Activity) -> str:
     return f", a {GIVEN}" if bound == GIVEN else f", bound by {bound}"
 
 
-def _help(best: WhatIf) -> str:
+def bound_after(change: WhatIf, done: Activities) -> str:
+    """Return what bounds most of the run after a change; "" if it is unknown."""
+    before = [part.bound for part in done.parts[:1]]
+    return f"; {'still' if change.bound in before else 'then'} bound by {change.bound.full}" if change.bound else ""
+
+
+def _help(best: WhatIf, done: Activities) -> str:
     if best.makespan_s is None or best.speedup < HELP:
         return "Doubling any single parameter makes the run less than 1 % faster."
-    then = f"; then bound by {best.bound.full}" if best.bound else ""
     at_once = " (only together)" if best.combined else " (hypothetical)" if best.hypothetical else ""
-    return f"Most effective change: {best.change}{at_once}: {_time(best.makespan_s)}, {best.speedup:.2f}x faster{then}."
+    gain = f"{_time(best.makespan_s)}, {best.speedup:.2f}x faster{bound_after(best, done)}"
+    return f"Most effective change: {best.change}{at_once}: {gain}."
 
 
 def _of_service(tried: TriedChanges, measure: ServiceMeasure) -> Iterator[str]:

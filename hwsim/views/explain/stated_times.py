@@ -1,10 +1,11 @@
-"""Levers for times that a workload states."""
+"""Levers for times and workers that a workload states."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from hwsim.demand import Cost
@@ -61,6 +62,22 @@ class StatedTimes:
         chosen = named or (equal if len({time.number.path for time in equal}) == 1 else [])
         return Lever.of(time.number for time in chosen) if chosen else self._of_runtime("call", costs)
 
+    def workers(self, cause: Cause) -> Iterator[Lever]:
+        """Yield the lever that doubles the workers of the pipeline stage that the run waits for."""
+        stages, waited = (self._tree.get("pipeline") or self._tree).get("stages"), cause.label or cause.op
+        for index, stage in enumerate(stages.elements() if stages is not None else ()):
+            ops = [(kind, op.text("name")) for kind, op in stage.items() if op.is_mapping]
+            count, path = self._parameter(stage.get("at_once") or stage, f"workload.pipeline.stages.{index}.at_once")
+            if count.quantity is not None and waited in chain([stage.text("name")], *ops):
+                yield Lever.of([FileNumber(waited, path.split(".")[-1], path, count.quantity.value, "1", scalar_text(count))])
+
+    def _parameter(self, node: Tree, path: str) -> tuple[Tree, str]:
+        """Return a value and its path; if it is a parameter, the value and the name of the parameter."""
+        found = _PARAMETER.fullmatch(node.value) if isinstance(node.value, str) else None
+        if found is None or found[1] not in self._let:
+            return node, path
+        return self._let[found[1]].get("value") or self._let[found[1]], found[1]
+
     def _of_runtime(self, key: str, costs: Sequence[Cost]) -> Lever | None:
         """Return the numbers of the runtime that equal a time of the program's thread."""
         seconds = {value for cost in costs for value in _stated(cost)}
@@ -106,11 +123,8 @@ class StatedTimes:
             yield from self._leaf(node, path, names)
 
     def _leaf(self, node: Tree, path: tuple[str, ...], names: frozenset[str]) -> Iterator[_Time]:
-        key, full = path[-1] if path else "", f"workload.{'.'.join(path)}"
-        parameter = _PARAMETER.fullmatch(node.value) if isinstance(node.value, str) else None
-        if parameter is not None and parameter[1] in self._let:
-            node, full, key = self._let[parameter[1]], parameter[1], parameter[1]
-            node = node.get("value") or node
+        node, full = self._parameter(node, f"workload.{'.'.join(path)}")
+        key = full.rpartition(".")[2]
         quantity = node.quantity
         is_expression = key == "time" and isinstance(node.value, str) and "$" in node.value and full.startswith("workload.")
         if quantity is None and is_expression:

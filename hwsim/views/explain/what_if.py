@@ -178,7 +178,8 @@ class _Trial:
         levers: list[Lever] = []
         if self._levers is not None and self._stated is not None:
             stated = self._stated.against(limit.cause, limit.costs) if limit.cause.kind != "latency" else None
-            levers = [*([stated] if stated is not None else []), *self._levers.against(limit.cause, limit.costs)]
+            own = [*([stated] if stated is not None else []), *self._stated.workers(limit.cause)]
+            levers = [*own, *self._levers.against(limit.cause, limit.costs)]
         yield from levers[: EACH + 1 if limit.cause.op else EACH]
         if levers or limit.time_fs < MATTERS * self._makespan or str(limit.cause) == "start":
             return

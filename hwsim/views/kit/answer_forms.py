@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 from hwsim.formats import format_quantity, format_share
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.table import size_text
+from hwsim.views.kit.table import Column, size_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +19,7 @@ UNITS: Final = (  # unit by suffix of a key
     ("_bytes_per_s", "B/s"), ("_b_per_s", "B/s"), ("_flop_per_s", "FLOP/s"), ("_per_s", "1/s"),
     ("_bytes", "B"), ("_usd", "USD"), ("_fs", "s"), ("_s", "s"),
 )  # fmt: skip
+TITLES: Final = {"makespan": "time", "bytes": "size", "chosen": "choice"}  # headings as in the text
 NAMED: Final = {"algbw": "B/s", "busbw": "B/s", "flop": "FLOP"}
 
 
@@ -65,7 +66,7 @@ class NotebookAnswer:
     def _repr_html_(self) -> str:
         found = self.listed(self.TABLE)
         warnings: Sequence[Any] = getattr(self, "warnings", ())
-        return fragment(str(self), list(map(flat, found)), self.COLUMNS, list(map(str, warnings)))
+        return fragment(str(self), columns_of(list(map(flat, found)), self.COLUMNS), list(map(str, warnings)))
 
 
 class FigureAnswer(NotebookAnswer):
@@ -177,7 +178,7 @@ def flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return cells
 
 
-def fragment(text: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = (), warnings: Sequence[str] = ()) -> str:
+def fragment(text: str, columns: Sequence[Column], warnings: Sequence[str] = ()) -> str:
     """Return an answer as HTML: its head, warnings, a table, and the full text of the command line in a collapsed section.
 
     Names come from files, so everything is escaped; there are no scripts and only inline styles.
@@ -188,43 +189,50 @@ def fragment(text: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str
     answer, _, rest = body.partition("\n\n")
     head = f"{title}\n\n{answer}" if answer else title
     lines = ["<div>", f"<pre>{escape(head)}</pre>", *(f"<p>warning: {escape(warning)}</p>" for warning in warnings)]
-    lines += _table(rows, columns)
+    lines += _table(columns)
     if rest:
         lines.append(f"<details><summary>as the command line prints it</summary><pre>{escape(rest)}</pre></details>")
     return "\n".join([*lines, "</div>"]) + "\n"
 
 
-def _table(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> Iterator[str]:
-    from html import escape
+def columns_of(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str] = ()) -> list[Column]:
+    """Return rows of a document as columns of text, without keys that are empty in every row.
 
+    Args:
+        rows: rows without nested values.
+        wanted: keys; default: all.
+    """
     named = {name: None for row in rows for name, value in row.items() if value is not None and value != ""}
     named = {name: None for name in named if not (name.endswith("_fs") and f"{name.removesuffix('_fs')}_s" in named)}
-    columns = [name for key in wanted for name in named if name == key or name.startswith(f"{key}.")] if wanted else list(named)
+    texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+    kept = [name for name in wanted or named if name in named]
+    return [Column(_heading(name), [cell(name, row.get(name)) for row in rows], name not in texts) for name in kept]
+
+
+def _table(columns: Sequence[Column]) -> Iterator[str]:
+    from html import escape
+
     if not columns:
         return
-    heads = "".join(f"<th>{escape(_heading(name))}</th>" for name in columns)
+    heads = "".join(f"<th>{escape(column.heading)}</th>" for column in columns)
     yield f"<table><thead><tr>{heads}</tr></thead><tbody>"
+    starts = [f'<td style="text-align:{"right" if column.right else "left"}">' for column in columns]
+    rows = list(zip(*(column.cells for column in columns), strict=True))
     for row in rows[:ROWS]:
-        cells = [(cell(name, row.get(name)), isinstance(row.get(name), str)) for name in columns]
-        yield "<tr>" + "".join(
-            f'<td style="text-align:{"left" if is_text else "right"}">{escape(content)}</td>' for content, is_text in cells
-        ) + "</tr>"  # fmt: skip
+        yield f"<tr>{''.join(f'{start}{escape(cell)}</td>' for start, cell in zip(starts, row, strict=True))}</tr>"
     yield "</tbody></table>"
     if len(rows) > ROWS:
         yield f"<p>{len(rows) - ROWS:,} more rows: to_pandas()</p>"
 
 
 def _heading(name: str) -> str:
-    """Return a name without its unit.
+    """Return the name of a column, without the unit of its key.
 
-    >>> _heading("set.machine.links.slot.bandwidth"), _heading("interval.low_s"), _heading("measures.step_s")
-    ('machine.links.slot.bandwidth', 'interval low', 'step')
+    >>> _heading("interval.low_s"), _heading("makespan_s"), _heading("bytes")
+    ('interval low', 'time', 'size')
     """
-    if name.startswith("set."):
-        return name.removeprefix("set.")
-    name = name.removeprefix("measures.")
-    end = next((end for end, _ in UNITS if name.endswith(end)), "")
-    return name.removesuffix(end).replace("_", " ").replace(".", " ")
+    name = name.removesuffix(next((end for end, _ in UNITS if name.endswith(end)), ""))
+    return TITLES.get(name, name.replace("_", " ").replace(".", " "))
 
 
 def cell(name: str, value: object) -> str:
