@@ -18,24 +18,7 @@ import numpy as np
 from hwsim.devices import AttentionCall, Gpu
 from hwsim.devices.gpu_attention import AttentionKernels, KernelRates, PrefillKernel
 from hwsim.origins import Case
-from published.kernels import (
-    GENERATION,
-    KIND,
-    LIBRARY,
-    Array,
-    Constant,
-    Group,
-    best_of,
-    fed_alike,
-    gpu_of,
-    groups,
-    held,
-    left_out_of,
-    near,
-    residuals_of,
-    score,
-    together,
-)
+from published import kernels
 from published.residual import Residual
 from published.score import Score
 
@@ -45,33 +28,35 @@ EAGER: Final = ("flash latent", "flash kv8 latent")  # launched one by one by th
 HOST: Final = 4e-4
 LEAST: Final = 30  # minimum rows of a group
 CONSTANTS: Final = (
-    Constant("start", 8e-6, 5e-7, 1e-4),
-    Constant("prologue", 150.0, 1.0, 3000.0),
-    Constant("lost", 0.5, 0.005, 6.0),
-    Constant("queries", 1.0, 0.01, 6.0),
-    Constant("keys", 2.0, 0.01, 20.0),
-    Constant("alone", 0.8, 0.3, 1.5),
-    Constant("passing", 50e9, 5e9, 1e12),
+    kernels.Constant("start", 8e-6, 5e-7, 1e-4),
+    kernels.Constant("prologue", 150.0, 1.0, 3000.0),
+    kernels.Constant("lost", 0.5, 0.005, 6.0),
+    kernels.Constant("queries", 1.0, 0.01, 6.0),
+    kernels.Constant("keys", 2.0, 0.01, 20.0),
+    kernels.Constant("alone", 0.8, 0.3, 1.5),
+    kernels.Constant("passing", 50e9, 5e9, 1e12),
 )
-LAW: Final = (Constant("efficiency", 0.75, 0.1, 1.2), Constant("exponentials", 0.8, 0.05, 10.0))
+LAW: Final = (kernels.Constant("efficiency", 0.75, 0.1, 1.2), kernels.Constant("exponentials", 0.8, 0.05, 10.0))
 LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8", "tensorrt fp8")  # kernels of several generations
 OWN: Final = ("start", "efficiency", "passing")
 TRIED: Final = ((64, False), (128, False), (256, False), (128, True))
 
 
-def rows(data: Path) -> list[Group]:
+def rows(data: Path) -> list[kernels.Group]:
     """Return the groups of all tables whose GPUs are in the library."""
     folder = data / "validation" / "serving"
     shape = ("batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim")
-    found = groups(folder / "aic_context_attention.csv", _key, _plain, shape)
-    found += groups(folder / "aic_encoder_attention.csv", _encoder, _encoded, ("batch_size", "isl", "num_heads", "head_dim"))
-    found += groups(folder / "aic_context_mla.csv", _latent, _latents, ("batch_size", "isl", "num_heads"))
+    found = kernels.groups(folder / "aic_context_attention.csv", _key, _plain, shape)
+    found += kernels.groups(
+        folder / "aic_encoder_attention.csv", _encoder, _encoded, ("batch_size", "isl", "num_heads", "head_dim")
+    )
+    found += kernels.groups(folder / "aic_context_mla.csv", _latent, _latents, ("batch_size", "isl", "num_heads"))
     found = [group.of(group.seconds > HOST) if group.key in EAGER else group for group in found]
-    return [group for group in found if len(group) >= LEAST and gpu_of(group.system) is not None]
+    return [group for group in found if len(group) >= LEAST and kernels.gpu_of(group.system) is not None]
 
 
 def _key(said: Mapping[str, str]) -> str:
-    name = LIBRARY[said["source"].partition("/")[0]]
+    name = kernels.LIBRARY[said["source"].partition("/")[0]]
     width = " fp8" if said["attn_dtype"] == "fp8" else " kv8" if said["kv_cache_dtype"] == "fp8" else ""
     return name + width + (" window" if 0 < float(said["window_size"] or 0) < WINDOW else "")
 
@@ -89,7 +74,7 @@ def _plain(said: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def _encoder(said: Mapping[str, str]) -> str:
-    return LIBRARY[said["source"].partition("/")[0]] + " encoder"
+    return kernels.LIBRARY[said["source"].partition("/")[0]] + " encoder"
 
 
 def _encoded(said: Mapping[str, str]) -> Mapping[str, float]:
@@ -100,7 +85,7 @@ def _encoded(said: Mapping[str, str]) -> Mapping[str, float]:
 
 def _latent(said: Mapping[str, str]) -> str:
     width = " fp8" if said["mla_dtype"] == "fp8" else " kv8" if said["kv_cache_dtype"] == "fp8" else ""
-    return LIBRARY[said["source"].partition("/")[0]] + width + " latent"
+    return kernels.LIBRARY[said["source"].partition("/")[0]] + width + " latent"
 
 
 def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
@@ -110,20 +95,20 @@ def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
     return {**size, "head": 160.0, "kv_width": 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0}
 
 
-def call_of(columns: Mapping[str, Array]) -> AttentionCall:
+def call_of(columns: Mapping[str, kernels.Array]) -> AttentionCall:
     """Return the kernel calls of a group with these columns."""
     numbers: dict[str, Any] = dict(columns)
     return AttentionCall(cached=0.0 * numbers["queries"], warm=1.0, **numbers)
 
 
-def rates_of(group: Group, gpu: Gpu | None = None) -> KernelRates:
+def rates_of(group: kernels.Group, gpu: Gpu | None = None) -> KernelRates:
     """Return the rates of the GPU in the kernel's number format."""
-    gpu = gpu or gpu_of(group.system)
+    gpu = gpu or kernels.gpu_of(group.system)
     assert gpu is not None
     return gpu.attending(computes(group) or "bf16")
 
 
-def computes(group: Group) -> str:
+def computes(group: kernels.Group) -> str:
     """Return the number format of a kernel's matmuls if it differs from that of q: some kernels with an 8-bit cache convert q
     too.
 
@@ -132,8 +117,8 @@ def computes(group: Group) -> str:
     """
     if " fp8" in group.key or group.key.endswith(" kv8 latent wide"):
         return "fp8"
-    generation, library = GENERATION[group.system], group.key.partition(" ")[0]
-    eight = " kv8" in group.key and KIND[generation] == "shared" and (library == "tensorrt" or generation == "blackwell")
+    generation, library = kernels.GENERATION[group.system], group.key.partition(" ")[0]
+    eight = " kv8" in group.key and kernels.KIND[generation] == "shared" and (library == "tensorrt" or generation == "blackwell")
     return "fp8" if eight and " latent" not in group.key else ""
 
 
@@ -144,7 +129,7 @@ def kernel_of(rows: int, packed: bool, found: Mapping[str, float], shares: Mappi
     return PrefillKernel(rows=rows, packed=packed, share=table, **known)
 
 
-def predict(group: Group, kernel: PrefillKernel) -> Array:
+def predict(group: kernels.Group, kernel: PrefillKernel) -> kernels.Array:
     """Return the time of each row, in seconds."""
     call, rates = call_of(group.columns), rates_of(group)
     heads = group.columns["head"]
@@ -155,56 +140,56 @@ def predict(group: Group, kernel: PrefillKernel) -> Array:
 
 
 def fit_pooled(
-    parts: Sequence[Group],
+    parts: Sequence[kernels.Group],
     known: PrefillKernel | None = None,
     names: Iterable[str] | None = None,
     rounds: int = 3,
     each: int = 60,
 ) -> PrefillKernel:
     """Fit one kernel to several GPUs with the law of head sizes. known: fixed constants; names: constants to fit."""
-    columns, rates = together(parts, rates_of)
+    columns, rates = kernels.together(parts, rates_of)
     call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
     start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in (*CONSTANTS, *LAW)}
-    constants = near((*CONSTANTS, *LAW), start)
+    constants = kernels.near((*CONSTANTS, *LAW), start)
     free = [constant for constant in constants if names is None or constant.name in names]
 
-    def seconds(cut: tuple[int, bool], found: Mapping[str, float]) -> Array:
+    def seconds(cut: tuple[int, bool], found: Mapping[str, float]) -> kernels.Array:
         kernel = kernel_of(*cut, {**start, **found})
         return np.asarray(kernel.parts(call, rates, kernel.law(call.head, rates)).seconds)
 
     cuts = TRIED if known is None else ((known.rows, known.packed),)
-    cut, found = best_of(cuts, seconds, measured, free, rounds, each)
+    cut, found = kernels.best_of(cuts, seconds, measured, free, rounds, each)
     return kernel_of(*cut, {**start, **found})
 
 
-def shipped(group: Group) -> PrefillKernel | None:
+def shipped(group: kernels.Group) -> PrefillKernel | None:
     """Return the kernel as in the library."""
-    gpu = gpu_of(group.system)
-    kernels = gpu.attention if gpu is not None else None
-    return kernels.prefill.get(group.key) if isinstance(kernels, AttentionKernels) and gpu is not None else None
+    gpu = kernels.gpu_of(group.system)
+    known = gpu.attention if gpu is not None else None
+    return known.prefill.get(group.key) if isinstance(known, AttentionKernels) and gpu is not None else None
 
 
 # ---- cross-validation ----
 
 
 def left_out(
-    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], PrefillKernel] | None = None
-) -> list[tuple[Group, Array]]:
+    found: Sequence[kernels.Group], case: Case, own: bool = False, fits: dict[tuple[str, str], PrefillKernel] | None = None
+) -> list[tuple[kernels.Group, kernels.Array]]:
     """Return (rows, predictions by a fit without their device or generation).
 
     Only GPUs whose matrix units get operands in the same way are used. If none remains in the generation (or at all), the rows
     are skipped. own: also fit three constants to the held-out GPU; fits: fits of an earlier call.
     """
 
-    def fit(parts: Sequence[Group], known: PrefillKernel | None) -> PrefillKernel:
+    def fit(parts: Sequence[kernels.Group], known: PrefillKernel | None) -> PrefillKernel:
         return fit_pooled(parts, known, None if known is None else OWN, rounds=2, each=40)
 
     groups_of = [group for key in LEFT for group in found if group.key == key]
-    return left_out_of(groups_of, case, fit, by_law, fed_alike, own=own, fits=fits)
+    return kernels.left_out_of(groups_of, case, fit, by_law, kernels.fed_alike, own=own, fits=fits)
 
 
-def by_law(group: Group, kernel: PrefillKernel) -> Array:
+def by_law(group: kernels.Group, kernel: PrefillKernel) -> kernels.Array:
     """Return the times of rows by a kernel fitted to several GPUs: its efficiency follows the law of head sizes."""
     call, rates = call_of(group.columns), rates_of(group)
     share: Any = kernel.law(call.head, rates)
@@ -217,18 +202,19 @@ def by_law(group: Group, kernel: PrefillKernel) -> Array:
 def scores(data: Path) -> tuple[Score, ...]:
     """Return scores of interpolated rows, and with a GPU or GPU generation held out."""
     found = rows(data)
-    known = held(found, shipped, predict)
+    known = kernels.held(found, shipped, predict)
     plain = [(group, said) for group, said in known if not group.key.endswith(("latent", "encoder"))]
     others = [(group, said) for group, said in known if group.key.endswith(("latent", "encoder"))]
     long = [(group.of(group.columns["queries"] >= LONG), said[group.columns["queries"] >= LONG]) for group, said in plain]
     fits: dict[tuple[str, str], PrefillKernel] = {}
     return (
-        score("prefill kernels, prompts from 2,048 tokens", [each for each in long if len(each[0])], 0.06),
-        score("prefill kernels, prompts of any length", plain, 0.09),
-        score("prefill kernels, latent attention (MLA) and encoders", others, 0.09),
-        score("prefill kernels, held-out GPU generation", left_out(found, "generation", fits=fits), 0.18, "cross-validated"),
-        score("prefill kernels, held-out GPU", left_out(found, "device"), 0.18, "cross-validated"),
-        score("prefill kernels, held-out GPU generation, three constants from 60 of its rows",
+        kernels.score("prefill kernels, prompts from 2,048 tokens", [each for each in long if len(each[0])], 0.06),
+        kernels.score("prefill kernels, prompts of any length", plain, 0.09),
+        kernels.score("prefill kernels, latent attention (MLA) and encoders", others, 0.09),
+        kernels.score("prefill kernels, held-out GPU generation", left_out(found, "generation", fits=fits), 0.18,
+                      "cross-validated"),
+        kernels.score("prefill kernels, held-out GPU", left_out(found, "device"), 0.18, "cross-validated"),
+        kernels.score("prefill kernels, held-out GPU generation, three constants from 60 of its rows",
               left_out(found, "generation", own=True, fits=fits), 0.11,
               "cross-validated", reached=0.118),
     )  # fmt: skip
@@ -237,8 +223,8 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Return interpolated residuals, and those with the device or the generation held out; rows are sampled evenly."""
     found = rows(data)
-    return residuals_of("attention", held(found, shipped, predict), lambda case: left_out(found, case), _regime)
+    return kernels.residuals_of("attention", kernels.held(found, shipped, predict), lambda case: left_out(found, case), _regime)
 
 
-def _regime(group: Group, at: int) -> str:
+def _regime(group: kernels.Group, at: int) -> str:
     return "prefill" if group.columns["queries"][at] >= LONG else "short"

@@ -22,26 +22,8 @@ import numpy as np
 from hwsim.devices import AttentionCall
 from hwsim.devices.gpu_attention import WIDE, AttentionKernels, DecodeKernel
 from hwsim.origins import Case
+from published import kernels
 from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
-from published.kernels import (
-    GENERATION,
-    KIND,
-    LIBRARY,
-    Array,
-    Constant,
-    Group,
-    best_of,
-    fed_alike,
-    gpu_of,
-    groups,
-    held,
-    left_out_of,
-    near,
-    other_than,
-    residuals_of,
-    score,
-    together,
-)
 from published.residual import Residual
 from published.score import Score
 
@@ -50,14 +32,14 @@ SERVERS: Final = ("b200_sxm", "b300_sxm", "gb200", "gb300")
 FEWEST: Final = 11  # rows of such a kernel per GPU; four GPUs are fitted together
 OPERATIONS: Final = 2.0 * (576 + 512)
 CONSTANTS: Final = (
-    Constant("start", 9e-6, 1e-6, 2e-4),
-    Constant("reading", 0.85, 0.05, 1.0),
-    Constant("rate", 30e9, 1e9, 3e11),
-    Constant("cached", 40e9, 2e9, 1e12),
-    Constant("share", 0.4, 0.005, 1.0),
-    Constant("filled", 1.0, 0.02, 60.0),
-    Constant("joining", 2e-6, 1e-8, 6e-5),
-    Constant("each", 3e-7, 1e-8, 3e-5),
+    kernels.Constant("start", 9e-6, 1e-6, 2e-4),
+    kernels.Constant("reading", 0.85, 0.05, 1.0),
+    kernels.Constant("rate", 30e9, 1e9, 3e11),
+    kernels.Constant("cached", 40e9, 2e9, 1e12),
+    kernels.Constant("share", 0.4, 0.005, 1.0),
+    kernels.Constant("filled", 1.0, 0.02, 60.0),
+    kernels.Constant("joining", 2e-6, 1e-8, 6e-5),
+    kernels.Constant("each", 3e-7, 1e-8, 3e-5),
 )
 LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8")
 OWN: Final = ("start", "reading", "each")
@@ -66,22 +48,22 @@ FAST: Final = 1.1  # minimum read rate of all multiprocessors over memory bandwi
 Cut = tuple[int, int | None, bool]  # heads, widest, lone
 
 
-def rows(data: Path) -> list[Group]:
+def rows(data: Path) -> list[kernels.Group]:
     """Return the groups of both tables whose GPUs are in the library."""
     folder = data / "validation" / "serving"
     shape = ("batch_size", "step", "num_heads", "num_key_value_heads")
-    found = groups(folder / "aic_generation_attention.csv", _key, _plain, shape)
-    found += groups(folder / "aic_generation_mla.csv", _latent, _latents, ("batch_size", "step", "num_heads"))
+    found = kernels.groups(folder / "aic_generation_attention.csv", _key, _plain, shape)
+    found += kernels.groups(folder / "aic_generation_mla.csv", _latent, _latents, ("batch_size", "step", "num_heads"))
     found = [group.of(group.seconds > HOST) if group.key in EAGER else group for group in found]
     found = [group.of(possible(group)) if group.system == "a100_sxm" and group.key == "tensorrt" else group for group in found]
     return [
         group for group in found
-        if len(group) >= (FEWEST if group.key.endswith(" wide") else LEAST) and gpu_of(group.system) is not None
+        if len(group) >= (FEWEST if group.key.endswith(" wide") else LEAST) and kernels.gpu_of(group.system) is not None
     ]  # fmt: skip
 
 
 def _key(said: Mapping[str, str]) -> str:
-    name = LIBRARY[said["source"].partition("/")[0]]
+    name = kernels.LIBRARY[said["source"].partition("/")[0]]
     width = " kv8" if said["kv_cache_dtype"] == "fp8" else ""
     return name + width + (" window" if 0 < float(said["window_size"] or 0) < WINDOW else "")
 
@@ -102,7 +84,7 @@ def _latent(said: Mapping[str, str]) -> str:
     """Return the latent-attention groups; Blackwell servers have a separate kernel for tiles of at least 64 query heads."""
     width = " kv8" if said["kv_cache_dtype"] == "fp8" else ""
     wide = " wide" if said["system"] in SERVERS and float(said["num_heads"]) >= WIDE else ""
-    return LIBRARY[said["source"].partition("/")[0]] + width + " latent" + wide
+    return kernels.LIBRARY[said["source"].partition("/")[0]] + width + " latent" + wide
 
 
 def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
@@ -111,29 +93,29 @@ def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
     return {**size, "kv_heads": 1.0, "head": LATENT, "kv_width": width, "latent": OPERATIONS}
 
 
-def call_of(columns: Mapping[str, Array]) -> AttentionCall:
+def call_of(columns: Mapping[str, kernels.Array]) -> AttentionCall:
     """Return the kernel calls of a group with these columns."""
     numbers: dict[str, Any] = dict(columns)
     return AttentionCall(queries=1.0, warm=1.0, **numbers)
 
 
-def possible(group: Group) -> Any:
+def possible(group: kernels.Group) -> Any:
     """Return whether a row's cache traffic does not exceed the memory bandwidth."""
     call = call_of(group.columns)
     size: Any = call.keys
     return size / group.seconds <= rates_of(group).bandwidth
 
 
-def cuts(group: Group) -> tuple[Cut, ...]:
+def cuts(group: kernels.Group) -> tuple[Cut, ...]:
     """Return the possible splits of strips: those stated in the library's source, or else all candidates.
 
     FlashAttention 2 does not split a strip with its own head. Before Blackwell, TensorRT-LLM processes at most 32 query heads
     together.
     """
     if group.key.startswith("tensorrt"):
-        widest = None if GENERATION[group.system] == "blackwell" else 32
+        widest = None if kernels.GENERATION[group.system] == "blackwell" else 32
         return tuple((heads, widest, True) for heads in (8, 16, 32, 64))
-    if KIND[GENERATION[group.system]] == "threads" and "kv8" not in group.key:
+    if kernels.KIND[kernels.GENERATION[group.system]] == "threads" and "kv8" not in group.key:
         return ((16, None, False), (64, None, False))
     return tuple((heads, None, True) for heads in (8, 16, 32, 64))
 
@@ -145,19 +127,19 @@ def kernel_of(cut: Cut, found: Mapping[str, float]) -> DecodeKernel:
     return DecodeKernel(heads=heads, widest=widest, lone=lone, **known)
 
 
-def predict(group: Group, kernel: DecodeKernel) -> Array:
+def predict(group: kernels.Group, kernel: DecodeKernel) -> kernels.Array:
     """Return the time of each row, in seconds."""
     return np.asarray(kernel.parts(call_of(group.columns), rates_of(group)).seconds)
 
 
-def by_law(group: Group, kernel: DecodeKernel) -> Array:
+def by_law(group: kernels.Group, kernel: DecodeKernel) -> kernels.Array:
     """Return the times of rows by a kernel fitted to other generations."""
     return predict(group, on(kernel, *unit(group)))
 
 
-def unit(group: Group) -> tuple[float, float, float]:
+def unit(group: kernels.Group) -> tuple[float, float, float]:
     """Return a multiprocessor relative to the reference multiprocessor: in FLOP/s and in cycles; and its bandwidth in B/s."""
-    gpu = gpu_of(group.system)
+    gpu = kernels.gpu_of(group.system)
     assert gpu is not None
     assert gpu.sms is not None
     assert gpu.clock is not None
@@ -171,7 +153,7 @@ def on(kernel: DecodeKernel, speed: Any, clock: Any, memory: Any) -> DecodeKerne
 
 
 def fit_kernel(
-    parts: Sequence[Group],
+    parts: Sequence[kernels.Group],
     known: DecodeKernel | None = None,
     names: Iterable[str] | None = None,
     rounds: int = 3,
@@ -180,59 +162,59 @@ def fit_kernel(
     law: bool = False,
 ) -> DecodeKernel:
     """Fit one kernel to several groups. known: fixed constants; names: constants to fit; law: over several generations."""
-    columns, rates = together(parts, rates_of)
+    columns, rates = kernels.together(parts, rates_of)
     units = [unit(part) if law else (1.0, 1.0, 0.0) for part in parts]
     own = [np.repeat(each, [len(part) for part in parts]) for each in zip(*units, strict=True)]
     call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
     start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in CONSTANTS}
-    free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
+    free = [constant for constant in kernels.near(CONSTANTS, start) if names is None or constant.name in names]
 
-    def seconds(cut: Cut, found: Mapping[str, float]) -> Array:
+    def seconds(cut: Cut, found: Mapping[str, float]) -> kernels.Array:
         return np.asarray(on(kernel_of(cut, {**start, **found}), *own).parts(call, rates).seconds)
 
     every = [(known.heads, known.widest, known.lone)] if known else dict.fromkeys(cut for part in parts for cut in cuts(part))
-    cut, found = best_of(every, seconds, measured, free, rounds, each)
+    cut, found = kernels.best_of(every, seconds, measured, free, rounds, each)
     return kernel_of(cut, {**start, **found})
 
 
-def shipped(group: Group) -> DecodeKernel | None:
+def shipped(group: kernels.Group) -> DecodeKernel | None:
     """Return the kernel as in the library."""
-    gpu = gpu_of(group.system)
-    kernels = gpu.attention if gpu is not None else None
-    return kernels.decode.get(group.key) if isinstance(kernels, AttentionKernels) and gpu is not None else None
+    gpu = kernels.gpu_of(group.system)
+    known = gpu.attention if gpu is not None else None
+    return known.decode.get(group.key) if isinstance(known, AttentionKernels) and gpu is not None else None
 
 
 def left_out(
-    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], DecodeKernel] | None = None
-) -> list[tuple[Group, Array]]:
+    found: Sequence[kernels.Group], case: Case, own: bool = False, fits: dict[tuple[str, str], DecodeKernel] | None = None
+) -> list[tuple[kernels.Group, kernels.Array]]:
     """Return (rows, predictions by a fit without their device or generation).
 
     own: also fit three constants to the held-out GPU; fits: fits of an earlier call.
     """
     law = case == "generation"
 
-    def fit(parts: Sequence[Group], known: DecodeKernel | None) -> DecodeKernel:
+    def fit(parts: Sequence[kernels.Group], known: DecodeKernel | None) -> DecodeKernel:
         return fit_kernel(parts, known, None if known is None else OWN, rounds=2, each=40, law=law)
 
     groups_of = [group for key in LEFT for group in found if group.key == key]
-    said, others = (by_law, other_than) if law else (predict, fed_alike)
-    return left_out_of(groups_of, case, fit, said, others, own=own, fits=fits)
+    said, others = (by_law, kernels.other_than) if law else (predict, kernels.fed_alike)
+    return kernels.left_out_of(groups_of, case, fit, said, others, own=own, fits=fits)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Return scores of interpolated rows (plain and latent), and with a GPU or a GPU generation held out."""
     found = rows(data)
-    known = held(found, shipped, predict)
+    known = kernels.held(found, shipped, predict)
     fits: dict[tuple[str, str], DecodeKernel] = {}
     return (
-        score("decode kernels", [each for each in known if "latent" not in each[0].key], 0.10),
-        score("decode kernels, latent attention (MLA)", [each for each in known if "latent" in each[0].key], 0.10,
+        kernels.score("decode kernels", [each for each in known if "latent" not in each[0].key], 0.10),
+        kernels.score("decode kernels, latent attention (MLA)", [each for each in known if "latent" in each[0].key], 0.10,
               reached=0.14),
-        score("decode kernels, held-out GPU generation", left_out(found, "generation", fits=fits), 0.18, "cross-validated",
-              reached=0.22),
-        score("decode kernels, held-out GPU", left_out(found, "device"), 0.18, "cross-validated"),
-        score("decode kernels, held-out GPU generation, three constants from 60 of its rows",
+        kernels.score("decode kernels, held-out GPU generation", left_out(found, "generation", fits=fits), 0.18,
+                      "cross-validated", reached=0.22),
+        kernels.score("decode kernels, held-out GPU", left_out(found, "device"), 0.18, "cross-validated"),
+        kernels.score("decode kernels, held-out GPU generation, three constants from 60 of its rows",
               left_out(found, "generation", own=True, fits=fits), 0.11,
               "cross-validated", reached=0.12),
     )  # fmt: skip
@@ -241,8 +223,8 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Return interpolated residuals, and those with the device or the generation held out; rows are sampled evenly."""
     found = rows(data)
-    return residuals_of("attention", held(found, shipped, predict), lambda case: left_out(found, case), _regime)
+    return kernels.residuals_of("attention", kernels.held(found, shipped, predict), lambda case: left_out(found, case), _regime)
 
 
-def _regime(group: Group, _: int) -> str:
+def _regime(group: kernels.Group, _: int) -> str:
     return "mla" if "latent" in group.key else "decode"

@@ -20,23 +20,7 @@ from hwsim.devices.gpu_attention import KernelRates
 from hwsim.devices.gpu_experts import TILES, ExpertKernels, blocks_of, tokens_of
 from hwsim.devices.work import ExpertsCall
 from hwsim.origins import Case
-from published.kernels import (
-    FEW,
-    LIBRARY,
-    Array,
-    Constant,
-    Group,
-    fitted,
-    gpu_of,
-    groups,
-    held,
-    left_out_of,
-    near,
-    other_than,
-    residuals_of,
-    score,
-    together,
-)
+from published import kernels
 from published.residual import Residual
 from published.score import Score
 
@@ -51,15 +35,15 @@ FORMATS: Final[Mapping[str, tuple[str, str, float]]] = {  # format in the table:
     "w4a8_mxfp4_mxfp8": ("mxfp4-mxfp8", "fp8", 0.53),
 }
 CONSTANTS: Final = (
-    Constant("start", 3e-5, 3e-6, 3e-4),
-    Constant("efficiency", 0.7, 0.05, 1.0),
-    Constant("reading", 0.8, 0.1, 1.0),
-    Constant("edge", 15.0, 0.1, 200.0),
-    Constant("prologue", 150.0, 5.0, 2500.0),
-    Constant("lost", 0.5, 0.01, 3.0),
-    Constant("passing", 20e9, 3e8, 3e11),
-    Constant("tokens", 20e9, 3e8, 3e11),
-    Constant("rate", 60e9, 3e9, 4e11),
+    kernels.Constant("start", 3e-5, 3e-6, 3e-4),
+    kernels.Constant("efficiency", 0.7, 0.05, 1.0),
+    kernels.Constant("reading", 0.8, 0.1, 1.0),
+    kernels.Constant("edge", 15.0, 0.1, 200.0),
+    kernels.Constant("prologue", 150.0, 5.0, 2500.0),
+    kernels.Constant("lost", 0.5, 0.01, 3.0),
+    kernels.Constant("passing", 20e9, 3e8, 3e11),
+    kernels.Constant("tokens", 20e9, 3e8, 3e11),
+    kernels.Constant("rate", 60e9, 3e9, 4e11),
 )
 OWN: Final = ("start", "efficiency", "reading")
 # FlashInfer's kernel with one scale per matrix. Servers tune it at start; the table's collector (vllm/collect_moe.py)
@@ -69,20 +53,20 @@ HOPPER: Final = ("h100_sxm", "h200_sxm")
 SOURCES: Final = ("marlin", "triton", "flashinfer_cutlass", "flashinfer_trtllm", "cutlass")  # values of `kernel_source`
 
 
-def rows(data: Path, *, by_source: bool = False) -> list[Group]:
+def rows(data: Path, *, by_source: bool = False) -> list[kernels.Group]:
     """Return the groups of the table whose GPUs are in the library. by_source: separate kernels by implementation, "flash fp8
     @triton".
     """
     shape = ("num_tokens", "hidden_size", "inter_size", "moe_tp_size", "moe_ep_size")
     path = data / "validation" / "serving" / "aic_moe.csv"
-    found = groups(path, _key_and_source if by_source else _key, _columns, shape)
-    least = FEW if by_source else LEAST
-    return [group for group in found if len(group) >= least and gpu_of(group.system) is not None]
+    found = kernels.groups(path, _key_and_source if by_source else _key, _columns, shape)
+    least = kernels.FEW if by_source else LEAST
+    return [group for group in found if len(group) >= least and kernels.gpu_of(group.system) is not None]
 
 
 def _key(said: Mapping[str, str]) -> str:
     untuned = said["system"] in HOPPER and said["kernel_source"].startswith(UNTUNED)
-    return f"{'untuned' if untuned else LIBRARY[said['source'].partition('/')[0]]} {FORMATS[said['moe_dtype']][0]}"
+    return f"{'untuned' if untuned else kernels.LIBRARY[said['source'].partition('/')[0]]} {FORMATS[said['moe_dtype']][0]}"
 
 
 def _key_and_source(said: Mapping[str, str]) -> str:
@@ -90,7 +74,7 @@ def _key_and_source(said: Mapping[str, str]) -> str:
     return f"{_key(said)} @{source}"
 
 
-def named(group: Group) -> Group:
+def named(group: kernels.Group) -> kernels.Group:
     """Return the group under the name of its kernel only."""
     return replace(group, key=group.key.partition(" @")[0])
 
@@ -131,28 +115,28 @@ def busiest(tokens: tuple[int, ...], ranks: int) -> tuple[int, ...]:
     return tuple(int(each) for each in dealt[dealt.sum(axis=1).argmax()])
 
 
-def call_of(columns: Mapping[str, Array]) -> ExpertsCall:
+def call_of(columns: Mapping[str, kernels.Array]) -> ExpertsCall:
     """Return the kernel calls of a group with these columns."""
     numbers: dict[str, Any] = {name: column for name, column in columns.items() if not name.startswith("of ")}
     blocks: Any = tuple(columns[f"of {rows}"] for rows in TILES)
     return ExpertsCall(blocks=blocks, **numbers)
 
 
-def rates_of(group: Group) -> KernelRates:
+def rates_of(group: kernels.Group) -> KernelRates:
     """Return the rates of the GPU in the kernel's number format."""
-    gpu = gpu_of(group.system)
+    gpu = kernels.gpu_of(group.system)
     assert gpu is not None
     name = group.key.partition(" ")[2]
     return gpu.attending(next(computed for called, computed, _ in FORMATS.values() if called == name))
 
 
-def predict(group: Group, kernel: ExpertKernels) -> Array:
+def predict(group: kernels.Group, kernel: ExpertKernels) -> kernels.Array:
     """Return the time of each row, in seconds."""
     return np.asarray(kernel.seconds(call_of(group.columns), rates_of(group)))
 
 
 def fit_kernel(
-    parts: Sequence[Group],
+    parts: Sequence[kernels.Group],
     known: ExpertKernels | None = None,
     names: Iterable[str] | None = None,
     rounds: int = 3,
@@ -160,40 +144,42 @@ def fit_kernel(
 ) -> ExpertKernels:
     """Fit one kernel to several groups. known: fixed constants; names: constants to fit."""
     start: dict[str, Any] = {} if known is None else {one.name: float(getattr(known, one.name)) for one in CONSTANTS}
-    free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
+    free = [constant for constant in kernels.near(CONSTANTS, start) if names is None or constant.name in names]
 
-    columns, rates = together(parts, rates_of)
+    columns, rates = kernels.together(parts, rates_of)
     call = call_of(columns)
 
-    def seconds(found: Mapping[str, float]) -> Array:
+    def seconds(found: Mapping[str, float]) -> kernels.Array:
         return np.asarray(ExpertKernels(**{**start, **found}).seconds(call, rates))
 
-    found, _ = fitted(seconds, np.concatenate([part.seconds for part in parts]), free, rounds, each)
+    found, _ = kernels.fitted(seconds, np.concatenate([part.seconds for part in parts]), free, rounds, each)
     return ExpertKernels(**{**start, **found})
 
 
-def shipped(group: Group) -> ExpertKernels | None:
+def shipped(group: kernels.Group) -> ExpertKernels | None:
     """Return the kernel as in the library."""
-    gpu = gpu_of(group.system)
+    gpu = kernels.gpu_of(group.system)
     return None if gpu is None else gpu.experts.get(group.key)
 
 
 def left_out(
-    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], ExpertKernels] | None = None
-) -> list[tuple[Group, Array]]:
+    found: Sequence[kernels.Group], case: Case, own: bool = False, fits: dict[tuple[str, str], ExpertKernels] | None = None
+) -> list[tuple[kernels.Group, kernels.Array]]:
     """Return (rows, predictions by a fit without their device or generation).
 
     own: also fit three constants to the held-out GPU; fits: fits of an earlier call.
     """
 
-    def fit(parts: Sequence[Group], known: ExpertKernels | None) -> ExpertKernels:
+    def fit(parts: Sequence[kernels.Group], known: ExpertKernels | None) -> ExpertKernels:
         return fit_kernel(list(map(named, parts)), known, None if known is None else OWN, rounds=2, each=40)
 
-    said = left_out_of(sorted(found, key=lambda group: group.key), case, fit, _predict, other_than, own=own, fits=fits)
+    said = kernels.left_out_of(
+        sorted(found, key=lambda group: group.key), case, fit, _predict, kernels.other_than, own=own, fits=fits
+    )
     return [(named(group), seconds) for group, seconds in said]
 
 
-def _predict(group: Group, kernel: ExpertKernels) -> Array:
+def _predict(group: kernels.Group, kernel: ExpertKernels) -> kernels.Array:
     return predict(named(group), kernel)
 
 
@@ -202,11 +188,11 @@ def scores(data: Path) -> tuple[Score, ...]:
     found, apart = rows(data), rows(data, by_source=True)
     fits: dict[tuple[str, str], ExpertKernels] = {}
     return (
-        score("MoE kernels", held(found, shipped, predict), 0.13),
-        score("MoE kernels, held-out GPU generation", left_out(apart, "generation", fits=fits), 0.18, "cross-validated",
+        kernels.score("MoE kernels", kernels.held(found, shipped, predict), 0.13),
+        kernels.score("MoE kernels, held-out GPU generation", left_out(apart, "generation", fits=fits), 0.18, "cross-validated",
               reached=0.3),
-        score("MoE kernels, held-out GPU", left_out(apart, "device"), 0.18, "cross-validated"),
-        score("MoE kernels, held-out GPU generation, three constants from 60 of its rows",
+        kernels.score("MoE kernels, held-out GPU", left_out(apart, "device"), 0.18, "cross-validated"),
+        kernels.score("MoE kernels, held-out GPU generation, three constants from 60 of its rows",
               left_out(apart, "generation", own=True, fits=fits), 0.18,
               "cross-validated"),
     )  # fmt: skip
@@ -215,8 +201,8 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Return interpolated residuals, and those with the device or the generation held out; rows are sampled evenly."""
     found, apart = rows(data), rows(data, by_source=True)
-    return residuals_of("moe", held(found, shipped, predict), lambda case: left_out(apart, case), _regime)
+    return kernels.residuals_of("moe", kernels.held(found, shipped, predict), lambda case: left_out(apart, case), _regime)
 
 
-def _regime(group: Group, at: int) -> str:
+def _regime(group: kernels.Group, at: int) -> str:
     return "few" if group.columns["pairs"][at] < 64 * max(1.0, group.columns["active"][at]) else "many"
