@@ -264,5 +264,5 @@ def test_a_price_of_a_whole_machine_against_a_sum_of_parts_tells_nothing() -> No
 
 @pytest.mark.parametrize("given", [{"set": {"workload.train.tokens": "2T"}}, {"vary": {"let.gpu": ["h200"]}}])
 def test_a_mistake_in_every_option_is_an_error_and_no_answer(given: dict[str, Any]) -> None:
-    with pytest.raises(SpecError, match="'2T' is not a number|no gpu 'h200'"):
+    with pytest.raises(SpecError, match=r"'2T' is not a number|no gpu 'h200'"):
         asked(minimise="step", **given)
