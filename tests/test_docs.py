@@ -204,6 +204,17 @@ def test_what_a_page_shows_is_what_happens(
         (ROOT / name).write_text(invariants.checked_text(new), encoding="utf-8", newline="\n")
 
 
+def test_output_of_a_command_is_compared() -> None:
+    """A command with its output is in a `console` block; `tests/test_extending.py` runs those of docs/extending.md."""
+    shown = {
+        name
+        for name in PAGES
+        for block in blocks((ROOT / name).read_text(encoding="utf-8"))
+        if block.kind != "console" and block.text.startswith("$ ")
+    }
+    assert shown == {"docs/extending.md"}
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_links_between_pages_lead_somewhere(name: str) -> None:
     page = FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
