@@ -84,6 +84,7 @@ def test_buckets_leave_the_last_one_s_time_to_see() -> None:
     step = 0.015 + 0.030
     assert seconds(FOUR, "bucketed-overlap", steps=1) == pytest.approx(step + 0.0015, rel=0.01)
     assert seconds(FOUR, "bucketed-overlap", steps=1, buckets=2) == pytest.approx(step + 0.0075, rel=0.01)
+    assert seconds(FOUR, "bucketed-overlap", steps=1, buckets=1) == pytest.approx(step + 0.015, rel=0.01)
     slow = seconds(FOUR, "bucketed-overlap", steps=1, bytes="640 MB")
     assert slow == pytest.approx(0.015 + 0.003 + 0.060, rel=0.01)  # the first bucket, then the links
 

@@ -339,7 +339,8 @@ class Emitter:
         if bucket == 0:
             after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
         if statement.overlaps:
-            after += thread.pieces[statement.overlaps][bucket : bucket + 1]
+            whole = (thread.named.get(statement.overlaps),)
+            after += (thread.pieces[statement.overlaps] if statement.buckets > 1 else whole)[bucket : bucket + 1]
         insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
         ref = self._add((statement.arrivals[rank], -1, 1.0, 0, op.queue, insert), after)
         if bucket == 0:

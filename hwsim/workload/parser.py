@@ -316,7 +316,7 @@ class _StatementParser:
                 return None  # the other ranks have the same mistake
             ops.append(op)
             placed_ops.append(placed if self._call < 0 else self._compiled(placed, op))
-        self._pieces[placed_ops[0].name] = placed_ops[0].pieces
+        self._pieces[placed_ops[0].name] = placed_ops[0].pieces if tree.get("pieces") else 0
         if isinstance(op, ExchangeOp):
             return self._collective([op for op in ops if isinstance(op, ExchangeOp)], placed_ops, kind, tree)
         if fetches:
@@ -328,8 +328,9 @@ class _StatementParser:
     ) -> CollectiveStatement | None:
         over = ops[0].overlaps
         pieces = self._pieces.get(over, 0) if over else 1
-        if pieces < (2 if over else 1):
-            message = f"`overlaps`: op '{over}' has no `pieces`" if pieces else f"`overlaps`: no op '{over}' precedes this"
+        if not pieces:
+            known = over in self._pieces
+            message = f"`overlaps`: op '{over}' has no `pieces`" if known else f"`overlaps`: no op '{over}' precedes this"
             self._mistakes.add((tree.get("overlaps") or tree).place, message, f"pieces: 8 at the op '{over}'")
             return None
         return self._gatherings.collective(ops, placed, kind, pieces)
