@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from scripts.d2l_row import Row, one_of
+from scripts.d2l_row import Row, one_of, per_second
 
 HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Hardware": (
         (
-            "The book's arithmetic on memory, disks and links, and its exercises. These rows show that the `d2l-...` parts have "
-            "the book's numbers; [components](validation/components.md) has the errors of real parts."
+            "The book's arithmetic on memory, disks and links, and the answers to its exercises by hand. These rows show that the "
+            "`d2l-...` parts have the book's numbers; [components](validation/components.md) has the errors of real parts. A row about "
+            "one op has no interval here; the command prints that of its whole run."
         ),
         (
             Row(
@@ -20,7 +21,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-memory",
                 "d2l/dram-random-vs-burst",
                 "an address and the first word: 100 ns",
-                figure=one_of("random reads", 1e6),
+                reading=one_of("random reads", 1_000_000),
             ),
             Row(
                 "a further word of the burst",
@@ -29,16 +30,17 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-memory",
                 "d2l/dram-random-vs-burst",
                 "500 times less; the rest is the address of the burst",
-                figure=one_of("burst read", 1e6),
+                reading=one_of("burst read", 1_000_000),
             ),
             Row(
-                "a random read from one of four banks",
-                2.5e-08,
+                "random reads from four banks",
+                4e7,
                 "closed form",
                 "d2l-memory",
                 "d2l/dram-banks",
-                "four banks read concurrently",
-                figure=one_of("read", 1e6),
+                "four banks read concurrently, 100 ns each",
+                reading=per_second("read", 1_000_000),
+                unit="1/s",
             ),
             Row(
                 "256 GB through the caches of four cores",
@@ -47,7 +49,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-quad-core",
                 "d2l/cache-starvation",
                 "4 x 32 B x 2 GHz = 256 GB/s",
-                figure=one_of("load from cache"),
+                reading=one_of("load from cache"),
             ),
             Row(
                 "256 GB from memory",
@@ -56,7 +58,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-quad-core",
                 "d2l/cache-starvation",
                 "40 GB/s",
-                figure=one_of("load from memory"),
+                reading=one_of("load from memory"),
             ),
             Row(
                 "a random read from a hard disk",
@@ -65,7 +67,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-disks",
                 "d2l/hdd-random-vs-sequential",
                 "about 100 per second; transferring 4 KiB adds 20 us",
-                figure=one_of("random reads", 1000),
+                reading=one_of("random reads", 1000),
             ),
             Row(
                 "the longest rotational latency at 7,200 rpm",
@@ -73,8 +75,8 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-disks",
                 "d2l/hdd-worst-rotation",
-                "one revolution; reading the sector adds 3 us",
-                figure=one_of("7200 rpm - worst case", 1000),
+                "one revolution, \"over 8 ms\" in the book; reading the sector adds 3 us",
+                reading=one_of("7200 rpm - worst case", 1000),
             ),
             Row(
                 "the longest rotational latency at 10,000 rpm",
@@ -82,17 +84,18 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-disks",
                 "d2l/hdd-worst-rotation",
-                "as above",
-                figure=one_of("10000 rpm - worst case", 1000),
+                "exercise; as above",
+                reading=one_of("10000 rpm - worst case", 1000),
             ),
             Row(
-                "a random read from an SSD, queue depth 64",
-                2e-06,
+                "random reads from an SSD at queue depth 64",
+                500_000.0,
                 "closed form",
                 "d2l-disks",
                 "d2l/ssd-queue-depth",
-                "500,000 per second",
-                figure=one_of("queue depth 64", 64000),
+                "the largest number in the book; each read then takes 64 / 500,000 per second = 128 us",
+                reading=per_second("queue depth 64", 64_000),
+                unit="1/s",
             ),
             Row(
                 "32 GB over 16 lanes of PCIe 4",
@@ -101,7 +104,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-pcie-lanes",
                 "d2l/pcie-lanes-shared",
                 "16 Gb/s per lane",
-                figure=one_of("x16 switch - one GPU"),
+                reading=one_of("x16 switch - one GPU"),
             ),
             Row(
                 "160 MB over PCIe in one copy",
@@ -126,7 +129,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-sf-amsterdam",
                 "d2l/sf-amsterdam-round-trip",
-                "2 x 10,000 km at 200,000 km/s, light in glass",
+                "exercise: 2 x 10,000 km at 200,000 km/s, light in glass; the book's table of latencies has 150 ms for California",
             ),
         ),
     ),

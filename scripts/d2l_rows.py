@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scripts.d2l_row import Row, issued, memory
+from scripts.d2l_row import ISSUED, MEMORY, Row
 
 RUNTIME = "workload.runtime.use"
 ADDING = "workload.program.repeat.repeat.do.add.busy.time"
@@ -12,8 +12,9 @@ ADDING = "workload.program.repeat.repeat.do.add.busy.time"
 EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Compilers and interpreters": (
         (
-            "A network of five small ops is called 1000 times. In eager mode, Python takes far longer to issue an op than the "
-            "CPU to compute it. A compiled network is issued as a whole."
+            "A network of five small ops is called 1000 times, which is 17 ms of computation on the CPU. In eager mode, issuing "
+            "the 5000 ops takes 77 ms in PyTorch and 504 ms in MXNet. Python calls a compiled network once; the framework then "
+            "issues its ops, four times faster than Python in MXNet, but hardly faster in TorchScript."
         ),
         (
             Row(
@@ -120,7 +121,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-laptop",
                 "d2l/async-matmul",
                 "75 us per op = this figure / 20",
-                figure=issued,
+                reading=ISSUED,
             ),
             Row(
                 "MXNet, finished",
@@ -163,8 +164,8 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-laptop",
                 "d2l/barriers",
                 (
-                    "MXNet took about 11 ms to sum a million numbers; four dependent additions of 4 cycles are 4.6 ns per "
-                    "number, and the time to walk the array is unknown"
+                    "MXNet took about 11 ms to sum a million numbers. Simulated are 4.6 ns per number: four additions of 4 cycles, "
+                    "one after the other, at 3.5 GHz"
                 ),
                 {"all": 0, "scalar": 1},
             ),
@@ -188,24 +189,24 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
             ),
             Row(
                 "1000 (t1 + t2 + t3) with 12, 30 and 8 us",
-                None,
+                0.05,
                 "closed form",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "50.0 ms by the book's formula; the book gives no times",
+                "the book has the formula; the three times are hwsim's",
                 {"blocking": True},
             ),
             Row(
-                "t1 + 1000 t2 + t3 with the same",
-                None,
+                "t1 + 1000 t2 + t3 with the same times",
+                0.03002,
                 "closed form",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "30.02 ms by the book's formula",
+                "as above",
             ),
             Row(
-                "numpy, beside PyTorch on a GPU (another run: 1.3420)",
-                0.6700,
+                "numpy, beside PyTorch on a GPU",
+                (0.6700, 1.3420),
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/async-matmul",
@@ -213,13 +214,13 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 {RUNTIME: "numpy"},
             ),
             Row(
-                "PyTorch on a GPU, issued (another run: 0.4412)",
-                0.0172,
+                "PyTorch on a GPU, issued",
+                (0.0172, 0.4412),
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/async-matmul-gpu",
                 "4.5 us per op; the book's first calls also create a generator and load kernels",
-                figure=issued,
+                reading=ISSUED,
             ),
             Row(
                 "PyTorch on a GPU, finished",
@@ -230,18 +231,18 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "the GPU is not named and would reach 170 GFLOP/s; simulated is that of the next section, 966 GFLOP/s",
             ),
             Row(
-                "V100: PyTorch, issued (two runs: 0.0011, 0.0013)",
-                0.0011,
+                "V100: PyTorch, issued",
+                (0.0011, 0.0013),
                 "predicted",
                 "p3.16xlarge",
                 "d2l/async-matmul-gpu",
                 "4.5 us per op, measured on a faster CPU and without the arguments of randn",
                 {"gpu": "gpu0"},
-                issued,
+                ISSUED,
             ),
             Row(
-                "V100: PyTorch, finished (two runs: 0.0023, 0.0049)",
-                0.0023,
+                "V100: PyTorch, finished",
+                (0.0023, 0.0049),
                 "predicted",
                 "p3.16xlarge",
                 "d2l/async-matmul-gpu",
@@ -249,8 +250,8 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 {"gpu": "gpu0"},
             ),
             Row(
-                "V100: numpy beside it (two runs: 1.0163, 1.0704)",
-                1.0163,
+                "V100: numpy beside it",
+                (1.0163, 1.0704),
                 "predicted",
                 "p3.16xlarge",
                 "d2l/async-matmul",
@@ -290,7 +291,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l/queue-memory",
                 "42 us per op, as for an addition; Gluon's layers take longer",
                 {"barrier": 0},
-                issued,
+                ISSUED,
             ),
             Row(
                 "a barrier after each batch, additional memory",
@@ -302,7 +303,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                     "counts all values of a batch, and of the next until names are rebound; the book measures the growth of a "
                     "process that had run a batch before and kept its memory"
                 ),
-                figure=memory,
+                reading=MEMORY,
                 unit="B",
             ),
             Row(
@@ -316,7 +317,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                     "reuses freed ones, so it measures less than with the barrier"
                 ),
                 {"barrier": 0},
-                memory,
+                MEMORY,
                 "B",
             ),
         ),
@@ -377,8 +378,8 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 {"stream": "compute"},
             ),
             Row(
-                "V100: 50 matmuls of 4000 x 4000 (PyTorch, three runs: 0.46, 0.47, 0.49)",
-                0.4706,
+                "V100: 50 matmuls of 4000 x 4000 (PyTorch)",
+                (0.46, 0.4706, 0.49),
                 "predicted",
                 "p3.16xlarge",
                 "d2l/copy-overlap",
@@ -386,14 +387,14 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50, "copy": 0},
             ),
             Row(
-                "V100: matmuls and copies overlapped (two runs: 1.64, 1.77)",
-                1.7703,
+                "V100: matmuls and copies overlapped",
+                (1.64, 1.7703),
                 "predicted",
                 "p3.16xlarge",
                 "d2l/copy-overlap",
                 (
-                    "the notebooks copy 3.2 GB through pageable memory at 1.4 GB/s; with non_blocking=True, matmuls and "
-                    "copies together measured faster than the copies alone"
+                    "bound by the copies, 3.2 GB to pageable memory at 1.4 GB/s, which take 2.3 s in the book, too. Its runs with "
+                    "`non_blocking=True` copied faster; why is unknown"
                 ),
                 {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50, "memory": "pageable"},
             ),
@@ -401,10 +402,13 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     ),
     "Training on several GPUs": (
         (
-            "An epoch of Fashion-MNIST, 60,000 images, on one and two V100 of a server with four: a handwritten LeNet with 256 "
-            "images per batch, and the framework's ResNet-18 with 256 images per GPU. The figures come from notebooks that the "
-            "book's authors ran with MXNet in July 2019. A small network is no faster on two GPUs, a larger one nearly twice "
-            "as fast."
+            "An epoch of Fashion-MNIST, 60,000 images, on one and two V100: a handwritten LeNet with 256 images per batch, and "
+            "the framework's ResNet-18 with 256 images per GPU. The book's authors ran the notebooks with MXNet in July 2019, on a "
+            "server with four V100; simulated are two of the eight in a p3.16xlarge. A small network is no faster on two GPUs, a "
+            "larger one nearly twice as fast.\n\n"
+            "The commands also print MFU: 15 % for LeNet and 96 % for ResNet-18 on one GPU. [MFU](terms.md#training-and-estimates) "
+            "counts the FLOP of direct convolutions in both passes. The GPU executes about a third of them, because the library "
+            "computes most of these convolutions with the Winograd transform. So the row `gpu0 compute` shows less FLOP per second."
         ),
         (
             Row(
@@ -447,11 +451,11 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
             ),
             Row(
                 "ResNet-18, one GPU",
-                13.2,
+                (13.2, 13.4, 12.2),
                 "predicted",
                 "p3.16xlarge",
                 "d2l/multi-gpu-resnet18",
-                "convolutions at the speed of NVIDIA's containers; a build of 2022 prints 13.4 s, one with PyTorch 12.2",
+                "convolutions at the speed of NVIDIA's containers; the second run is a build of 2022, the third one with PyTorch",
                 {"steps": 235},
             ),
             Row(

@@ -188,7 +188,8 @@ def _told(sweep: Sweep) -> Iterator[tuple[str, str]]:
     if not any(over.half > LEAST_HALF for over in slower):
         return
     nearest = min(slower, key=lambda over: over.value)
-    apart = f"{factor(nearest.value)} faster ({INTERVAL} {nearest.low:.3g}–{nearest.high:.3g}x)"
+    precise = f"{factor(nearest.value)} faster ({INTERVAL} {nearest.low:.3g}–{nearest.high:.3g}x)"
+    apart = precise if nearest.high >= 1.005 else "less than 0.5 % faster"  # not 1.00x
     if not unsure:
         yield "vs runner-up", f"{apart}; fastest at 95 % confidence"
     elif any(over.outside for over in unsure):
