@@ -42,8 +42,10 @@ def library() -> Iterator[str]:
 
 def show_lines(tree: Tree, *, expect: bool = True) -> Iterator[str]:
     """Yield the lines of a parsed file with everything filled in, with or without the expected results."""
-    shown = _with_parameters(tree) if tree.text("hwsim") == "workload/1" else tree
-    yield from _lines(resolved(shown), "", leaving_out="" if expect else "expect")
+    is_workload = tree.text("hwsim") == "workload/1"
+    section = f"  # {tree.text('source')}" if is_workload else ""  # it names an example, not the source of each number
+    for line in _lines(resolved(_with_parameters(tree) if is_workload else tree), "", leaving_out="" if expect else "expect"):
+        yield line.removesuffix(section)
     if tree.text("hwsim") == "model/1":
         from hwsim.models.library import describe_model, read_model
 
