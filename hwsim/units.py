@@ -60,6 +60,7 @@ def _named(name: str, unit: str, example: str, **powers: int) -> Dimension:
 TIME: Final = _named("a time", "s", "10 us", s=1)
 SIZE: Final = _named("a size", "B", "160 MB", B=1)
 BANDWIDTH: Final = _named("a bandwidth", "B/s", "16 GB/s", B=1, s=-1)
+DATA_RATE: Final = _named("a bandwidth", "B/s", "25 Gb/s", B=1, s=-1)
 FLOP: Final = _named("an amount of work", "FLOP", "640 GFLOP", FLOP=1)
 SPEED: Final = _named("a speed", "FLOP/s", "15.7 TFLOP/s", FLOP=1, s=-1)
 RATE: Final = _named("a rate", "1/s", "400 1/s", s=-1)
@@ -85,6 +86,7 @@ _CANONICAL: Final = {
 Seconds = Annotated[float, TIME]
 Bytes = Annotated[float, SIZE]
 BytesPerSecond = Annotated[float, BANDWIDTH]
+DataRate = Annotated[float, DATA_RATE]
 Flop = Annotated[float, FLOP]
 FlopPerSecond = Annotated[float, SPEED]
 PerSecond = Annotated[float, RATE]
@@ -356,7 +358,8 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
         rate = unit_of(measured.unit + "/s")
         hint = None
         if isinstance(given, str) and rate and rate[2].fits(dimension):
-            hint = f"did you mean '{given.strip()}/s'?"
+            text = given.strip()
+            hint = f"did you mean '{text}/s'" + (f" (bits) or '{text[:-1]}B/s'?" if text.endswith("b") else "?")
         raise UnitError(f"{shown} is {measured.name}, but {dimension.name} is needed here", hint)
     if dimension is COUNT and isinstance(given, str) and "%" in given:
         raise UnitError(f"{shown} is a ratio, but a number is needed here")

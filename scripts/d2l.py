@@ -31,9 +31,10 @@ Learning*. It is written by `python scripts/d2l.py`. For exercises with these wo
 - **predicted**: no part of the printed figure was used.
 - *output*: the command below the table, by number, and the line and column of its output that show the figure.
 
-Of the {all} printed measurements of predicted times, {inside} are within their [90 % interval](intervals.md). Intervals that span more than
-a factor of 10 hardly test the model: times of software from another computer or version are only known within a factor of 19. Without
-the {wide} measurements with such intervals, {narrow_inside} of {narrow} are within. No interval is widened for a single row.
+Of the {all} printed measurements of predicted times, {inside} are within their [90 % interval](intervals.md). Intervals that span
+more than a factor of 10 hardly test the model: times of software from another computer or version are only known within a
+factor of 19. Without the {wide} measurements with such intervals, {narrow_inside} of {narrow} are within. No interval is
+widened for a single row.
 """
 
 

@@ -9,9 +9,9 @@ from scripts.d2l_row import Row, one_of, per_second
 HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Hardware": (
         (
-            "The book's arithmetic on memory, disks and links, and the answers to its exercises by hand. These rows show that the "
-            "`d2l-...` parts have the book's numbers; [components](validation/components.md) has the errors of real parts. A row about "
-            "one op has no interval here; the command prints that of its whole run."
+            "The book's arithmetic on memory, disks and links, and the answers to its exercises by hand. These rows show that "
+            "the `d2l-...` parts have the book's numbers; [components](validation/components.md) has the errors of real parts. "
+            "A row about one op has no interval here; the command prints that of its whole run."
         ),
         (
             Row(
@@ -75,7 +75,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-disks",
                 "d2l/hdd-worst-rotation",
-                "one revolution, \"over 8 ms\" in the book; reading the sector adds 3 us",
+                'one revolution, "over 8 ms" in the book; reading the sector adds 3 us',
                 reading=one_of("7200 rpm - worst case", 1000),
             ),
             Row(
@@ -129,7 +129,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-sf-amsterdam",
                 "d2l/sf-amsterdam-round-trip",
-                "exercise: 2 x 10,000 km at 200,000 km/s, light in glass; the book's table of latencies has 150 ms for California",
+                "exercise: 2 x 10,000 km at 200,000 km/s, light in glass; the book's table has 150 ms from California",
             ),
         ),
     ),

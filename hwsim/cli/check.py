@@ -45,7 +45,8 @@ def command(files: tuple[str, ...], machine: str | None, *, defaults: bool, stri
                 click.echo(str(SpecError(new)), err=True)
         else:
             for warning in warnings:
-                click.echo(f"{file}: warning[{warning.code}]: {warning.message}")
+                place = "" if warning.place is not None and warning.place.file else f"{file}: "  # else in the message
+                click.echo(f"{place}warning[{warning.code}]: {warning.message}")
             click.echo(f"{file}: valid" if machine is None else f"{file} on {machine}: valid")
             for line in defaults_of(file) if defaults else ():
                 click.echo(f"  {line}")

@@ -37,7 +37,8 @@ class CpuKeys(Device):
 
     cores: int = field("number of physical cores", minimum=1)
     memory: LocalMemory = field("main memory of the socket")
-    flop: Mapping[str, FlopPerSecond] = field("peak FLOP/s of the socket by number format, e.g. {fp32: 500 GFLOP/s}",
+    flop: Mapping[str, FlopPerSecond] = field("peak FLOP/s of the socket by number format, e.g. {fp32: 500 GFLOP/s}; "
+                                              "required without `per_cycle` or `core`",
                                               default_factory=dict, exclusive_minimum=0.0)  # fmt: skip
     clock: Hertz | None = field("clock with all cores busy", default=None, exclusive_minimum=0.0)
     per_cycle: Mapping[str, float] = field("FLOP per cycle and core by number format, e.g. {fp32: 32}",

@@ -28,7 +28,7 @@ from hwsim.devices.kind import Device
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem, did_you_mean
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
+from hwsim.units import Bytes, BytesPerSecond, DataRate, PerSecond, Seconds
 
 PROTOCOLS: Final = ("tcp", "udp", "rdma")
 ON_CORES: Final = ("tcp", "udp")  # protocols whose messages a host core handles
@@ -39,7 +39,7 @@ class Nic(Device):
     """A NIC; transmitted bytes use the capacity `tx`, received bytes `rx`."""
 
     kind: ClassVar[str] = "nic"
-    bandwidth: BytesPerSecond = field("bandwidth in each direction, e.g. 25 Gb/s", exclusive_minimum=0.0)
+    bandwidth: DataRate = field("bandwidth in each direction", exclusive_minimum=0.0)
     latency: Seconds = field("latency that the NIC adds to a message", default=0.0)
     protocol: Literal["tcp", "udp", "rdma"] | None = field("protocol of messages that state none; if omitted, such messages have "
                                                            "no overhead", default=None)  # fmt: skip

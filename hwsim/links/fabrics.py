@@ -25,7 +25,7 @@ from hwsim.links.kind import Framing, LinkKind, Protocol
 from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, Metres, Ratio
+from hwsim.units import Bytes, DataRate, Metres, Ratio
 
 AROUND: Final = 26.0  # header bytes of an InfiniBand packet
 FLITS: Final = 1024 / 1056  # share of data bits in a transfer packet of Omni-Path
@@ -38,7 +38,7 @@ class NetworkLink(LinkKind):
     """A base of network links with a data rate, in bits (`25 Gb/s`) or bytes per second."""
 
     network, budget = True, "ports"
-    rate: BytesPerSecond = field("data rate in each direction, e.g. 25 Gb/s", exclusive_minimum=0.0)
+    rate: DataRate = field("data rate in each direction", exclusive_minimum=0.0)
     length: Metres = field("cable length, for the propagation delay at 2/3 of the speed of light", default=0.0)
     mtu: Bytes | None = field(
         "maximum packet size with protocol headers (default: no packet overhead)",

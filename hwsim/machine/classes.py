@@ -346,7 +346,7 @@ def _guessed_gpu(tree: Tree) -> Class:
     ):
         if newest in formats:
             return Class(path, f"by its {newest} peak")
-    return Class("", "no key identifies it")
+    return Class("", "by no key")
 
 
 def _guessed_cpu(tree: Tree) -> Class:

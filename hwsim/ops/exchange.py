@@ -224,9 +224,10 @@ def read_algorithm(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
     if isinstance(tree.value, str):
         algorithm = communication.ALGORITHMS.get(tree.value)
         if algorithm is None:
-            mistakes.add(
-                tree.place, f"unknown algorithm '{tree.value}'", did_you_mean(tree.value, (AUTO, *communication.ALGORITHMS))
-            )
+            presets = communication.KINDS[tree.value].presets if tree.value in communication.KINDS else None
+            like = f"known: {', '.join(sorted(presets))}, {{kind: {tree.value}}}" if presets else None
+            hint = like or did_you_mean(tree.value, (AUTO, *communication.ALGORITHMS))
+            mistakes.add(tree.place, f"unknown algorithm '{tree.value}'", hint)
         return algorithm
     kind = tree.text("kind") if tree.is_mapping else None
     if kind is None:

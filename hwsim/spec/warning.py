@@ -16,7 +16,8 @@ CODES: Final = (
     "mean-access-time", "mixed-provenance", "name-ends-in-digit", "never-written", "no-effect", "no-expert-dispatch",
     "no-requests", "no-steady-state", "no-work-lost", "not-calibrated", "not-folded", "not-measured", "older-pcie-card",
     "overloaded", "partial-cycle", "power-over-budget", "requests-truncated", "runtime-replaced", "service-deadlock",
-    "split-access-faster", "synchronized-clients", "timeout-too-short", "unsupported-format", "working-set-too-large",
+    "size-in-bits", "split-access-faster", "synchronized-clients", "timeout-too-short", "unsupported-format",
+    "working-set-too-large",
 )  # fmt: skip
 """Codes of all warnings; docs/warnings.md explains them."""
 EXCEEDS: Final = frozenset({"disk-full", "overloaded", "power-over-budget", "service-deadlock", "working-set-too-large"})

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hwsim.families_interface import family_interface
+from hwsim.formats import format_quantity
 from hwsim.ops import OPS, ExchangeOp, FetchOp
 from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, distinct_warnings, substitute
+from hwsim.units import SIZE, parse_as
 from hwsim.workload.file import Workload
 from hwsim.workload.parser import STATEMENTS
 from hwsim.workload.unused_keys import refuse_statement
 
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # values for any program of an `each`
+_BITS: Final = re.compile(r"\d+(\.\d+)? ?([kMGT]i?)?b")
 _MAKES: Final = ("writes", "updates")
+_SUMS: Final = ("allreduce", "reduce", "reduce-scatter")  # of values that an op has to compute
 
 
 def check_statements(workload: Workload, mistakes: Mistakes) -> None:
@@ -31,14 +36,10 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
     warnings: list[Warning] = []
     programs = _programs(workload)
     for statements in programs.values():
-        ops = [inner for tree in _all(statements) for _, inner in _items(tree)]
-        made = {name for inner in ops for key in _MAKES for name in _names(inner.get(key))}
-        for inner in ops:
-            for name in _names(inner.get("reads")):
-                near = [] if name in made else [other for other in sorted(made) if _is_slip(name, other)]
-                if near:
-                    text = f"no op writes the value '{name}' that is read here; did you mean '{near[0]}'?"
-                    warnings.append(Warning("never-written", text, (inner.get("reads") or inner).place))
+        ops = [(kind, inner) for tree in _all(statements) for kind, inner in _items(tree)]
+        made = {name for _, inner in ops for key in _MAKES for name in _names(inner.get(key))}
+        for kind, inner in ops:
+            warnings += _of_op(inner, made, kind if kind in _SUMS and len(ops) > 1 else "")
     if len(programs) > 1:
         barriers: dict[str, list[str]] = {}
         for program, statements in programs.items():
@@ -52,6 +53,21 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
         ]
         warnings += _collectives_apart(programs, [name for name, tree in _named(workload).items() if not tree.is_mapping])
     return distinct_warnings(warnings, *(family_interface(key).suspicions(workload) for key in workload.doors))
+
+
+def _of_op(inner: Tree, made: set[str], reduction: str) -> Iterator[Warning]:
+    """Yield a size in bits, and values that no op writes; `reduction`: the kind of an op that sums values of others."""
+    size = inner.get("bytes")
+    if size is not None and isinstance(size.value, str) and _BITS.fullmatch(size.value):
+        shown = format_quantity(parse_as(size.value, SIZE), "B")
+        text = f"`bytes: {size.value}` is a number of bits, {shown}; for bytes, write {size.value[:-1]}B"
+        yield Warning("size-in-bits", text, size.place)
+    for name in _names(inner.get("reads")):
+        near = [] if name in made else [f"did you mean '{other}'?" for other in sorted(made) if _is_slip(name, other)]
+        if near or (reduction and name not in made):
+            effect = near[0] if near else f"this {reduction} waits for no op"
+            text = f"no op writes the value '{name}' that is read here; {effect}"
+            yield Warning("never-written", text, (inner.get("reads") or inner).place)
 
 
 def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence[str]) -> Iterator[Warning]:

@@ -25,6 +25,7 @@ ONE: Final = 1e-3  # distance from 1 below which a factor has more digits
 AS_WHOLE: Final = "run-level error"
 TITLE: Final = "90 % interval"
 INPUTS: Final = "not applicable: every time and rate on the critical path is an input"
+NEARLY: Final = "below ±0.01 %: nearly all of the time on the critical path is an input"
 HEADINGS: Final = ("source of uncertainty", "share of time", "alone", "without it")
 
 CASES: Final[Mapping[Case, str]] = {
@@ -86,7 +87,7 @@ def line(interval: Interval, *, kernels: bool = False) -> str:
         kernels: whether it is of the kernel times of a service instead of the run.
     """
     if interval.half < EXACT:
-        return INPUTS if interval.stated > ALL else "not available"
+        return (NEARLY if interval.half else INPUTS) if interval.stated > ALL else "not available"
     if kernels:
         return f"kernel times {relative_range(interval)}, {basis(interval)}; queueing: add --interval"
     return f"{range_text(interval)} ({relative_range(interval)}), {basis(interval)}"
