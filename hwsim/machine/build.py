@@ -212,7 +212,7 @@ def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[
     guess = class_of(stated, kind) if tree is not stated else None
     if guess is not None and guess.guessed:
         assumed = f"{guess.path} (guessed {guess.guessed})" if guess.path else "all GPUs, with wide errors"
-        text = f"{name} states no `vendor` and `generation`: its omitted numbers are defaults of {assumed}; `class: ideal` has none"
+        text = f"{name} states no `vendor` and `generation`: omitted numbers are defaults of {assumed}; `class: ideal` has none"
         warnings.append(Warning("class-guessed", text, place))
     if kind == "gpu" and tree is not stated and (text := misspelt(stated, kind)):
         warnings.append(Warning("class-guessed", f"{name}: {text}", place))
