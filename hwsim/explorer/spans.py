@@ -55,7 +55,7 @@ class Tints:
         new = [name for name in dict.fromkeys(families.values()) if name not in self.given]
         free = [tint for tint in range(TINTS - 1) if tint not in self.given.values()]
         if len(new) > len(free):
-            spent = spent_by(result, families)
+            spent = spent_by(result, [families.get(label.name, "") for label in result.timeline.flat.graph.labels])
             longest = set(sorted(new, key=lambda name: (-spent.get(name, 0.0), name))[: len(free)])
             new = [name for name in new if name in longest]
         self.given.update(zip(new, free, strict=False))

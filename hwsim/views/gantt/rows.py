@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hwsim.formats import family
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
+from hwsim.results.cause import HOST
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.lanes import OpLane, inside, lanes, spent_by
@@ -66,11 +67,12 @@ def rows_of(result: Result) -> GanttRows:
     labels = result.timeline.flat.graph.labels
     every = dict.fromkeys(label.name for label in labels if label.device)
     short = {name: name if len(every) <= NAMED else _NUMBERED.sub("", name) or name for name in every}
-    spent = spent_by(result, short)
+    called = [label.kind if label.kind in HOST else short.get(label.name, "") for label in labels]
+    spent = spent_by(result, called)
     longest = set(sorted(spent, key=lambda name: (-spent[name], name))[:NAMED])
-    names = tuple(name for name in dict.fromkeys(short.values()) if name in longest)
+    names = tuple(sorted((name for name in dict.fromkeys(called) if name in longest), key=HOST.__contains__))  # HOST last
     number = {name: index for index, name in enumerate(names)}
-    of_label = np.array([number.get(short.get(label.name, ""), len(names)) for label in labels], np.int64)
+    of_label = np.array([number.get(name, len(names)) for name in called], np.int64)
     alike: dict[tuple[object, ...], list[OpLane]] = {}
     for lane in lanes(result):
         alike.setdefault(_doing(result, lane, of_label), []).append(lane)

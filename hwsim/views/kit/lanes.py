@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 
 import numpy as np
@@ -63,21 +63,21 @@ def lanes(result: Result) -> tuple[OpLane, ...]:
     return tuple(sorted(rows, key=lambda lane: (natural(lane.device), lane.name.startswith("unqueued"), natural(lane.name))))
 
 
-def spent_by(result: Result, called: Mapping[str, str]) -> dict[str, float]:
-    """Return the total time of all ops by name (fs).
+def spent_by(result: Result, called: Sequence[str]) -> dict[str, float]:
+    """Return the total time of all ops by name (fs), of names with any.
 
     Args:
         result: result.
-        called: name in the figure by name of an op.
+        called: name in the figure of each label.
     """
     timeline, ops = result.timeline, result.ops.numbers
     labels = timeline.flat.graph.labels
     took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
     per_label = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
     spent: dict[str, float] = {}
-    for label, time in zip(labels, per_label.tolist(), strict=True):
-        if label.device:
-            spent[called[label.name]] = spent.get(called[label.name], 0.0) + time
+    for label, name, time in zip(labels, called, per_label.tolist(), strict=True):
+        if label.device and time:
+            spent[name] = spent.get(name, 0.0) + time
     return spent
 
 
