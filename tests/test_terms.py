@@ -6,8 +6,10 @@ import ast
 import re
 
 from hwsim.results.bound import TERMS
-from tests.test_docs import ROOT
+from tests.test_docs import PAGES, ROOT, blocks
 
+LABELLED_LINE = re.compile(r"  (?=.{13}  \S)(?=[a-zA-Z]|  ).{15}\S")
+SERVICES = {"store", "users"}  # of workloads on the pages
 LABELLED = {"ReportColumn", "SummaryLine", "OptionColumn", "_fact"}  # calls whose first argument is a label
 
 
@@ -24,6 +26,17 @@ def printed() -> set[str]:
     }
 
 
+def on_pages() -> set[str]:
+    """Labels of the outputs on all pages: paragraphs whose every line has a label and a text from column 17 on."""
+    texts = [
+        block.text for page in PAGES for block in blocks((ROOT / page).read_text(encoding="utf-8")) if block.kind == "console"
+    ]
+    paragraphs = [part.splitlines() for text in texts for part in re.split(r"\n\n|^(?:\$ .*|\.\.\.)\n", text, flags=re.MULTILINE)]
+    lines = [line for part in paragraphs if all(LABELLED_LINE.match(line) for line in part) for line in part]
+    found = {line[2:17].strip() for line in lines}
+    return {re.sub(r"epochs? \d+(-\d+)?", "epoch", label) for label in found - SERVICES if label and not label.startswith("step ")}
+
+
 def explained() -> set[str]:
     rows = re.findall(r"(?m)^\| ([^|]+) \|", (ROOT / "docs" / "terms.md").read_text(encoding="utf-8"))
     return {*rows, *(term for row in rows for term in row.split(", "))}
@@ -31,6 +44,11 @@ def explained() -> set[str]:
 
 def test_each_label_is_explained() -> None:
     assert printed() - explained() - {""} == set()
+
+
+def test_each_label_on_a_page_is_explained() -> None:
+    assert len(on_pages()) > 40
+    assert on_pages() - explained() == set()
 
 
 def test_each_bound_is_explained() -> None:

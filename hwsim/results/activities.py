@@ -174,8 +174,8 @@ def _by_name(label: Label) -> Key:
 def _by_work(label: Label) -> Key:
     if label.kind in {*HOST, HOST_WORK}:
         return HOST_WORK, HOST_WORK, ""
-    done = label.name.rpartition(".")[2].partition(" ")[0]
-    return done if label.kind in SPLIT else NOUNS.get(label.kind, label.kind), "", ""
+    done = label.name.rpartition(".")[2].lstrip("0123456789 ").partition(" ")[0]  # of "5 update parameters": update
+    return done or label.kind if label.kind in SPLIT else NOUNS.get(label.kind, label.kind), "", ""
 
 
 def _groups(labels: Sequence[Label], key_of: Callable[[Label], Key]) -> dict[Key, list[int]]:

@@ -23,7 +23,7 @@ COPY: Final = "copy setup latency"
 LAUNCH: Final = "kernel launch latency"
 MEMORY: Final = {"gpu": "GPU memory bandwidth", "cpu": "memory bandwidth"}  # by kind of device
 COMPUTE: Final = {"gpu": "GPU compute", "cpu": "CPU cores"}
-LONG: Final = 24  # longest link name with both ends (characters); a longer one is shown without them
+LONG: Final = 28  # longest link name with both ends (characters); a longer one is shown without them
 STORAGE: Final = frozenset({"disk", "hdd", "ssd"})
 
 CAPACITIES: Final[Mapping[str, str]] = {  # term by kind of capacity, for any device
