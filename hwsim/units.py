@@ -358,8 +358,8 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
         rate = unit_of(measured.unit + "/s")
         hint = None
         if isinstance(given, str) and rate and rate[2].fits(dimension):
-            text = given.strip()
-            hint = f"did you mean '{text}/s'" + (f" (bits) or '{text[:-1]}B/s'?" if text.endswith("b") else "?")
+            hint = f"did you mean '{given.strip()}/s'"
+            hint += f" (bits) or '{given.strip()[:-1]}B/s'?" if given.strip().endswith("b") else "?"
         raise UnitError(f"{shown} is {measured.name}, but {dimension.name} is needed here", hint)
     if dimension is COUNT and isinstance(given, str) and "%" in given:
         raise UnitError(f"{shown} is a ratio, but a number is needed here")

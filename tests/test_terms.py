@@ -34,7 +34,8 @@ def on_pages() -> set[str]:
     paragraphs = [part.splitlines() for text in texts for part in re.split(r"\n\n|^(?:\$ .*|\.\.\.)\n", text, flags=re.MULTILINE)]
     lines = [line for part in paragraphs if all(LABELLED_LINE.match(line) for line in part) for line in part]
     found = {line[2:17].strip() for line in lines}
-    return {re.sub(r"epochs? \d+(-\d+)?", "epoch", label) for label in found - SERVICES if label and not label.startswith("step ")}
+    found = {label for label in found - SERVICES if label and not label.startswith("step ")}
+    return {re.sub(r"epochs? \d+(-\d+)?", "epoch", label) for label in found}
 
 
 def explained() -> set[str]:

@@ -42,10 +42,9 @@ def library() -> Iterator[str]:
 
 def show_lines(tree: Tree, *, expect: bool = True) -> Iterator[str]:
     """Yield the lines of a parsed file with everything filled in, with or without the expected results."""
-    is_workload = tree.text("hwsim") == "workload/1"
-    section = f"  # {tree.text('source')}" if is_workload else ""  # it names an example, not the source of each number
-    for line in _lines(resolved(_with_parameters(tree) if is_workload else tree), "", leaving_out="" if expect else "expect"):
-        yield line.removesuffix(section)
+    section = f"  # {tree.text('source')}" if tree.text("hwsim") == "workload/1" else ""  # not the source of each number
+    shown = resolved(_with_parameters(tree) if section else tree)
+    yield from (line.removesuffix(section) for line in _lines(shown, "", leaving_out="" if expect else "expect"))
     if tree.text("hwsim") == "model/1":
         from hwsim.models.library import describe_model, read_model
 

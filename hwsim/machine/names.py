@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
+from hwsim.formats import family as family_of
 from hwsim.formats import natural
 from hwsim.machine.contents import UnknownName, below, listed, within
 from hwsim.machine.layout import Layout, LayoutPart, NumberedNames
@@ -202,6 +203,8 @@ class NameIndex:
             candidates = [*self._walk(self._layout, members_of_devices), *self._walk(self._layout, members_of_nodes)]
         else:
             candidates = [*families, *dict.fromkeys(kind for part in self._layout.every() for kind in _kinds(part))]
+        if "*" in pattern:
+            candidates = [family_of(name) for name in candidates]
         hint = (
             did_you_mean(pattern, [*candidates, *(f"{family}*" for family in families)])
             if candidates

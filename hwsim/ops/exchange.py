@@ -150,7 +150,7 @@ class ExchangeOp(Op):
             if self.steps == "steady":
                 return self._steady(machine, algorithm, members, name, size, {} if flows_by_key is None else flows_by_key)
             return self._explicit(machine, algorithm, members, name, size)
-        except CannotCollect as error:
+        except (CannotCollect, UnknownName) as error:
             if self.algorithm is None or tree.place == NOWHERE:
                 raise CannotPlace(error.message, error.hint) from error
             mistakes.add(tree.place, error.message, error.hint)

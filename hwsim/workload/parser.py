@@ -329,9 +329,8 @@ class _StatementParser:
         over = ops[0].overlaps
         pieces = self._pieces.get(over, 0) if over else 1
         if not pieces:
-            known = over in self._pieces
-            message = f"`overlaps`: op '{over}' has no `pieces`" if known else f"`overlaps`: no op '{over}' precedes this"
-            self._mistakes.add((tree.get("overlaps") or tree).place, message, f"pieces: 8 at the op '{over}'")
+            message = f"op '{over}' has no `pieces`" if over in self._pieces else f"no op '{over}' precedes this"
+            self._mistakes.add((tree.get("overlaps") or tree).place, f"`overlaps`: {message}", f"pieces: 8 at the op '{over}'")
             return None
         return self._gatherings.collective(ops, placed, kind, pieces)
 
