@@ -46,3 +46,8 @@ def test_a_summary_fits_a_screen(machine: str, workload: str) -> None:
     assert len(lines) <= 48
     assert not any("..." in line for line in lines[1:])
     assert max(map(len, run.summary(verbose=True).splitlines())) <= 100
+
+
+def test_a_step_number_in_front_of_an_op_name_is_not_its_activity() -> None:
+    run = hwsim.simulate("d2l-ps-cluster", "d2l/parameter-server-cluster", expect=False)
+    assert [row.name for row in activities(run).rows] == ["copying", "fixed duration", "broadcast", "collective", "update"]

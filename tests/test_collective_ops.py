@@ -66,6 +66,11 @@ def test_only_what_comes_in_pieces_is_overlapped() -> None:
         hwsim.simulate(FOUR, program(backward, allreduce(overlaps="backward"), each="gpu*"))
 
 
+def test_the_kind_of_an_algorithm_is_answered_with_its_names() -> None:
+    with pytest.raises(SpecError, match=r"known: ps-cpu, ps-gpu0, ps-sharded, \{kind: parameter-server\}"):
+        hwsim.simulate(FOUR, program(allreduce(algorithm="parameter-server")))
+
+
 def test_two_collectives_of_one_program_run_one_after_the_other() -> None:
     twice = program(allreduce(name="a"), allreduce(name="b"), each="gpu*")
     assert hwsim.simulate(FOUR, twice).timeline.makespan == pytest.approx(0.030, rel=0.01)

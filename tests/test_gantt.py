@@ -133,3 +133,13 @@ def test_every_op_of_a_long_run_is_seen_however_short_it_is() -> None:
     at = np.concatenate([np.asarray(line.get_xdata(), float) for line in panel.lines if line.get_gid() == "short"])
     column = run.makespan_s / gantt.FINE
     assert all(np.abs(at - 1.5 * number).min() <= column for number in range(1, 101))
+
+
+def test_dispatches_and_returns_have_names_of_their_own() -> None:
+    run = api.simulate("d2l-laptop", "d2l/async-loop", set={"n": 3, "blocking": True}, expect=False)
+    drawn = rows_of(run)
+    assert (drawn.names, drawn.others) == (("add", "dispatch", "return"), 0)
+    assert {row.name: {drawn.names[name] for name in row.name_of.tolist()} for row in drawn.rows} == {
+        "cpu.compute": {"add"},
+        "cpu.host": {"dispatch", "return"},
+    }

@@ -110,10 +110,16 @@ def test_one_wants_one(cluster: Machine) -> None:
 
 
 def test_hints_name_what_there_is(server: Machine) -> None:
-    for pattern, hint in {"gpu99": "gpu11", "hd": "hdd"}.items():
+    for pattern, hint in {"gpu99": "gpu11", "hd": "hdd", "gpus*": "'gpu*'"}.items():
         with pytest.raises(UnknownName) as caught:
             server.one(pattern)
         assert hint in (caught.value.hint or "")
+
+
+def test_a_pattern_is_suggested_for_a_pattern(cluster: Machine) -> None:
+    with pytest.raises(UnknownName) as caught:
+        cluster.select("nodes*.gpu*")
+    assert caught.value.hint == "did you mean 'node*.gpu*'?"
 
 
 def test_devices_by_full_name_and_by_kind(cluster: Machine) -> None:

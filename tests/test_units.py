@@ -13,6 +13,7 @@ from hwsim.formats import format_quantity
 from hwsim.units import (
     BANDWIDTH,
     COUNT,
+    DATA_RATE,
     ENERGY,
     FREQUENCY,
     RATE,
@@ -111,6 +112,8 @@ def test_decimal_prefixes_are_rounded_once(number: str) -> None:
         ("50,000 B", SIZE, "'50,000 B' is not a size", "write digits without separators, such as 50000"),
         ("fast", TIME, "'fast' is not a time", "write a number and its unit, such as '10 us'"),
         ("160 MB", BANDWIDTH, "'160 MB' is a size, but a bandwidth is needed here", "did you mean '160 MB/s'?"),
+        ("3 Gb", BANDWIDTH, "'3 Gb' is a size, but a bandwidth is needed here", "did you mean '3 Gb/s' (bits) or '3 GB/s'?"),
+        ("10", DATA_RATE, "10 has no unit: a bandwidth is needed, such as '10 Gb/s'", None),
         ("16 GB/s", SIZE, "'16 GB/s' is a bandwidth, but a size is needed here", None),
         ("16", BANDWIDTH, "16 has no unit: a bandwidth is needed, such as '16 GB/s'", None),
         (16, BANDWIDTH, "16 has no unit: a bandwidth is needed, such as '16 GB/s'", None),
