@@ -30,7 +30,7 @@ from hwsim.models.library import read_model
 from hwsim.models.plan import Sharding, derive_plan
 from hwsim.models.stages import adding_of
 from hwsim.spec import SpecError, read_text
-from hwsim.workload.events import Event, _spans
+from hwsim.workload.events import Event, _steps
 from hwsim.workload.thread import _same_past
 from tests import command
 
@@ -94,14 +94,18 @@ def test_gradients_are_added_up_in_the_shards_that_are_kept(sharding: Sharding, 
 
 
 def test_a_jitter_takes_its_mean_more() -> None:
-    spans = list(_spans(Event(at=0.0, part=("gpu0",), lasting=10.0, jitter=0.2, every=1e-3), "gpu0"))
-    assert len(spans) == pytest.approx(10_000, rel=0.02)
-    assert [each.end for each in spans] == [*(each.begin for each in spans[1:]), 10**16]
-    work = [((span.end or 0) - span.begin) * span.speed for span in spans]
-    assert work[:-1] == pytest.approx([1e12 / 1.2] * (len(spans) - 1), rel=1e-9)
+    event = Event(at=0.0, part=("gpu0",), lasting=10.0, jitter=0.2, every=1e-3)
+    moments, speeds = (column.tolist() for column in _steps(event, "gpu0", 10**17))
+    assert (moments[0], moments[-1], speeds[-1]) == (0, 10**16, 1.0)
+    work = [(until - begin) * speed for begin, until, speed in zip(moments, moments[1:], speeds, strict=False)]
+    assert len(work) == pytest.approx(10_000, rel=0.02)
+    assert work[:-1] == pytest.approx([1e12 / 1.2] * (len(work) - 1), rel=1e-9)
     assert 0.0 < work[-1] <= 1e12 / 1.2
-    assert math.fsum(1.0 / each.speed - 1.0 for each in spans) / len(spans) == pytest.approx(0.2, rel=0.05)
-    assert min(1.0 / each.speed for each in spans) >= 1.0
+    assert math.fsum(1.0 / speed - 1.0 for speed in speeds) / len(work) == pytest.approx(0.2, rel=0.05)
+    assert max(speeds) <= 1.0
+    early = [column.tolist() for column in _steps(event, "gpu0", 10**15)]  # as far as asked for, and the same
+    assert early == [moments[: len(early[0])], speeds[: len(early[0])]]
+    assert early[0][-1] < 10**15 <= moments[len(early[0])]
 
 
 def test_what_the_last_chunk_left_is_not_called_unchanged() -> None:

@@ -10,7 +10,7 @@ edges. A pool is a resource with several servers; waiting ops receive servers in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -129,12 +129,16 @@ class Change(NamedTuple):
 class LazyChanges(Sequence[Change]):
     """A lazy sequence of changes in order of time; `capacities`: names of all that change."""
 
-    capacities: frozenset[str]
+    capacities: tuple[str, ...]
+
+    def chunks(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Yield columns of the changes: time (fs), index in `capacities`, and fraction; longer ones each time."""
+        raise NotImplementedError
 
 
 def capacities_of(changes: Sequence[Change]) -> frozenset[str]:
     """Return the names of the capacities that change."""
-    return changes.capacities if isinstance(changes, LazyChanges) else frozenset(change.capacity for change in changes)
+    return frozenset(changes.capacities if isinstance(changes, LazyChanges) else [change.capacity for change in changes])
 
 
 class StageGroupLeader(NamedTuple):

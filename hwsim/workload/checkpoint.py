@@ -247,14 +247,7 @@ def _refuse_full(machine: Machine, host: str, node: str, size: float, snapshot: 
 
 
 def _served(
-    machine: Machine,
-    node: str,
-    memory: str,
-    target: str,
-    size: float,
-    direction: Direction,
-    request: float,
-    depth: int,
+    machine: Machine, node: str, memory: str, target: str, size: float, direction: Direction, request: float, depth: int
 ) -> Iterator[Cost]:
     """Costs of a node that writes its part, in equal shares, to all disks with this name."""
     disks = machine.select(target, node)

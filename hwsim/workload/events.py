@@ -29,13 +29,14 @@ supercomputer performance", SC 2003).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from heapq import heappop, heappush, merge
-from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple, overload
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from hwsim import ticks
 from hwsim.formats import format_quantity
-from hwsim.graph.opgraph import Change, LazyChanges
+from hwsim.graph.opgraph import Change, Floats, Ints, LazyChanges
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Problem, Warning, did_you_mean, field, place_field
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from hwsim.graph.disturbance import Disturbance
 
 MAX_INTERVALS: Final = 100_000  # pieces of work with jitter in one event
+FIRST, LONGER = 64, 4  # pieces that are drawn at first; how many times longer each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +117,6 @@ class Event:
             yield "every", f"more than {MAX_INTERVALS:,} intervals of jitter: `for` / `every`", "increase `every`"
 
 
-class _Span(NamedTuple):
-    begin: int
-    end: float
-    owner: str  # device, or capacity of a link
-    speed: float
-
-
 def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
     """Return the events on parts and links in the form of the results."""
     if not events:
@@ -151,23 +146,36 @@ class Changes(LazyChanges):
     """
 
     def __init__(self, events_of: Mapping[str, Sequence[tuple[Event, str]]]) -> None:
-        self._events_of = events_of
-        self.capacities = frozenset(events_of)
+        self.capacities = tuple(sorted(events_of))
+        self._events = [tuple(events_of[name]) for name in self.capacities]
+        events = {event for rows in self._events for event, _ in rows}
+        self._last = max([begin if end is None else end for begin, end in map(_span, events)], default=-1)
+        pieces = [ticks.femtoseconds(event.every) for event in events if event.every is not None]
+        self._first = FIRST * min(pieces) + 1 if pieces else self._last + 1
+
+    def chunks(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        begin, until = 0, self._first
+        while begin <= self._last:
+            speeds_of = cache(partial(_speeds, begin, until))  # the capacities of a device have the same events
+            columns = [speeds_of(events) for events in self._events]
+            moments, speeds = (np.concatenate(rows) for rows in zip(*columns, strict=True))
+            numbers = np.repeat(np.arange(len(columns)), [len(rows) for rows, _ in columns])
+            order = np.argsort(moments, kind="stable")
+            yield moments[order], numbers[order], speeds[order]
+            begin, until = until, LONGER * until
 
     def __iter__(self) -> Iterator[Change]:
-        return merge(*(_changes(self._events_of[capacity], capacity) for capacity in sorted(self._events_of)))
+        for columns in self.chunks():
+            for at, number, speed in zip(*(column.tolist() for column in columns), strict=True):
+                yield Change(at, self.capacities[number], speed)
 
     def __bool__(self) -> bool:
-        return any(True for capacity in self._events_of for _ in _changes(self._events_of[capacity], capacity))
+        return any(True for _ in self)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)  # count
+        return sum(len(moments) for moments, _, _ in self.chunks())
 
-    @overload
-    def __getitem__(self, index: int) -> Change: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Change, ...]: ...
-    def __getitem__(self, index: int | slice) -> Change | tuple[Change, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
 
 
@@ -183,23 +191,56 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> Se
     return all_changes if any(event.jitter is not None for event in events) else tuple(all_changes)
 
 
-def _spans(event: Event, owner: str) -> Iterator[_Span]:
-    """Yield the spans of time with one speed: with jitter one span per piece of work, equal for all capacities of a device."""
-    begin = ticks.femtoseconds(event.at)
-    duration = event.lasting if event.down is None else event.down
-    end = inf if duration is None else begin + ticks.femtoseconds(duration)
-    if event.jitter is None or event.every is None:
-        yield _Span(begin, end, owner, event.speed or 0.0)
-        return
-    import random  # few runs have jitter
+def _span(event: Event) -> tuple[int, int | None]:
+    """Begin and end of an event (fs); None: it has no end."""
+    begin, duration = ticks.femtoseconds(event.at), event.lasting if event.down is None else event.down
+    return begin, None if duration is None else begin + ticks.femtoseconds(duration)
 
-    draw = random.Random(f"{event.seed} {owner}")
-    work = event.every / (1.0 + event.jitter)  # time of a piece at full speed, s
-    while begin < end:
-        slowdown = 1.0 + draw.expovariate(1.0) * event.jitter
-        until = min(begin + max(1, ticks.femtoseconds(work * slowdown)), int(end))
-        yield _Span(begin, until, owner, 1.0 / slowdown)
-        begin = until
+
+def _steps(event: Event, owner: str, until: int) -> tuple[ticks.Column, Floats]:
+    """Moments before `until` (fs) at which an event changes the speed of a device or link, and the speed from then on."""
+    begin, end = _span(event)
+    stop = until if end is None else min(until, end)
+    moments, speeds = [ticks.column([begin])], [np.array([event.speed or 0.0])]
+    if event.jitter is not None and event.every is not None:
+        from random import Random  # few runs have jitter
+
+        draw, speeds = Random(f"{event.seed} {owner}"), []
+        work = event.every / (1.0 + event.jitter)  # time of a piece at full speed, s
+        while begin < stop:
+            count = 1 + int((stop - begin) / (event.every * ticks.FEMTO))
+            slowdowns = 1.0 + np.array([draw.expovariate(1.0) for _ in range(count)]) * event.jitter
+            pieces = np.maximum(ticks.rounded(np.rint(work * slowdowns * ticks.FEMTO)), 1)
+            moments.append(ticks.add(ticks.running_total(pieces), begin))
+            speeds.append(1.0 / slowdowns)
+            begin = int(moments[-1][-1])
+        speeds.append(np.ones(1))
+    moment, speed = np.concatenate(moments), np.concatenate(speeds)
+    kept, ends = moment < stop, [] if end is None or end >= until else [end]
+    return np.append(moment[kept], ticks.column(ends)), np.append(speed[kept], [1.0] * len(ends))
+
+
+def _speeds(begin: int, until: int, events: Sequence[tuple[Event, str]]) -> tuple[ticks.Column, Floats]:
+    """Moments of changes from `begin` on, and the speed: the minimum over owners in series of the product of their events."""
+    steps = [_steps(event, owner, until) for event, owner in events]
+    moments, speeds = steps[0] if len(steps) == 1 else _together(steps, [owner for _, owner in events])
+    changed = (speeds != np.append(1.0, speeds[:-1])) & (moments >= begin)
+    return moments[changed], speeds[changed]
+
+
+def _together(steps: Sequence[tuple[ticks.Column, Floats]], owners: Sequence[str]) -> tuple[ticks.Column, Floats]:
+    rows = [(*row, event) for event, columns in enumerate(steps) for row in zip(*map(np.ndarray.tolist, columns), strict=True)]
+    active: dict[int, float] = {}
+    slowest: dict[int, float] = {}
+    for moment, speed, event in sorted(rows):
+        active[event] = speed
+        if speed >= 1.0:
+            del active[event]
+        products: dict[str, float] = {}
+        for owner, factor in sorted((owners[event], factor) for event, factor in active.items()):
+            products[owner] = products.get(owner, 1.0) * factor
+        slowest[moment] = min(products.values(), default=1.0)
+    return ticks.column(list(slowest)), np.array(list(slowest.values()))
 
 
 def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tuple[str, str]]:
@@ -246,25 +287,3 @@ def _capacities_of_part(machine: Machine, name: str) -> list[str]:
     return capacities or (
         [backplane] if backplane in machine.capacities else [link.capacity for link in machine.links_from(name)]
     )
-
-
-def _changes(events: Sequence[tuple[Event, str]], capacity: str) -> Iterator[Change]:
-    """Speed at each begin and end of a span: the minimum over owners in series of the product over the spans of one owner."""
-    spans = merge(*(_spans(event, owner) for event, owner in events))
-    coming = next(spans, None)
-    active: list[tuple[float, str, float]] = []  # heap of (end, owner, speed) of the active spans
-    before = 1.0
-    while coming is not None or (active and active[0][0] < inf):
-        moment = min(coming.begin if coming is not None else inf, active[0][0] if active else inf)
-        while coming is not None and coming.begin <= moment:
-            heappush(active, coming[1:])
-            coming = next(spans, None)
-        while active and active[0][0] <= moment:
-            heappop(active)
-        speeds: dict[str, float] = {}
-        for owner, factor in sorted(span[1:] for span in active):
-            speeds[owner] = speeds.get(owner, 1.0) * factor
-        speed = min(speeds.values(), default=1.0)
-        if speed < before or speed > before:
-            yield Change(int(moment), capacity, speed)
-        before = speed

@@ -71,11 +71,7 @@ def keys_without_effect(workload: Workload, machine: Machine, mistakes: Mistakes
     warnings += _of_runtimes(workload)
     for key in workload.families:
         warnings += family_interface(key).idle(workload, machine)
-    return (
-        *warnings,
-        *_of_stalls(workload),
-        *(_wider_formats(workload, machine) if workload.families else ()),
-    )
+    return (*warnings, *_of_stalls(workload), *(_wider_formats(workload, machine) if workload.families else ()))
 
 
 def _wider_formats(workload: Workload, machine: Machine) -> Iterator[Warning]:

@@ -132,10 +132,7 @@ class Template:
 
 
 def template_of(
-    colours: Sequence[Hashable],
-    ops: Iterable[TemplateOp],
-    capacities: Mapping[str, Capacity],
-    marks: Mapping[str, Hashable],
+    colours: Sequence[Hashable], ops: Iterable[TemplateOp], capacities: Mapping[str, Capacity], marks: Mapping[str, Hashable]
 ) -> Template:
     """Return a template in columns; arguments as in `fold`."""
     colour_of: dict[Hashable, int] = {}
