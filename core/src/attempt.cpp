@@ -232,7 +232,7 @@ bool Flows::fills_too(int32_t which, Two level) const {
     }
     drawn += times(pace, taken_by(user));
   }
-  return full_ < drawn;
+  return capacity.room < drawn;
 }
 
 // Count a class where the levels say that it stops; `before`: the pace at which it is counted.

@@ -20,7 +20,9 @@ Flows::Flows(const Demands& given)
       weights_(given.weights),
       amounts_(given.amounts),
       groups_(given.capacities + given.classes),
-      full_(three_at(given.full)),
+      unit_(two_at(given.unit)),
+      parts_(given.capacities, WHOLE),
+      nominals_(given.classes),
       margin_(two_at(given.margins)),
       margin_left_(three_at(given.margins + 2)),
       tries_(margin_ != 0),
@@ -46,9 +48,17 @@ Flows::Flows(const Demands& given)
     for (int32_t draw = one.first_draw; draw < one.last_draw; ++draw) {
       draws_.push_back({given.draw_capacity[draw], given.draw_amount[draw]});
     }
+    nominals_[number] = {one.alone, static_cast<int32_t>(clocks_.size()), static_cast<int32_t>(given.first_clock[number + 1])};
+    for (int32_t at = nominals_[number].first_clock; at < nominals_[number].last_clock; ++at) {
+      const uint64_t* words = given.clock_words + 8 * at;
+      followers_.emplace_back(static_cast<int32_t>(words[0]), static_cast<int32_t>(number));
+      clocks_.push_back({followers_.back().first, static_cast<int32_t>(words[1]), words[2], two_at(words + 3), three_at(words + 5)});
+    }
   }
+  std::sort(followers_.begin(), followers_.end());
   int32_t begin = 0;
   for (Capacity& capacity : capacities_) {
+    capacity.room = times(unit_, WHOLE);
     const int32_t users = capacity.first_user;
     capacity.first_user = begin;
     begin += users;
@@ -168,14 +178,25 @@ void Flows::count(int32_t number, int64_t change) {
     const Amount& amount = amounts_[draws_[at].amount];
     const Three drawn = times(amount.drawn, many), held = times(amount.held, many);
     has_more_ = has_more_ || !amount.held.is_zero();
-    if (change > 0) {
-      capacity.drawn += drawn;
-      capacity.held += held;
-    } else {
-      capacity.drawn -= drawn;
-      capacity.held -= held;
-    }
+    capacity.drawn = change > 0 ? capacity.drawn + drawn : capacity.drawn - drawn;
+    capacity.held = change > 0 ? capacity.held + held : capacity.held - held;
   }
+  const Two slower = nominals_[number].alone - one.alone;
+  for (int32_t pair = one.first_pair; slower != 0 && pair < one.last_pair; ++pair) {
+    const Three spared = times(slower, weights_[pairs_[pair].weight] * many);
+    Capacity& capacity = capacities_[pairs_[pair].capacity];
+    capacity.drawn = change > 0 ? capacity.drawn - spared : capacity.drawn + spared;
+  }
+}
+
+// From now on this part of a capacity is there.
+void Flows::change(int32_t which, uint64_t part) {
+  const Three room = times(unit_, part);
+  sums_[which].left += room - capacities_[which].room;
+  capacities_[which].room = room;
+  parts_[which] = part;
+  has_more_ = true;
+  resized_.push_back(which);
 }
 
 // A member that alone would take `time` starts to flow.
@@ -183,7 +204,7 @@ void Flows::join(int32_t number, int32_t op, int64_t time, int64_t instant) {
   Class& one = classes_[number];
   has_more_ = true;
   if (one.members == 0 && one.bound == NOBODY) one.offset = Three();
-  const Member member{service(number, instant) + times(one.alone, static_cast<uint64_t>(time)), NONE, NONE, op};
+  const Member member{service(number, instant) + times(nominals_[number].alone, static_cast<uint64_t>(time)), NONE, NONE, op};
   int32_t place;
   if (free_.empty()) {
     place = static_cast<int32_t>(members_.size());

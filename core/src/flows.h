@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "heaps.h"
@@ -19,6 +20,7 @@ namespace hwsim {
 using Numbers = std::vector<int32_t>;
 
 constexpr Two NOWHERE = ~static_cast<Two>(0);   // the level of a capacity that is not full
+constexpr uint64_t WHOLE = uint64_t{1} << 53;   // parts of a capacity
 constexpr int32_t FREE = -1, NOBODY = -2;       // of what holds a class back: nothing does; it has no member
 constexpr int32_t SEARCH = -2;                  // the first of a group is to be found
 enum class Kind : int32_t { below, rises, ties, alone_below };  // stops below, at another; does not; and at another too; free
@@ -27,32 +29,40 @@ enum Opposite : int32_t { only = -1, several = -2, tied = -3 };  // it crosses n
 // What is asked for: see `hwsim_flows_new`.
 struct Demands {
   int64_t classes, weights, amounts, capacities;
-  const uint64_t* alone;
-  const int64_t* first_pair;
-  const int32_t *pair_capacity, *pair_weight;
-  const uint64_t* weight_words;
-  const int64_t* first_draw;
-  const int32_t *draw_capacity, *draw_amount;
-  const uint64_t* amount_words;
-  const uint64_t* full;
-  const uint64_t* margins;
+  const uint64_t *alone, *weight_words, *amount_words, *unit, *margins, *clock_words;
+  const int64_t *first_pair, *first_draw, *first_clock;
+  const int32_t *pair_capacity, *pair_weight, *draw_capacity, *draw_amount;
   int64_t nearly, keeps_levels, metered;
   const int32_t* ops;
 };
 
 struct Class {
-  Two alone = 0, found = 0;
+  Two alone = 0, found = 0;           // alone: at the clocks as they are
   Three offset;
   int32_t members = 0, root = NONE, bound = NOBODY, holder = 0;  // holder: as `bound`, of what is being tried
   int32_t first_pair = 0, last_pair = 0, first_draw = 0, last_draw = 0;
   bool is_touched = false;             // a member came or went
-  bool is_nearly_free = false;         // noted: held back at nearly its pace alone
+  int32_t noted = NOBODY;              // what the notes say of `bound` last
   int64_t state = 0;                   // 2 x tick while it rises, 2 x tick + 1 once its pace is found
   int64_t moved = 0, asked = 0;        // the tick or the round at which it came into a list
 };
 
+// A class runs at most at pace most x part x 2^shift / (rest x part + own), where that part of the capacity is there.
+struct Clock {
+  int32_t capacity, shift;
+  uint64_t most;
+  Two rest;
+  Three own;
+};
+
+// The pace of a class alone at full clocks, and which of its clocks makes it slower now.
+struct Nominal {
+  Two alone = 0;
+  int32_t first_clock = 0, last_clock = 0, slowest = FREE;
+};
+
 struct Capacity {
-  Three drawn, held;                   // what the active demands would draw alone, what they hold
+  Three drawn, held, room;             // what the active demands would draw alone, what they hold, what there is
   Two noted = NOWHERE, before = NOWHERE;  // the level that was noted last, the level before this instant
   int64_t seen = 0, stamped = 0, spoilt = 0;  // ticks
   int32_t first_user = 0, users = 0, risers = 0;
@@ -124,7 +134,9 @@ class Flows {
   bool is_due(int64_t instant) const { return !due_heap_.empty() && groups_[due_heap_[0]].due <= instant; }
   int64_t due() const { return due_heap_.empty() ? -1 : groups_[due_heap_[0]].due; }
   void leave(int64_t instant, Numbers& retired);
-  bool is_unsettled() const { return !touched_.empty(); }
+  void change(int32_t which, uint64_t part);
+  bool is_unsettled() const { return !touched_.empty() || !resized_.empty(); }
+  bool is_empty() const { return members_.size() == free_.size(); }
   bool settle(int64_t instant);  // false: an end is beyond an int64
   void note(int64_t instant);
   void finish();
@@ -205,12 +217,15 @@ class Flows {
   void mend_all(bool begun, Two level, int64_t instant);
 
   // settle.cpp
+  Two pace_at(const Clock& clock) const;
+  void follow(int32_t number, int64_t instant);
   void regroup(int32_t number, int64_t instant);
   void arrive(int32_t number);
   bool schedule(int32_t group, int64_t instant);
   bool take_over(int64_t instant);
-  bool is_nearly_free(const Class& one) const;
+  int32_t bound_to_note(int32_t number) const;
   void note_bound(int32_t number, int64_t instant);
+  void note_level(int32_t group, Two level, int64_t instant);
   void note_nearly(int32_t which, Two highest, int64_t instant);
 
   std::vector<Class> classes_;
@@ -230,7 +245,11 @@ class Flows {
   Numbers due_heap_;             // groups by when their first member ends
   Heap<Event> queue_;
   Heap<Waiting> waiting_;        // capacities whose levels are to be found again, the lowest first
-  Three full_;                   // a whole capacity
+  Two unit_ = 0;                 // the least part of a capacity
+  std::vector<uint64_t> parts_;  // of each capacity that are there
+  std::vector<Clock> clocks_;    // by class
+  std::vector<Nominal> nominals_;
+  std::vector<std::pair<int32_t, int32_t>> followers_;  // (capacity of a clock, class), in order
   Two margin_ = 0;               // of levels, for roundings to make no difference
   Three margin_left_;            // of what is left
   bool tries_ = false;           // the last stops
@@ -242,7 +261,7 @@ class Flows {
   bool has_more_ = false;  // something joined, or holds changed
 
   Numbers touched_, reached_, slack_, stopping_, mended_, changed_, refilled_, stamped_, spoilt_, moved_, marked_, suspects_,
-      asked_, scarce_;
+      asked_, scarce_, resized_, slowed_;
 };
 
 }  // namespace hwsim

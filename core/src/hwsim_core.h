@@ -37,24 +37,32 @@ typedef struct hwsim_flows hwsim_flows;
 
 // alone: two words of each class. first_pair: classes + 1 places in the columns of pairs (capacity, number of the weight).
 // weight_words: two words each. first_draw: as first_pair, of draws (capacity, number of the amount); amount_words: what one member
-// draws alone with what it holds, and what it holds, three words each. full: a whole capacity, three words. margins: of levels (two
+// draws alone with what it holds, and what it holds, three words each. unit: a capacity / 2^53, two words. margins: of levels (two
 // words; 0: they are unknown, and the last stops are never tried), and of what is left (three words), for roundings to make no
 // difference. nearly: leading bits in which paces agree that are nearly equal. keeps_levels: 1: levels are noted. ops: so many, in
-// ascending order, are metered: what they receive is summed up.
+// ascending order, are metered: what they receive is summed up. first_clock: as first_pair, of clocks that change: eight words each,
+// the capacity, then shift, most, rest (two) and own (three) of most x part x 2^shift / (rest x part + own), the highest pace of a
+// member where `part` / 2^53 of the capacity is there.
 HWSIM_CORE_API int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* first_pair,
                                        const int32_t* pair_capacity, const int32_t* pair_weight, int64_t weights,
                                        const uint64_t* weight_words, const int64_t* first_draw, const int32_t* draw_capacity,
                                        const int32_t* draw_amount, int64_t amounts, const uint64_t* amount_words,
-                                       int64_t capacities, const uint64_t* full, const uint64_t* margins, int64_t nearly,
-                                       int64_t keeps_levels, int64_t metered, const int32_t* ops, hwsim_flows** flows);
+                                       int64_t capacities, const uint64_t* unit, const uint64_t* margins, int64_t nearly,
+                                       int64_t keeps_levels, int64_t metered, const int32_t* ops, const int64_t* first_clock,
+                                       const uint64_t* clock_words, hwsim_flows** flows);
 
 // Play ops. flow: fs that an op of a class takes alone, after its fixed time; flow_class: -1 if it is of none. take, give: the
 // pool of which it takes and gives back a server, or -1. granted: the op that gave it its server, -1 if none did; without pools
-// these three are empty. After HWSIM_MORE it is called with the same columns, until it answers something else.
+// these three are empty. starts: class (-1: none) and fs alone of what is between an op's fixed time and its flow; drawing: when
+// that was over, -1 at first; starting: rows of both, ops or 0. An op without class has no flow after it. change_rows: fs in order,
+// capacity and part of it (of 2^53) from then on; taken: so many are done. After HWSIM_MORE it is called with the same columns, and
+// if all changes are taken with those that follow, until it answers something else. At INT64_MAX is a last change, which never comes.
 HWSIM_CORE_API int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing,
                                     const uint8_t* joins, const int64_t* fixed, const int64_t* flow, const int32_t* flow_class,
                                     const int32_t* take, const int32_t* give, int64_t pools, const int64_t* servers,
-                                    hwsim_flows* flows, int64_t* start, int64_t* end, int64_t* granted, int64_t patience);
+                                    int64_t starting, const int64_t* starts, hwsim_flows* flows, int64_t* start, int64_t* end,
+                                    int64_t* granted, int64_t* drawing, int64_t patience, int64_t changes,
+                                    const int64_t* change_rows, int64_t* taken);
 
 // Notes of a replay, which live as long as the handle. sizes: rows of bounds and levels; then how often shares were found.
 // columns: of bounds fs (int64), class, what holds it back from then on (int32 each; -1: nothing, -2: it has no member,

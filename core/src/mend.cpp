@@ -18,7 +18,7 @@ void Flows::fill_anew(int32_t which, bool begun, Two level, int64_t instant) {
   stamp(which, instant);
   capacity.is_full = false;
   refilled_.push_back(which);
-  Three left = full_ < capacity.held ? Three() : full_ - capacity.held;
+  Three left = capacity.room < capacity.held ? Three() : capacity.room - capacity.held;
   Two load = 0;
   for (int32_t place = capacity.first_user; place < capacity.first_user + capacity.users; ++place) {
     const int32_t number = users_[place].number;

@@ -13,15 +13,21 @@ namespace hwsim {
 namespace {
 
 struct Graph {
-  int64_t ops, edges;
-  const int64_t* first;
-  const int32_t* next;
-  const int64_t *fixed, *flow;
-  const int32_t* flow_class;
+  int64_t ops, edges, starting;
+  const int64_t *first, *fixed, *flow, *starts;
+  const int32_t *next, *flow_class;
 };
 
 struct Timeline {
-  int64_t *start, *end, *granted;
+  int64_t *start, *end, *granted, *drawing;
+};
+
+// Rows of fs, capacity and part of it from then on; those from `taken` on are still to come.
+struct Changes {
+  int64_t count;
+  const int64_t* rows;
+  int64_t* taken;
+  const int64_t* next() const { return rows + 3 * *taken; }
 };
 
 constexpr int32_t JOIN = -2;   // of `Op::take`
@@ -90,6 +96,7 @@ class Replay {
     for (int64_t pool = 0; pool < pools; ++pool) pools_.push_back({servers[pool]});
     for (int64_t op = 0; op < graph.ops; ++op) {
       ops_[op] = {graph.fixed[op], graph.first[op], NONE, NONE, graph.flow_class[op], missing[op]};
+      if (graph.starting > 0 && graph.starts[2 * op] >= 0) ops_[op].flow_class = static_cast<int32_t>(graph.starts[2 * op]);
       if (pools > 0) {
         ops_[op].take = take[op];
         ops_[op].give = give[op];
@@ -103,12 +110,16 @@ class Replay {
     ops_[graph.ops].first = graph.first[graph.ops];
   }
 
-  // Play on the columns that were there from the beginning; HWSIM_MORE once a time of computing has passed.
-  int32_t play(const Graph& graph, const Timeline& timeline, Watch watch) {
+  // Play on the columns that were there from the beginning; HWSIM_MORE once a time of computing has passed, or for more changes.
+  int32_t play(const Graph& graph, const Timeline& timeline, const Changes& changes, Watch watch) {
     graph_ = graph;
     timeline_ = timeline;
     for (;;) {
       if (watch.is_over()) return HWSIM_MORE;
+      for (; *changes.taken < changes.count && *changes.next() <= instant_; ++*changes.taken) {
+        flows_.change(static_cast<int32_t>(changes.next()[1]), static_cast<uint64_t>(changes.next()[2]));
+      }
+      if (*changes.taken == changes.count) return HWSIM_MORE;
       find_retired();
       for (const int32_t op : retired_) {
         release(op);
@@ -127,11 +138,11 @@ class Replay {
         flows_.note(instant_);
       }
       const uint64_t next = std::min(calendar_.least(), static_cast<uint64_t>(flows_.due()));  // -1 is later than every time
-      if (next == Calendar::NEVER) {
+      if (next == Calendar::NEVER && (flows_.is_empty() || *changes.next() == INT64_MAX)) {
         write();
         return HWSIM_DONE;
       }
-      instant_ = static_cast<int64_t>(next);
+      instant_ = static_cast<int64_t>(std::min(next, static_cast<uint64_t>(*changes.next())));
       calendar_.come(instant_);
     }
   }
@@ -150,15 +161,24 @@ class Replay {
     retired_.sort();
   }
 
-  // Demands end.
+  // Demands end, or the start-up times before them.
   [[gnu::noinline]] void leave() {
     left_.clear();
     while (flows_.is_due(instant_)) flows_.leave(instant_, left_);
     for (const int32_t op : left_) {
-      timeline_.end[op] = instant_;
-      retired_.push_if(true, op);
+      const bool starts = is_starting(op);
+      if (starts) timeline_.drawing[op] = instant_;
+      if (starts && graph_.flow_class[op] >= 0) {
+        flows_.join(graph_.flow_class[op], op, graph_.flow[op], instant_);
+      } else {
+        timeline_.end[op] = instant_;
+        retired_.push_if(true, op);
+      }
     }
   }
+
+  // Whether the clocked start-up time of an op is not over.
+  bool is_starting(int32_t op) const { return graph_.starting > 0 && graph_.starts[2 * op] >= 0 && timeline_.drawing[op] < 0; }
 
   // An op ends: what waits for no other is ready.
   void release(int32_t op) {
@@ -233,7 +253,7 @@ class Replay {
 
   [[gnu::noinline]] void flow(int32_t op) {
     timeline_.end[op] = -1;
-    flows_.join(ops_[op].flow_class, op, graph_.flow[op], instant_);
+    flows_.join(ops_[op].flow_class, op, is_starting(op) ? graph_.starts[2 * op + 1] : graph_.flow[op], instant_);
   }
 
   // The timeline, but for ends of flows.
@@ -271,26 +291,28 @@ struct hwsim_flows {
 int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* first_pair, const int32_t* pair_capacity,
                         const int32_t* pair_weight, int64_t weights, const uint64_t* weight_words, const int64_t* first_draw,
                         const int32_t* draw_capacity, const int32_t* draw_amount, int64_t amounts, const uint64_t* amount_words,
-                        int64_t capacities, const uint64_t* full, const uint64_t* margins, int64_t nearly, int64_t keeps_levels, int64_t metered, const int32_t* ops,
+                        int64_t capacities, const uint64_t* unit, const uint64_t* margins, int64_t nearly, int64_t keeps_levels,
+                        int64_t metered, const int32_t* ops, const int64_t* first_clock, const uint64_t* clock_words,
                         hwsim_flows** flows) {
   return hwsim::guarded([&]() -> int32_t {
-    *flows = new hwsim_flows{hwsim::Flows({classes, weights, amounts, capacities, alone, first_pair, pair_capacity, pair_weight,
-                                           weight_words, first_draw, draw_capacity, draw_amount, amount_words, full, margins,
-                                           nearly, keeps_levels, metered, ops}), nullptr};
+    *flows = new hwsim_flows{hwsim::Flows({classes, weights, amounts, capacities, alone, weight_words, amount_words, unit, margins,
+                                           clock_words, first_pair, first_draw, first_clock, pair_capacity, pair_weight,
+                                           draw_capacity, draw_amount, nearly, keeps_levels, metered, ops}), nullptr};
     return HWSIM_DONE;
   });
 }
 
 int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing, const uint8_t* joins,
                      const int64_t* fixed, const int64_t* flow, const int32_t* flow_class, const int32_t* take,
-                     const int32_t* give, int64_t pools, const int64_t* servers, hwsim_flows* flows, int64_t* start, int64_t* end,
-                     int64_t* granted, int64_t patience) {
+                     const int32_t* give, int64_t pools, const int64_t* servers, int64_t starting, const int64_t* starts,
+                     hwsim_flows* flows, int64_t* start, int64_t* end, int64_t* granted, int64_t* drawing, int64_t patience,
+                     int64_t changes, const int64_t* change_rows, int64_t* taken) {
   return hwsim::guarded([&]() -> int32_t {
-    const hwsim::Graph graph{ops, first[ops], first, next, fixed, flow, flow_class};
-    const hwsim::Timeline timeline{start, end, granted};
+    const hwsim::Graph graph{ops, first[ops], starting, first, fixed, flow, starts, next, flow_class};
+    const hwsim::Timeline timeline{start, end, granted, drawing};
     std::unique_ptr<hwsim::Replay>& replay = flows->begun;
     if (!replay) replay = std::make_unique<hwsim::Replay>(graph, missing, joins, take, give, pools, servers, flows->flows);
-    const int32_t status = replay->play(graph, timeline, hwsim::Watch(patience));
+    const int32_t status = replay->play(graph, timeline, {changes, change_rows, taken}, hwsim::Watch(patience));
     if (status == HWSIM_MORE) return status;
     replay.reset();
     flows->flows.finish();

@@ -99,10 +99,8 @@ void Flows::count_class(int32_t number) {
     const Two weight = weights_[user.weight] * static_cast<uint64_t>(change > 0 ? change : -change);
     if (user.kind == Kind::rises || user.kind == Kind::ties) {
       sums.load = change > 0 ? sums.load + weight : sums.load - weight;
-    } else if (change > 0) {
-      sums.left -= times(pace, weight);
     } else {
-      sums.left += times(pace, weight);
+      sums.left = change > 0 ? sums.left - times(pace, weight) : sums.left + times(pace, weight);
     }
     wait(which);
   }
@@ -134,7 +132,7 @@ void Flows::sort_class(int32_t number) {
 void Flows::add_up(int32_t which) {
   const Capacity& capacity = capacities_[which];
   Sums& sums = sums_[which];
-  sums.left = capacity.held < full_ ? full_ - capacity.held : Three();
+  sums.left = capacity.held < capacity.room ? capacity.room - capacity.held : Three();
   sums.load = 0;
   sums.least = NOWHERE;
   for (int32_t place = capacity.first_user; place < capacity.first_user + capacity.users; ++place) {

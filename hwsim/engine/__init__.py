@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from hwsim.engine.compile import CompiledGraph, compile_flat
-from hwsim.engine.fast import Choice, uses_compiled_code
+from hwsim.engine.fast import LARGE, Choice, uses_compiled_code
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.longest_paths import is_in_order, longest_path
 from hwsim.engine.verdict import Deadlock, check, deadlock
@@ -29,25 +29,17 @@ else:
 
     def __getattr__(name: str) -> object:
         """Import names that need SimPy on first use, because many runs need none of them."""
-        if name == "Event":
-            from simpy import Event
+        if name not in NEED_SIMPY:
+            raise AttributeError(f"module 'hwsim.engine' has no attribute {name!r}")
+        from importlib import import_module
 
-            return Event
-        if name in ("Host", "Progress", "Server"):
-            from hwsim.engine import host
-
-            return getattr(host, name)
-        if name == "Driver":
-            from hwsim.engine.driver import Driver
-
-            return Driver
-        if name == "PlainEngine":
-            from hwsim.engine.plain import PlainEngine
-
-            return PlainEngine
-        raise AttributeError(f"module 'hwsim.engine' has no attribute {name!r}")
+        return getattr(import_module(NEED_SIMPY[name]), name)
 
 
+NEED_SIMPY: Final = {
+    "Event": "simpy", "Driver": "hwsim.engine.driver", "PlainEngine": "hwsim.engine.plain",
+    "Host": "hwsim.engine.host", "Progress": "hwsim.engine.host", "Server": "hwsim.engine.host",
+}  # fmt: skip
 MOST_PLAYED: Final = 4  # memoized timelines per study
 
 __all__ = [
@@ -112,8 +104,8 @@ def simulate(
     flat = flatten(graph) if which == "auto" and not actors else None
     compiled = None if flat is None else compile_flat(flat, changing=limited)
     timeline = None
-    if flat is not None and compiled is not None and server is None and not changes:
-        timeline = _at_once(flat, compiled, fast)
+    if flat is not None and compiled is not None and server is None:
+        timeline = _at_once(flat, compiled, fast, changes)
     if timeline is not None:
         flat = compiled = None  # free the columns of millions of ops
         if progress is not None and len(timeline):
@@ -153,17 +145,18 @@ def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compil
 
     driver = Driver(graph.capacities, graph.pools, closed=flat is not None, limited=limited)
     if flat is not None and compiled is not None:
-        driver.start(flat, compiled)
+        driver.start(flat, compiled, driver.env.event())
     return driver
 
 
-def _at_once(flat: FlatGraph, compiled: CompiledGraph, fast: Choice | None) -> Timeline | None:
+def _at_once(flat: FlatGraph, compiled: CompiledGraph, fast: Choice | None, changes: Sequence[Change]) -> Timeline | None:
     """The timeline from the longest path or compiled code, without SimPy; None if that is not possible."""
-    is_fast = uses_compiled_code(len(flat), len(compiled.classes), fast)
+    size = len(flat) + (len(changes) if isinstance(changes, tuple) else LARGE)
+    is_fast = uses_compiled_code(size, len(compiled.classes), fast)
     if is_in_order(flat, compiled):
         return longest_path(flat, compiled, fast=is_fast)
     if not is_fast:
         return None
     from hwsim.engine.native import play
 
-    return play(flat, compiled)
+    return play(flat, compiled, changes)

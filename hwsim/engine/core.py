@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-SOURCES: Final = "ce77f8a941570360a456442fa4934f25722541b8e2568b5a124a0149f167784d"  # of core/src: tests/test_core.py
+SOURCES: Final = "e48a247dd5cea036007566e27862b9987b371705271c8a6072aa62736b9b0fa3"  # of core/src: tests/test_core.py
 HOME: Final = Path(__file__).resolve().parent.parent / "_core"
 DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # status codes of kernels
 PATIENCE: Final = 50_000_000  # ns per call, after which Python can handle an interrupt

@@ -27,7 +27,7 @@ from hwsim.engine.host import Host
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.replay import Replay
 from hwsim.graph.flat import FlatGraph, flatten
-from hwsim.graph.opgraph import Change, Ints, OpGraph, Pool
+from hwsim.graph.opgraph import Change, OpGraph, Pool
 from hwsim.results.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -57,10 +57,6 @@ class Driver(Host):
         self._armed_for = -1
         self._handing_over = False
         self._asked: dict[int, tuple[Cost, float]] = {}  # cost and size of ops that are simulated request by request
-
-    def start(self, flat: FlatGraph, compiled: CompiledGraph) -> None:
-        """Start a flat, compiled graph now, without an event for its end."""
-        self._accept(flat, compiled, self.env.event())
 
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
         if self._closed:
@@ -115,8 +111,8 @@ class Driver(Host):
         replay, flat = self._replay, self._played()
         return Timeline(
             flat=flat,
-            start=_column(replay.start),
-            end=_column(replay.end),
+            start=ticks.column(replay.start),
+            end=ticks.column(replay.end),
             granted=np.frombuffer(replay.granted, np.int64) if len(flat) else np.empty(0, np.int64),
             flow_class=np.frombuffer(replay.flow_class, np.int64) if len(flat) else np.empty(0, np.int64),
             paces=tuple(tuple(history) for history in replay.fluid.history),
@@ -131,9 +127,10 @@ class Driver(Host):
 
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
         flat = flatten(graph)
-        self._accept(flat, compile_flat(flat, closed=self._closed, changing=self.changing), finished)
+        self.start(flat, compile_flat(flat, closed=self._closed, changing=self.changing), finished)
 
-    def _accept(self, flat: FlatGraph, compiled: CompiledGraph, finished: simpy.Event) -> None:
+    def start(self, flat: FlatGraph, compiled: CompiledGraph, finished: simpy.Event) -> None:
+        """Start a flat, compiled graph now; the event succeeds at its end unless the driver is closed."""
         self._replay.now = int(self.env.now)
         base = self._replay.load(flat, compiled)
         self._keep(flat)
@@ -203,10 +200,6 @@ class Driver(Host):
             if not left:
                 self._trigger(finished, NORMAL, self._replay.now)
         self._replay.ended = []
-
-
-def _column(times: Sequence[int]) -> Ints:
-    return ticks.column(times) if isinstance(times, list) else np.array(times, np.int64)
 
 
 def capacity_changer(changes: Sequence[Change], *, alone: bool = False) -> Actor:

@@ -19,15 +19,20 @@ from heapq import heapify, heappop, heappush, heapreplace
 LEVEL_BITS = 64  # paces are in units of 2**-64 share/s
 WEIGHT_BITS = 100  # weights are in units of 2**-100 of the capacity per unit of pace
 FULL = 1 << (LEVEL_BITS + WEIGHT_BITS)  # an entire capacity
+PART_BITS = 53  # available amounts are in units of 2**-53 of the capacity
 
 UNBOUND = -1
 
 
+def part(fraction: float) -> int:
+    """Return the available amount of a capacity at a fraction of its rate, in units of 2**-53 of the capacity."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"expected a fraction of the rate from 0 to 1, got {fraction}")
+    return int(fraction * 2**PART_BITS)
+
+
 def fill(
-    alone: Sequence[int],
-    members: Sequence[int],
-    weights: Sequence[Sequence[tuple[int, int]]],
-    room: Mapping[int, int],
+    alone: Sequence[int], members: Sequence[int], weights: Sequence[Sequence[tuple[int, int]]], room: Mapping[int, int]
 ) -> tuple[list[int], list[int]]:
     """Return the pace of one member of each class, and the capacity that limits it (`UNBOUND`: none).
 

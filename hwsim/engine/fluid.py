@@ -225,7 +225,9 @@ class Fluid:
             if not member_count:
                 continue
             before, after = self.now[number], self.classes[number].now(self.depth, self.room)
-            if before.alone == after.alone and before.weights == after.weights:
+            is_same = before.alone == after.alone and before.weights == after.weights
+            is_free = number not in self.touched and self.pace[number] == after.alone  # another clock than before may limit it
+            if is_same and not (is_free and self.history[number][-1].bound != self._alone_bound(number)):
                 continue
             self.now[number] = after
             for crossed, drawn in self.draws[number]:

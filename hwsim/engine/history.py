@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, overload
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,24 +43,19 @@ class History(Sequence[Sequence[PaceChange]]):
 
     Args:
         alone: maximum pace of each class.
+        capacities: number of capacities.
         notes: records without levels.
         again: function that repeats the run and returns records with levels.
     """
 
-    def __init__(self, alone: Sequence[int], notes: ReplayRecords, again: Callable[[], ReplayRecords]) -> None:
-        self._alone, self._notes, self._again = alone, notes, again
+    def __init__(self, alone: Sequence[int], capacities: int, notes: ReplayRecords, again: Callable[[], ReplayRecords]) -> None:
+        self._alone, self._capacities, self._notes, self._again = alone, capacities, notes, again
         self._last: tuple[int, list[PaceChange]] | None = None
 
     def __len__(self) -> int:
         return len(self._alone)
 
-    @overload
-    def __getitem__(self, number: int) -> list[PaceChange]: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[list[PaceChange]]: ...
-
-    def __getitem__(self, number: int | slice) -> list[PaceChange] | Sequence[list[PaceChange]]:
+    def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
             return [self[index] for index in range(len(self))[number]]
         index = range(len(self))[number]
@@ -68,17 +63,22 @@ class History(Sequence[Sequence[PaceChange]]):
             self._last = index, self._pace_changes(index)
         return self._last[1]
 
-    def __reduce__(self) -> tuple[type[History], tuple[Sequence[int], ReplayRecords, Callable[[], ReplayRecords]]]:
-        return History, (self._alone, self._notes, self._again)
+    def __reduce__(self) -> tuple[type[History], tuple[Sequence[int], int, ReplayRecords, Callable[[], ReplayRecords]]]:
+        return History, (self._alone, self._capacities, self._notes, self._again)
 
     def held(self, number: int) -> tuple[LimitChange, ...]:
         """Return the bounds of a class, see `Timeline.held`."""
         return tuple(
-            drop_repeated(LimitChange(start, max(-1, bound), is_nearly) for start, bound, is_nearly in self._bounds(number))
+            drop_repeated(
+                LimitChange(start, self._capacity(bound), is_nearly) for start, bound, is_nearly in self._bounds(number)
+            )
         )
 
+    def _capacity(self, bound: int) -> int:
+        return max(-1, bound if bound < self._capacities else bound - self._capacities)
+
     def _bounds(self, number: int) -> Iterator[tuple[int, int, bool]]:
-        """Yield (time in fs, bound from then on, whether the pace is almost the maximum)."""
+        """Yield (time in fs, bound from then on, whether the pace is almost the maximum); clocks come after all capacities."""
         order, first = self._of_class
         rows = order[first[number] : first[number + 1]]
         for start, bound in zip(self._notes.bound_times[rows].tolist(), self._notes.bounds[rows].tolist(), strict=True):
@@ -101,10 +101,10 @@ class History(Sequence[Sequence[PaceChange]]):
             if bound < 0:
                 course.append(PaceChange(start, self._alone[number] if bound == FREE else 0, -1))
                 continue
-            times, levels = self._levels_of(bound, start, until)
+            times, levels = self._levels_of(bound if bound < self._capacities else self._capacities + number, start, until)
             rows = zip(times.tolist(), levels.tolist(), strict=True)
-            course += [PaceChange(time, high << WORD | low, bound) for time, (low, high) in rows]
-        return course
+            course += [PaceChange(time, high << WORD | low, self._capacity(bound)) for time, (low, high) in rows]
+        return list(drop_repeated(course))
 
     def _levels_of(self, capacity: int, begin: int, end: int) -> tuple[Ints, Words]:
         """Columns (time in fs, level) of a capacity that is full at `begin`, for the changes before `end`."""

@@ -9,7 +9,7 @@ import simpy
 from simpy.events import EventPriority
 
 from hwsim.demand import Capacity, Cost
-from hwsim.engine.fair import FULL
+from hwsim.engine.fair import FULL, PART_BITS, part
 from hwsim.engine.fluid import FlowClass
 from hwsim.engine.issued import IssuedOp, IssuedOps
 from hwsim.graph.flat import FlatGraph, concatenate
@@ -80,9 +80,7 @@ class Host(ABC):
 
     def limit(self, capacity: str, fraction: float) -> None:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"expected a fraction of the rate from 0 to 1, got {fraction}")
-        self._set_room(self._numbers[capacity], int(fraction * 2**53) * FULL >> 53)
+        self._set_room(self._numbers[capacity], part(fraction) * FULL >> PART_BITS)
 
     @abstractmethod
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:

@@ -21,7 +21,7 @@ from hwsim.results.timeline import Timeline
 
 def is_in_order(flat: FlatGraph, compiled: CompiledGraph) -> bool:
     """Return whether no op takes a server, competes for a capacity, or is simulated request by request."""
-    return not ((flat.take >= 0).any() or (compiled.flow_class >= 0).any() or compiled.played.any())
+    return not ((flat.take >= 0).any() or (compiled.flow_class >= 0).any() or compiled.played.any() or compiled.starts)
 
 
 def longest_path(flat: FlatGraph, compiled: CompiledGraph, *, fast: bool = False) -> Timeline:

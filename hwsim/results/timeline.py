@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import cached_property
 from itertools import zip_longest
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,9 @@ class LimitChange(NamedTuple):
     start: int  # fs
     bound: int  # index into OpGraph.capacities
     is_nearly_free: bool
+
+
+Change = TypeVar("Change", PaceChange, LimitChange)
 
 
 class ReceivedService(NamedTuple):
@@ -150,8 +153,7 @@ class Timeline:
         """Return the changes of the limiting capacity of a class over time."""
         held_of = getattr(self.paces, "held", None)  # recorded by compiled code
         if held_of is not None:
-            rows: tuple[LimitChange, ...] = held_of(number)
-            return rows
+            return tuple(held_of(number))
         alone = self.alone[number]
         free = alone - (alone >> NEARLY_EQUAL)
         paces = ((pace, pace.pace < alone and pace.bound >= 0) for pace in self.paces[number])
@@ -162,9 +164,9 @@ class Timeline:
         )
 
 
-def drop_repeated(rows: Iterable[LimitChange]) -> Iterator[LimitChange]:
+def drop_repeated(rows: Iterable[Change]) -> Iterator[Change]:
     """Yield the rows that differ from the previous row in more than the start."""
-    before: LimitChange | None = None
+    before: Change | None = None
     for row in rows:
         if before is None or row[1:] != before[1:]:
             yield row
