@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from itertools import permutations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -257,6 +258,23 @@ def test_every_capacity_has_one_number(texts: tuple[str, str]) -> None:
     assert sorted(named) == sorted(of.capacities)
     with pytest.raises(UnknownName):
         of.capacity_name(of.capacity_numbers)
+    together = of.capacity_names(np.array([*map(of.capacity_number, named)]))
+    assert [*together] == named
+    assert of.holders(together, "").tolist() == of.device_numbers.numbers([of.capacities[name].device for name in named]).tolist()
+
+
+@settings(deadline=None, max_examples=20)
+@given(clusters())
+def test_every_device_has_one_number(texts: tuple[str, str]) -> None:
+    of = machine(texts[0])
+    named = [*of.devices]
+    others = ["", "gpu0.", *of.nodes, *(f"other.{name}" for name in named), *(f"{name}.{name}" for name in named)]
+    numbers = of.device_numbers.numbers([*named, *others]).tolist()
+    assert [*map(of.layout.name, numbers[: len(named)])] == named
+    assert numbers[len(named) :] == [-1] * len(others)
+    index, parts = of.device_numbers.parts
+    assert [parts[index[number]].model for number in numbers[: len(named)]] == [of.devices[name].model for name in named]
+    assert index[-1] == -1
 
 
 def _pairs(of: Machine, random: object, many: int) -> list[tuple[str, str]]:

@@ -16,9 +16,10 @@ import numpy as np
 from hwsim.communication.algorithms.direct import DirectExchange
 from hwsim.communication.placement import all_of_kind, handling, joining_switch
 from hwsim.communication.timing import library_of
-from hwsim.demand import Cost, Term
+from hwsim.demand import Term
 from hwsim.graph.opgraph import Ints
 from hwsim.machine import Machine, NoRoute
+from hwsim.machine.capacity_numbers import TransferSample
 from hwsim.machine.contents import within
 
 _SIZE: Final = 1e6  # bytes; the equivalence of routes does not depend on it
@@ -52,7 +53,8 @@ class RingLooks:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._shapes: dict[int, tuple[int, Cost]] = {}  # cost id -> shape and cost; the id is unique only while the cost lives
+        self._patterns: dict[bytes, bytes] = {}  # equal rings share them
+        self._shapes: dict[TransferSample, int] = {}
 
     def of(self, groups: Sequence[Sequence[str]]) -> list[RingLook | None]:
         """Return the look of each group; None if unknown, or for a single rank."""
@@ -81,16 +83,18 @@ class RingLooks:
             draws = machine.draws_among(everyone, sources, targets, _SIZE, mover)
         except NoRoute:
             return [None] * len(groups)
-        shapes = np.array([self._shapes.setdefault(id(cost), (len(self._shapes), cost))[0] for cost in draws.costs], np.int64)
+        shapes = np.array([self._shapes.setdefault(sample, len(self._shapes)) for sample in draws.kinds], np.int32)
+        parts = machine.device_numbers.parts[0][machine.device_numbers.numbers(everyone)].reshape(len(groups), -1)
         looks, pairs = [], len(sources) // len(groups)
         for place, members in enumerate(groups):
             low, high = place * pairs, (place + 1) * pairs
             capacity = draws.capacity[draws.first[low] : draws.first[high]]
             numbers, first, indices = np.unique(capacity, return_index=True, return_inverse=True)
-            parts = tuple([id(machine.part_of(name)) for name in members])
             local = tuple([within(name)[1] for name in members]) if size > 1 else ()
-            pattern = shapes[draws.shape[low:high]].tobytes(), first[indices.ravel()].tobytes()
-            looks.append(RingLook((size, parts, local, *pattern, id(library_of(machine, members))), numbers[np.argsort(first)]))
+            places = first[indices.ravel()].astype(np.int32)
+            pattern = [self._patterns.setdefault(key, key) for key in (shapes[draws.shape[low:high]].tobytes(), places.tobytes())]
+            key = size, parts[place].tobytes(), local, *pattern, id(library_of(machine, members))
+            looks.append(RingLook(key, numbers[np.argsort(first)]))
         return looks
 
 

@@ -139,22 +139,25 @@ class Task:
             CannotCollect: the algorithm does not support the operation, or not among these devices.
             NoRoute, UnknownName: the machine does not link the devices.
         """
-        planned, ledger = self._plan_task(algorithm, overheads, columns=self.columns)
-        phases = [
-            CollectivePhase(_name(rounds), _cost(ledger, rounds, planned.pieces, first=number == 0))
-            for number, rounds in enumerate(planned.merged)
-        ]
-        return Flows(planned.placed.algorithm, self.operation, planned.placed.parties, tuple(phases))
+        return self.fastest(algorithm, (overheads,))[0]
 
-    def seconds(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
-        """Return the seconds by an algorithm without contention; as `Flows.alone`, without the costs."""
-        planned, ledger = self._plan_task(algorithm, overheads, columns=self.columns)
-        flows = [_flow(ledger, rounds, planned.pieces, first=number == 0).total for number, rounds in enumerate(planned.merged)]
-        return math.fsum(total.latency + ledger.seconds(total) for total in flows)
+    def fastest(self, algorithm: Algorithm, choices: Sequence[Overheads]) -> tuple[Flows, Overheads]:
+        """Return the phases with the overheads that take the shortest time without contention, and these overheads."""
+        planned, ledgers = self._plan_task(algorithm, *choices, columns=self.columns)
+        phases = list(enumerate(planned.merged))
+        flows = [[_flow(ledger, rounds, planned.pieces, first=number == 0) for ledger in ledgers] for number, rounds in phases]
+        taken = [
+            math.fsum(of_phase[index].total.latency + ledger.seconds(of_phase[index].total) for of_phase in flows)
+            for index, ledger in enumerate(ledgers)
+        ]
+        best = taken.index(min(taken))
+        costs = [_cost(ledgers[best], of_phase[best], first=number == 0) for number, of_phase in enumerate(flows)]
+        named = tuple([CollectivePhase(_name(rounds), cost) for rounds, cost in zip(planned.merged, costs, strict=True)])
+        return Flows(planned.placed.algorithm, self.operation, planned.placed.parties, named), choices[best]
 
     def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> PhaseSum:
         """Return the sum of the phases by an algorithm."""
-        planned, ledger = self._plan_task(algorithm, overheads)
+        planned, (ledger,) = self._plan_task(algorithm, overheads)
         all_phases, taken, evenly = Sums(), list[float](), list[float]()
         even = replace(self, weights=()).busy(algorithm, overheads) if self.weights else None
         for rounds in planned.merged:
@@ -171,7 +174,7 @@ class Task:
 
     def busy(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
         """Return the seconds that the links are busy, by phase."""
-        planned, ledger = self._plan_task(algorithm, overheads)
+        planned, (ledger,) = self._plan_task(algorithm, overheads)
         return (ledger.busy(_total(ledger, rounds)) for rounds in planned.merged)
 
     def longest_of_first(self, algorithm: Algorithm, word: Callable[[str], str]) -> tuple[float, str]:
@@ -179,20 +182,20 @@ class Task:
 
         This is fast even among many devices, because hardly any capacity is named.
         """
-        planned, ledger = self._plan_task(algorithm, PLAIN)
+        planned, (ledger,) = self._plan_task(algorithm, PLAIN)
         return ledger.longest(_total(ledger, planned.merged[0]), word)
 
     def _plan_task(
-        self, algorithm: Algorithm, overheads: Overheads, *, columns: bool = False
-    ) -> tuple[PlannedCollective, Ledger]:
-        """Return the plan, cached among few devices for any size, and the sums of its steps."""
+        self, algorithm: Algorithm, *choices: Overheads, columns: bool = False
+    ) -> tuple[PlannedCollective, list[Ledger]]:
+        """Return the plan, cached among few devices for any size, and the sums of its steps with each of the overheads."""
         key = algorithm, self.operation, tuple(self.devices)
         if self.weights or len(self.devices) > _SEVERAL:
             planned = _plan_task(self, algorithm)
         else:
             planned = self.machine.kept(Plans).known(key, _plan_task, self, algorithm)
-        exchange = PlacedCollective(self.machine, planned.placed, self.size, overheads)
-        return planned, Ledger(exchange, planned.drawing, columns=columns)
+        exchanges = [PlacedCollective(self.machine, planned.placed, self.size, overheads) for overheads in choices]
+        return planned, [Ledger(exchange, planned.drawing, columns=columns) for exchange in exchanges]
 
     def among(self, devices: Sequence[str]) -> Task:
         """Return the same collective among other devices."""
@@ -268,8 +271,8 @@ def _flow(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) 
     return _RoundFlow(total, body, tuple(waiting))
 
 
-def _cost(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
-    total, body, waiting = _flow(ledger, rounds, pieces, first=first)
+def _cost(ledger: Ledger, flow: _RoundFlow, *, first: bool) -> Cost:
+    total, body, waiting = flow
     exchange, overheads = ledger.exchange, ledger.exchange.overheads
     terms: list[Term] = []
     if first and overheads.start > 0:

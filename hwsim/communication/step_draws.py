@@ -41,6 +41,12 @@ class CapacityLook(NamedTuple):
     link: str
 
 
+def look_of(machine: Machine, name: str) -> CapacityLook:
+    """Return the look of a capacity."""
+    capacity = machine.capacities[name]
+    return CapacityLook(name.translate(_DIGITS), capacity.rate, capacity.unit, machine.link_kind(name))
+
+
 class PairKinds(NamedTuple):
     """The kinds of pairs of steps that are evaluated together.
 
@@ -222,9 +228,7 @@ class StepDraws:
     def _look_number(self, name: str) -> int:
         number = self._look_of_name.get(name)
         if number is None:
-            capacity = self._machine.capacities[name]
-            look = CapacityLook(name.translate(_DIGITS), capacity.rate, capacity.unit, self._machine.link_kind(name))
-            number = self._look_of_name[name] = self.looks.setdefault(look, len(self.looks))
+            number = self._look_of_name[name] = self.looks.setdefault(look_of(self._machine, name), len(self.looks))
         return number
 
 

@@ -271,9 +271,7 @@ def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, N
     if best is not None:
         return as_measured(task, algorithm, library, best, max(group.sizes)), best
     carried = bus(task.machine, task.devices)
-    by_protocol = [overheads_as(task, algorithm, group, library, protocol, carried) for protocol in PROTOCOLS]
-    fastest = min(by_protocol, key=lambda overheads: task.seconds(algorithm, overheads))
-    return task.flows(algorithm, fastest), fastest
+    return task.fastest(algorithm, [overheads_as(task, algorithm, group, library, protocol, carried) for protocol in PROTOCOLS])
 
 
 def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: RankGroup) -> NcclEstimate | None:

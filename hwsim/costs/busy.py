@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.costs.power import Power, PowerItem
-from hwsim.demand import Capacity, by_name, device_of
+from hwsim.demand import Capacity, by_name
 from hwsim.graph.opgraph import Floats, Ints, RepresentedRanks
 from hwsim.machine import Machine
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 
 PARTS: Final = ("compute", "memory")  # GPU capacities that set its power
+Flags = NDArray[np.bool_]
 STEPS: Final = 1 << 54  # integer steps from zero to full GPU power, whose sums are exact in any order
 
 
@@ -41,11 +43,9 @@ class BusyUnit(NamedTuple):
 def busy_in(result: Result, machine: Machine, power: Power) -> tuple[dict[int, list[DeviceBusyTimes]], float]:
     """Return busy times of devices by part, and the peak power of the GPUs above idle (watts)."""
     items = {item.part: item for item in power.items}
-    by_part, gpus, above = _gpus(result, machine, items)
-    for name, (worked, many) in _others(result, gpus).items():
-        spot = machine.layout.find(name)
-        if spot is not None:
-            by_part.setdefault(id(spot.part), []).append(DeviceBusyTimes(worked, 0.0, many))
+    by_part, is_gpu, above = _gpus(result, machine, items)
+    for of_part, device in _others(result, machine, is_gpu):
+        by_part.setdefault(of_part, []).append(device)
     return by_part, above
 
 
@@ -54,27 +54,19 @@ def busy_in(result: Result, machine: Machine, power: Power) -> tuple[dict[int, l
 
 def _gpus(
     result: Result, machine: Machine, items: Mapping[int, PowerItem]
-) -> tuple[dict[int, list[DeviceBusyTimes]], set[str], float]:
-    """Return GPU busy times by part, the names of the GPUs, and their peak power above idle (watts)."""
+) -> tuple[dict[int, list[DeviceBusyTimes]], Flags, float]:
+    """Return GPU busy times by part, whether each device is one of these GPUs, and their peak power above idle (watts)."""
     timeline = result.simulated
     flat, count = timeline.flat, len(timeline.flat.graph.costs)
-    parts: dict[str, int] = {}  # of GPUs; 0 of others
-
-    def part(name: str) -> int:
-        if name not in parts:
-            spot = machine.layout.find(name)
-            parts[name] = id(spot.part) if spot is not None and spot.part.kind == "gpu" else 0
-        return parts[name]
-
     known = by_name(flat.graph.capacities)
     drawn: list[dict[str, list[tuple[float, int]]]] = []
     for cost in flat.graph.costs:
         rows: dict[str, list[tuple[float, int]]] = {}
         for capacity, amount, times in cost.demand.drawn:
-            if known[capacity].kind in PARTS and part(known[capacity].device):
+            if known[capacity].kind in PARTS:
                 rows.setdefault(capacity, []).append((amount, times))
         drawn.append(rows)
-    units = _units(flat.graph.alike, {name: known[name] for rows in drawn for name in rows})
+    units, is_gpu = _units(flat.graph.alike, machine, {name: known[name] for rows in drawn for name in rows})
     numbers: dict[str, list[int]] = {}  # of the units that draw from a capacity
     for number, unit in enumerate(units):
         for capacity in unit:
@@ -88,9 +80,8 @@ def _gpus(
                 slots.append({})
             slots[place][key] = compute, memory, who
     if not slots:
-        return {}, set(), 0.0
-    every = {name for names in units.values() for name in names}
-    counts = [Counter(part(name) for name in names) for names in units.values()]
+        return {}, is_gpu, 0.0
+    counts = list(units.values())
     kinds = {of: _watts(item) for of, item in items.items() if any(of in each for each in counts)}
     most = math.fsum(max(watts) * sum(each[of] for each in counts) for of, watts in kinds.items())  # integers
     step = 2.0 ** math.ceil(math.log2(max(1.0, most) / STEPS))
@@ -121,20 +112,26 @@ def _gpus(
             with np.errstate(divide="ignore", invalid="ignore"):
                 drew = np.where(spans > 0, (full * full_watts + bound * bound_watts) / spans, 0.0)
             edges.append((begins, ends, np.rint(drew / step).astype(np.int64) * gpus[of][of_ops]))
-    return _by_part(units, busy, part), every, _most(edges) * step
+    return _by_part(counts, busy), is_gpu, _most(edges) * step
 
 
-def _units(alike: RepresentedRanks | None, drawn: Mapping[str, Capacity]) -> dict[BusyUnit, tuple[str, ...]]:
-    """Return the groups of identical GPUs."""
-    members = {} if alike is None else alike.members
-    leads: dict[str, list[str]] = {}  # by GPU the capacities that stand for its compute and its memory
-    for name, capacity in drawn.items():
-        for member in members.get(name, (name,)):
-            leads.setdefault(device_of(member, capacity.kind), ["", ""])[capacity.kind == "memory"] = name
-    gpus: dict[BusyUnit, list[str]] = {}
-    for name, (compute, memory) in leads.items():
-        gpus.setdefault(BusyUnit(compute, memory), []).append(name)
-    return {unit: tuple(names) for unit, names in gpus.items()}
+def _units(
+    alike: RepresentedRanks | None, machine: Machine, drawn: Mapping[str, Capacity]
+) -> tuple[dict[BusyUnit, Counter[int]], Flags]:
+    """Return the number of GPUs of each part in each group of identical GPUs, and whether each device is such a GPU."""
+    names, (parts, part_of) = ("", *drawn), machine.device_numbers.parts
+    leads = np.zeros((2, len(parts)), np.int64)  # for each device the capacities that represent its compute and its memory
+    for number, (name, capacity) in enumerate(drawn.items(), 1):
+        leads[int(capacity.kind == "memory"), machine.holders(_represented(alike, name), capacity.kind)] = number
+    is_gpu = leads.any(axis=0) & np.isin(parts, [of for of, part in enumerate(part_of) if part.kind == "gpu"])
+    devices = np.flatnonzero(is_gpu)
+    codes, counts = np.unique((leads[0] * len(names) + leads[1])[devices] * len(parts) + parts[devices], return_counts=True)
+    units: dict[BusyUnit, Counter[int]] = {}
+    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+        lead, of = divmod(code, len(parts))
+        unit = BusyUnit(*(names[index] for index in divmod(lead, len(names))))
+        units.setdefault(unit, Counter())[id(part_of[of])] += count
+    return units, is_gpu
 
 
 def _rows(
@@ -164,22 +161,16 @@ def _watts(item: PowerItem) -> tuple[float, float]:
     return (1.0 + item.besides) * (item.loaded - item.idle), (1.0 + item.besides) * (item.memory - item.idle)
 
 
-def _by_part(
-    units: Mapping[BusyUnit, tuple[str, ...]], busy: Sequence[tuple[list[float], list[float]]], part: Callable[[str], int]
-) -> dict[int, list[DeviceBusyTimes]]:
+def _by_part(counts: Sequence[Counter[int]], busy: Sequence[tuple[list[float], list[float]]]) -> dict[int, list[DeviceBusyTimes]]:
     """Return GPU busy times by part, with one entry for equally busy GPUs."""
-    places: dict[str, tuple[int, ...]] = {}
-    for number, names in enumerate(units.values()):
-        for name in names:
-            places[name] = (*places.get(name, ()), number)
     alike: Counter[tuple[int, float, float]] = Counter()
-    for (of_part, numbers), many in Counter((part(name), numbers) for name, numbers in places.items()).items():
-        full, memory = (math.fsum(spent for number in numbers for spent in busy[number][index]) for index in range(2))
-        alike[of_part, full, memory] += many
-    by_part: dict[int, list[DeviceBusyTimes]] = {}
-    for (of_part, full, memory), many in alike.items():
-        by_part.setdefault(of_part, []).append(DeviceBusyTimes(full, memory, many))
-    return by_part
+    for by_part, (full, memory) in zip(counts, busy, strict=True):
+        for of_part, many in by_part.items():
+            alike[of_part, math.fsum(full), math.fsum(memory)] += many
+    times: dict[int, list[DeviceBusyTimes]] = {}
+    for (of_part, full_s, memory_s), many in alike.items():
+        times.setdefault(of_part, []).append(DeviceBusyTimes(full_s, memory_s, many))
+    return times
 
 
 def _most(edges: Iterable[tuple[Floats, Floats, Ints]]) -> int:
@@ -195,19 +186,24 @@ def _most(edges: Iterable[tuple[Floats, Floats, Ints]]) -> int:
 # ---- other devices: by the most used of their capacities ----
 
 
-def _others(result: Result, gpus: set[str]) -> dict[str, tuple[float, int]]:
-    """Return the busy time and the number of devices, by name, for devices other than GPUs."""
-    alike = result.simulated.flat.graph.alike
-    members = {} if alike is None else alike.members
-    worked: dict[str, tuple[str, float]] = {}  # device and seconds by capacity
-    many: dict[str, int] = {}  # of devices that no name is known of
+def _others(result: Result, machine: Machine, is_gpu: Flags) -> Iterator[tuple[int, DeviceBusyTimes]]:
+    """Yield (part, busy time) of devices other than GPUs, once for equally busy devices of a part."""
+    alike, (parts, part_of) = result.simulated.flat.graph.alike, machine.device_numbers.parts
+    worked, many = np.zeros(len(parts)), np.ones(len(parts), np.int64)
     for usage in result.usage:
-        if not usage.device or not usage.busy_fs or usage.device in gpus:
-            continue  # of a link, or never used
-        names = members.get(usage.capacity, (usage.capacity,)) if usage.identical_count > 1 else (usage.capacity,)
-        worked |= {name: (device_of(name, usage.kind), usage.utilization * result.makespan_s) for name in names}
-        many[usage.device] = usage.identical_count - len(names) + 1
-    busy: dict[str, tuple[float, int]] = {}
-    for device, seconds in worked.values():
-        busy[device] = max(seconds, busy[device][0] if device in busy else 0.0), many.get(device, 1)
-    return busy
+        if usage.device and usage.busy_fs:  # not of a link
+            names = _represented(alike, usage.capacity) if usage.identical_count > 1 else (usage.capacity,)
+            numbers = machine.holders(names, usage.kind)
+            worked[numbers] = np.maximum(worked[numbers], usage.utilization * result.makespan_s)
+            many[numbers[0]] = usage.identical_count - len(names) + 1  # no name is known of the rest
+    devices = np.flatnonzero((worked > 0) & ~is_gpu & (parts >= 0))
+    seconds, index = np.unique(worked[devices], return_inverse=True)
+    codes, rows = np.unique(index.ravel() * len(parts) + parts[devices], return_inverse=True)
+    for code, count in zip(codes.tolist(), np.bincount(rows.ravel(), many[devices]).tolist(), strict=True):
+        place, of = divmod(code, len(parts))
+        yield id(part_of[of]), DeviceBusyTimes(float(seconds[place]), 0.0, int(count))
+
+
+def _represented(alike: RepresentedRanks | None, capacity: str) -> Sequence[str]:
+    """Return the capacities of devices that a capacity represents, itself first."""
+    return (capacity,) if alike is None else alike.members.get(capacity, (capacity,))

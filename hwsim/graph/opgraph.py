@@ -328,7 +328,7 @@ class RepresentedRanks:
     labels: Ints
     met: frozenset[int]
     capacities: Mapping[str, int]
-    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    members: Mapping[str, Sequence[str]] = field(default_factory=dict)
     queues: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     unseen: bool = False
 

@@ -51,8 +51,6 @@ from hwsim.machine.capacities import oversubscription
 from hwsim.machine.capacity_numbers import CapacityNumbers, Floats, Handlings, TransferDraws, TransferSample, kinds_of
 from hwsim.machine.contents import UnknownName
 from hwsim.machine.host_wires import HostWires
-from hwsim.machine.layout import LayoutPart
-from hwsim.machine.link_entries import DeviceNumbers
 from hwsim.machine.net import BOTH
 from hwsim.machine.routes import Route
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
@@ -133,31 +131,15 @@ class BulkTransfers:
     def __init__(self, transfers: Transfers) -> None:
         self._routes, self._transfers = transfers.routes, transfers
         self._net, self._hosts = self._routes.net, self._routes.hosts
-        self._ends, self.numbering = DeviceNumbers(self._net.layout), CapacityNumbers(self._net)
+        self._ends, self.numbering = transfers.device_numbers, CapacityNumbers(self._net)
         self._skeletons = Skeletons(self._net.layout, self._hosts, self.numbering, transfers.backplanes)
         self._patterns: dict[tuple[TransferOptions, Hashable], _Pattern] = {}  # by handling and skeleton
         self._classes: dict[tuple[TransferOptions, int], _PairClass | None] = {}  # by handling and code
         self._shape_indexes: dict[object, int] = {}  # by route without names
         self._shapes: list[_Shape] = []
         self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # by wiring and places in a host: whether `inside` has a key
-        self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # latest names and their device numbers
         # Latest pairs: the next call often has the same pairs with other sizes.
         self._drawn: tuple[Sequence[TransferOptions], tuple[Ints, Ints, Ints], _PairColumns] | None = None
-
-    def part_of(self, name: str) -> LayoutPart | None:
-        """Return the part of a device; None if no device has this name."""
-        spot = self._net.layout.find(name)
-        return None if spot is None or spot.part.child is not None else spot.part
-
-    def of_each_part(self, names: Sequence[str]) -> list[str]:
-        """Return the first of the names that belongs to each part, and each name without a device once, in order."""
-        part = self._ends.parts[self._ends.numbers(names)]  # number -1 (no device) has part 0
-        first = np.full(int(part.max(initial=0)) + 1, -1)
-        first[part[::-1]] = np.arange(len(names))[::-1]
-        index_of = {names[index]: index for index in first[first >= 0].tolist() if part[index] > 0}
-        for index in np.flatnonzero(part == 0).tolist():
-            index_of.setdefault(names[index], index)
-        return sorted(index_of, key=index_of.__getitem__)
 
     def inside(self, names: Sequence[str]) -> Hashable:
         """See `Machine.inside`."""
@@ -229,9 +211,7 @@ class BulkTransfers:
 
     def _numbered(self, names: Sequence[str], sources: Ints, targets: Ints) -> tuple[Ints, Ints]:
         """Return the device numbers of all pairs; a group of sockets is replaced by the socket nearest to the other end."""
-        if not isinstance(names, tuple) or names is not self._latest[0]:
-            self._latest = names, self._ends.numbers(names)
-        numbers = self._latest[1]
+        numbers = self._ends.numbers(names)
         a, b = numbers[sources], numbers[targets]
         for pair in np.flatnonzero((a < 0) | (b < 0)).tolist():
             ends = self._transfers.ends(names[int(sources[pair])], names[int(targets[pair])])

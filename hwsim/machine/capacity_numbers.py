@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,19 @@ class CapacityNumbers:
     def count(self) -> int:
         """Upper bound of all numbers."""
         return self.table(self._net.layout).total
+
+    @cached_property
+    def devices(self) -> Ints:
+        """Number of the device of each capacity; -1 for links."""
+        return self._devices(self._net.layout)
+
+    def _devices(self, layout: Layout) -> Ints:
+        table, runs = self.table(layout), list[Ints]()
+        for part, each in zip(layout.parts, table.each, strict=True):
+            inner = np.zeros(each, np.int32) if part.child is None else self._devices(part.child)
+            first = part.start + part.each * np.arange(len(part.names), dtype=np.int32)
+            runs.append(np.where(inner < 0, inner, first[:, None] + inner).ravel())
+        return np.concatenate([*runs, np.full(table.total - table.wires, -1, np.int32)])
 
     def offset(self, scope: str) -> int:
         """Return the first number of an inner machine."""
@@ -174,6 +188,29 @@ def kinds_of(part: LayoutPart) -> tuple[str, ...]:
     return (*kinds, "backplane") if oversubscription(part) is not None and "backplane" not in kinds else kinds
 
 
+class CapacityNames(Sequence[str]):
+    """A sequence of the names of capacities of devices, created when they are read.
+
+    Args:
+        numbers: number of each capacity.
+    """
+
+    def __init__(self, numbering: CapacityNumbers, numbers: Ints) -> None:
+        self._numbering, self.numbers = numbering, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.numbers[index]
+        return CapacityNames(self._numbering, found) if isinstance(index, slice) else self._numbering.name(int(found))
+
+    @property
+    def devices(self) -> Ints:
+        """Number of the device of each capacity; -1 for links."""
+        return self._numbering.devices[self.numbers]
+
+
 Handlings = (
     TransferOptions | tuple[Sequence[TransferOptions], Ints]
 )  # of all pairs, or (handlings, index of the handling of each pair)
@@ -220,9 +257,4 @@ class TransferDraws:
         sizes = [len(cost.demand.amounts) for cost in self.costs]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)[:-1]
         found: Ints = np.repeat(starts[self.shape] - self.first[:-1], np.diff(self.first)) + np.arange(len(self.capacity))
-        return found
-
-    def pairs(self) -> Ints:
-        """Return the pair of each row."""
-        found: Ints = np.repeat(np.arange(len(self.shape)), np.diff(self.first))
         return found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from heapq import merge
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hwsim.devices import Device
 from hwsim.formats import natural
@@ -34,7 +34,7 @@ class NumberedNames(Sequence[str]):
     """A sequence of the names `gpu0`, `gpu1`, ..., without a list.
 
     >>> names = NumberedNames("gpu", 1_000_000)
-    >>> len(names), names[7], names.index("gpu12"), "gpu01" in names
+    >>> len(names), names[7], names.find("gpu12"), "gpu01" in names
     (1000000, 'gpu7', 12, False)
     """
 
@@ -46,14 +46,9 @@ class NumberedNames(Sequence[str]):
     def __len__(self) -> int:
         return self.many
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [f"{self.stem}{number}" for number in range(self.many)[index]]
-        return f"{self.stem}{range(self.many)[index]}"
+    def __getitem__(self, index: Any) -> Any:
+        numbers = range(self.many)[index]
+        return f"{self.stem}{numbers}" if isinstance(numbers, int) else [f"{self.stem}{number}" for number in numbers]
 
     def __iter__(self) -> Iterator[str]:
         stem = self.stem
@@ -66,13 +61,6 @@ class NumberedNames(Sequence[str]):
         """Return the index of a name; None if it is not in the sequence."""
         digits = name[len(self.stem) :]
         return _index(digits, self.many) if name.startswith(self.stem) and digits.isdecimal() and digits.isascii() else None
-
-    def index(self, name: str, *_: int) -> int:
-        """Return the index of a name; raise ValueError if it is not in the sequence."""
-        index = self.find(name)
-        if index is None:
-            raise ValueError(name)
-        return index
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from hwsim.spec import Mistakes, Tree, Warning, decode, did_you_mean
 
 MAX_LINKS: Final = 2_000_000  # maximum links of one entry
 _UNLIMITED: Final = 1 << 60
+_MANY: Final = 64  # names above which the next call often has the same ones
 
 
 def wire_all(
@@ -201,32 +202,56 @@ class DeviceNumbers:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._known: dict[str, int] = {}
+        self._scopes: dict[str, tuple[int, dict[str, int]]] = {}  # by scope its first number, and the offsets of its devices
+        self._offsets: dict[int, dict[str, int]] = {}  # by layout: equal scopes share their offsets
+        self._latest: tuple[tuple[str, ...], Ints] = (), np.empty(0, np.int32)  # the next call often has the same names
 
     def numbers(self, names: Sequence[str]) -> Ints:
         """Return the number of each name; -1 if it is not that of a device."""
-        known = self._known
-        for name in names:
-            if name not in known:
-                spot = self._layout.find(name)
-                known[name] = -1 if spot is None or spot.part.child is not None else spot.number
-        return np.fromiter(map(known.__getitem__, names), np.int32, len(names))
+        if len(names) >= _MANY and tuple(names) == self._latest[0]:
+            return self._latest[1]
+        part, member = (self._layout.local(names[0]) if names else None) or (None, 0)
+        if part is not None and part.child is None and list(names) == [*part.names[member : member + len(names)]]:
+            numbers = np.arange(part.start + member, part.start + member + len(names), dtype=np.int32)
+        else:
+            numbers = np.fromiter(map(self._number, names), np.int32, len(names))
+        if len(names) >= _MANY:
+            self._latest = tuple(names), numbers
+        return numbers
+
+    def _number(self, name: str) -> int:
+        scope, _, own = name.rpartition(".")
+        if scope not in self._scopes:
+            spot = self._layout.find(scope)  # None of the outermost scope
+            self._scopes[scope] = (0, {}) if spot is None else (spot.number, self._offsets.setdefault(id(spot.part.child), {}))
+        start, offsets = self._scopes[scope]
+        if own not in offsets:
+            spot = self._layout.find(name)
+            offsets[own] = -1 if spot is None or spot.part.child is not None else spot.number - start
+        return start + offsets[own] if offsets[own] >= 0 else -1
 
     @cached_property
-    def parts(self) -> Ints:
-        """Number of each device's part, from 1, equal in equal machines; the last entry, for names without a device, is 0."""
-        places: dict[int, int] = {}
+    def parts(self) -> tuple[Ints, tuple[LayoutPart, ...]]:
+        """Index of each device's part, equal in equal machines, ending with -1 for names without a device; and the parts."""
+        places: dict[int, tuple[int, LayoutPart]] = {}
 
         def within(layout: Layout) -> Ints:
             runs = [
                 np.tile(within(part.child), len(part.names))
                 if part.child is not None
-                else np.full(len(part.names), places.setdefault(id(part), len(places) + 1), np.int32)
+                else np.full(len(part.names), places.setdefault(id(part), (len(places), part))[0], np.int32)
                 for part in layout.parts
             ]
             return np.concatenate([np.empty(0, np.int32), *runs])
 
-        return np.append(within(self._layout), np.int32(0))
+        return np.append(within(self._layout), np.int32(-1)), tuple([part for _, part in places.values()])
+
+    def of_each_part(self, names: Sequence[str]) -> list[str]:
+        """Return the first of the names that belongs to each part, and each name without a device once, in order."""
+        part = self.parts[0][self.numbers(names)]
+        lone = {names[index]: index for index in np.flatnonzero(part < 0)[::-1].tolist()}  # without a device
+        firsts = np.unique(part, return_index=True)[1] if len(names) else part
+        return [names[index] for index in sorted({*firsts.tolist(), *lone.values()})]
 
 
 def _first_again(layout: Layout, name: str, a: Ints, b: Ints) -> int | None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hwsim.demand import Capacity, Cost
+from hwsim.demand import Capacity, Cost, device_of
 from hwsim.devices import Storage
 from hwsim.machine.capacities import rates
-from hwsim.machine.capacity_numbers import Floats, Handlings, TransferDraws
+from hwsim.machine.capacity_numbers import CapacityNames, Floats, Handlings, TransferDraws
 from hwsim.machine.contents import Link, MachineCaches, NoRoute, PlacedDevice, PlacedNode, UnknownName, V, within
 from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.parser import Libraries, library_of
+from hwsim.machine.link_entries import DeviceNumbers
 from hwsim.machine.moved_numbers import MovedNumber
 from hwsim.machine.names import NameIndex
 from hwsim.machine.routes import Routes
@@ -152,11 +153,18 @@ class Machine:
         Raises:
             UnknownName: a name is not that of a device.
         """
-        return tuple(map(self.device, self._transfers.bulk.of_each_part(tuple(names))))
+        return tuple(map(self.device, self.device_numbers.of_each_part(tuple(names))))
 
-    def part_of(self, name: str) -> Hashable:
-        """Return a key of the part of a device, equal in equal inner machines; None if no device has this name."""
-        return self._transfers.bulk.part_of(name)
+    @property
+    def device_numbers(self) -> DeviceNumbers:
+        """Numbers and parts of devices."""
+        return self._transfers.device_numbers
+
+    def holders(self, capacities: Sequence[str], kind: str) -> Ints:
+        """Return the device numbers of capacities of one kind; -1 for an unknown device."""
+        if isinstance(capacities, CapacityNames):
+            return capacities.devices
+        return self.device_numbers.numbers([device_of(name, kind) for name in capacities])
 
     def inside(self, names: Sequence[str]) -> Hashable:
         """Return a key of devices of one inner machine; None if there is no such key.
@@ -249,6 +257,10 @@ class Machine:
             UnknownName: no capacity has this number.
         """
         return self._transfers.bulk.numbering.name(number)
+
+    def capacity_names(self, numbers: Ints) -> CapacityNames:
+        """Return the names of many capacities, created when they are read."""
+        return CapacityNames(self._transfers.bulk.numbering, numbers)
 
     def capacity_number(self, name: str) -> int:
         """Return the number of a capacity: the inverse of `capacity_name`.

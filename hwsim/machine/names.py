@@ -183,7 +183,7 @@ class NameIndex:
         if isinstance(family, NumberedNames):
             if wanted[-1] >= len(family):
                 raise _missing(f"{text}{max(wanted[0], len(family))}", family, scope)
-            return family[wanted[0] : wanted[-1] + 1]
+            return list(family[wanted[0] : wanted[-1] + 1])
         indices = [spot.member if (spot := layout.find(name)) is not None and spot.part.numbered else None for name in family]
         numbers = frozenset(indices)
         missing = next((index for index in wanted if index not in numbers), None) if family else None

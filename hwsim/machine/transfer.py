@@ -13,6 +13,7 @@ from hwsim.devices import Sockets, Storage
 from hwsim.links import Protocol
 from hwsim.machine.capacities import Backplanes
 from hwsim.machine.contents import NoRoute, PlacedDevice, UnknownName
+from hwsim.machine.link_entries import DeviceNumbers
 from hwsim.machine.path import Collector, Path, on_wire, shared_by_sockets
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer_options import PLAIN, TransferOptions, TransferTally, copy_by, protocol_on, send_messages
@@ -37,6 +38,7 @@ class Transfers:
         self._devices, self._groups, self.routes, self.backplanes = devices, groups, routes, backplanes
         self._paths: dict[tuple[str, str, Protocol | None], Path] = {}
         self._costs: dict[tuple[str, str, float, bool, TransferOptions], Cost] = {}
+        self.device_numbers = DeviceNumbers(routes.net.layout)
 
     @cached_property
     def bulk(self) -> BulkTransfers:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.communication.step_draws import CapacityLook, look_of
 from hwsim.demand import Cost, Unit
 from hwsim.machine import Machine, UnknownName
 from hwsim.machine.capacity_numbers import Floats, TransferDraws
@@ -20,7 +21,6 @@ from hwsim.records import dataclass
 
 Flags = NDArray[np.bool_]
 Names = tuple[str, ...]  # of devices
-_DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +46,13 @@ class CapacityAmounts:
             np.concatenate([np.empty(0), *(rows.moved for rows in several)]),
         )
 
-    def summed(self) -> CapacityAmounts:
-        """Return one row per capacity, in ascending order."""
+    def summed(self, other: CapacityAmounts | None = None) -> CapacityAmounts:
+        """Return one row per capacity, in ascending order; columns that equal those of `other` are shared with it."""
         numbers, indices = np.unique(self.numbers, return_inverse=True)
         sums = [np.bincount(indices.ravel(), column, len(numbers)).astype(np.float64) for column in (self.amounts, self.moved)]
-        return CapacityAmounts(numbers, *sums)
+        if other is not None:
+            sums = [old if np.array_equal(old, new) else new for old, new in zip((other.amounts, other.moved), sums, strict=True)]
+        return CapacityAmounts(numbers.astype(np.int32), *sums)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,20 +80,6 @@ class NumberedCost:
         return replace(self.rest, demand=demand, moved=tuple([(name, size, unit) for name, _, size in named_rows if size > 0]))
 
 
-class CapacityKind(NamedTuple):
-    """The features that capacities of one kind share.
-
-    Args:
-        family: name without digits.
-        is_device: whether the capacities belong to devices.
-    """
-
-    family: str
-    rate: float
-    unit: Unit
-    is_device: bool
-
-
 class Capacities:
     """The kinds of capacities by number. A kind becomes known when a capacity is looked up by name, or matched with a known one.
 
@@ -100,8 +88,8 @@ class Capacities:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.kinds: list[CapacityKind] = []
-        self._place: dict[CapacityKind, int] = {}
+        self.kinds: list[CapacityLook] = []
+        self._place: dict[CapacityLook, int] = {}
         self._of: Ints = np.full(machine.capacity_numbers, -1, np.int32)
         self._numbers: dict[str, int] = {}
 
@@ -118,8 +106,7 @@ class Capacities:
         return number
 
     def _kind(self, name: str) -> int:
-        capacity = self.machine.capacities[name]
-        kind = CapacityKind(name.translate(_DIGITS), capacity.rate, capacity.unit, bool(capacity.device))
+        kind = look_of(self.machine, name)
         if kind not in self._place:
             self._place[kind] = len(self.kinds)
             self.kinds.append(kind)
@@ -146,10 +133,6 @@ class Capacities:
     def carry_bytes(self, numbers: Ints) -> Flags:
         """Return whether each capacity is measured in bytes, as links are."""
         return np.array([kind.unit == "B" for kind in self.kinds], np.bool_)[self._of[numbers]]
-
-    def are_of_devices(self, numbers: Ints) -> Flags:
-        """Return whether each capacity belongs to a device."""
-        return np.array([kind.is_device for kind in self.kinds], np.bool_)[self._of[numbers]]
 
     def rows(self, costs: Iterable[Cost]) -> CapacityAmounts:
         """Return the rows of several costs in order. Messages are counted, but move no bytes."""
@@ -185,18 +168,17 @@ class HiddenCapacities:
     """
 
     def __init__(self, machine: Machine, flags: Flags) -> None:
-        self._machine, self.flags = machine, flags
-        self._named: dict[str, bool] = {}
+        self.flags, self._is_hidden = flags, cache(partial(_is_hidden, machine, flags))
 
     def __contains__(self, name: object) -> bool:
-        is_hidden = self._named.get(name) if isinstance(name, str) else False
-        if is_hidden is None and isinstance(name, str):
-            try:
-                is_hidden = bool(self.flags[self._machine.capacity_number(name)])
-            except UnknownName:
-                is_hidden = False
-            self._named[name] = is_hidden
-        return bool(is_hidden)
+        return isinstance(name, str) and self._is_hidden(name)
+
+
+def _is_hidden(machine: Machine, flags: Flags, name: str) -> bool:
+    try:
+        return bool(flags[machine.capacity_number(name)])
+    except UnknownName:
+        return False
 
 
 def rounding_classes(amounts: Floats) -> Ints:

@@ -85,6 +85,7 @@ class CollectiveCosts:
     _nodes: dict[str, str] = field(default_factory=dict)
     _looked_at: dict[tuple[Names, ...], list[RingLook | None]] = field(default_factory=dict)
     _look: RingLooks | None = None
+    _summed: dict[Operation, CapacityAmounts] = field(default_factory=dict)  # latest amounts
     _sends: SendCosts | None = None
 
     def __post_init__(self) -> None:
@@ -140,7 +141,8 @@ class CollectiveCosts:
 
     def _combined(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> NumberedCost:
         flows = [flow for flow in self._timed(groups, operation, size, uneven) if flow.costs]
-        rows = CapacityAmounts.joined([flow.rows for flow in flows]).summed()
+        rows = CapacityAmounts.joined([flow.rows for flow in flows]).summed(self._summed.get(operation))
+        self._summed[operation] = rows  # equal stages have equal amounts
         if not flows:
             return NumberedCost(rows, Cost(Demand()))
         seconds = rows.amounts / self.known.rates(rows.numbers)

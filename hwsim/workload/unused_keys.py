@@ -6,9 +6,9 @@ Warning: a key that would have an effect on another machine, or with another val
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Memory, Sockets
@@ -104,27 +104,27 @@ def _ops(workload: Workload, machine: Machine) -> Iterator[CheckedOp]:
         for tree in workload.trees(key):
             devices, ops = family_interface(key).ops(tree)
             ranks_of = RankProgram(tuple(devices), ()) if devices else None
-            yield from _of_statements(ops, _first("", tree, ranks_of, machine)) if ops else ()
+            yield from _of_statements(ops, cache(partial(_first, "", tree, ranks_of, machine)))
 
 
 def _of_program(name: str, tree: Tree, machine: Machine) -> Iterator[CheckedOp]:
     ranks_of = RankProgram(_names(tree.get("each")), ()) if tree.is_mapping and tree.get("each") is not None else None
-    yield from _of_statements(_body(tree), _first(name, tree, ranks_of, machine))
+    yield from _of_statements(_body(tree), cache(partial(_first, name, tree, ranks_of, machine)))
 
 
 def _first(name: str, tree: Tree, ranks_of: RankProgram | None, machine: Machine) -> Program | None:
     return next(iter(find_programs(name, tree, ranks_of, machine, Mistakes(), 0 if ranks_of else None)), None)
 
 
-def _of_statements(statements: list[Tree], program: Program | None) -> Iterator[CheckedOp]:
-    for tree in statements if program is not None else ():
+def _of_statements(statements: list[Tree], first: Callable[[], Program | None]) -> Iterator[CheckedOp]:
+    for tree in statements:
         for kind, inner in tree.items() if tree.is_mapping else ():
             if kind in ("repeat", "call"):
-                yield from _of_statements(_body(inner), program)
-            elif kind in OPS and inner.is_mapping and program is not None:
+                yield from _of_statements(_body(inner), first)
+            elif kind in OPS and inner.is_mapping:
                 keys = _given(OPS[kind], inner)
-                device, model = _placed(inner, program) if keys else ("", None)
-                if keys:
+                if keys and (program := first()) is not None:  # among many devices, finding it takes long
+                    device, model = _placed(inner, program)
                     yield CheckedOp(kind, inner, keys, program, device, model)
 
 

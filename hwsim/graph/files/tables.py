@@ -153,7 +153,7 @@ def _folded(alike: RepresentedRanks) -> dict[str, Any]:
         **{name: getattr(alike, name).tolist() for name in ("of", "first", "labels", "queues")},
         "met": sorted(alike.met),
         "capacities": dict(alike.capacities),
-        "members": dict(alike.members),
+        "members": {name: list(names) for name, names in alike.members.items()},
     }
 
 

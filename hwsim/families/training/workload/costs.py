@@ -38,9 +38,6 @@ COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
 _NAME: Final = "gpu"  # name of the GPU in costs before they are copied to the GPUs of its kind
 
 
-Doubts = Callable[[Mapping[str, float]], tuple[UncertaintySource, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class OpAmounts:
     """The time and resource amounts of an op.
@@ -92,9 +89,7 @@ class OpAmounts:
         link_rate: Callable[[str], float],
         bandwidth: float,
         places: Sequence[int] = (),
-        unsure: Doubts | None = None,
-        *,
-        derived: bool = True,
+        why: tuple[Term, ...] = (),
     ) -> Cost:
         """Return the cost of an op of a stage group.
 
@@ -103,8 +98,7 @@ class OpAmounts:
             link_rate: bandwidth of a link (B/s), 0 for another capacity; the slowest link sets the weight of the op in sharing.
             bandwidth: memory bandwidth (B/s), which sets the weight of an op without links.
             places: index into `gpus` of each device of the group; default: 0 for all.
-            unsure: function from seconds by kind of work to their errors.
-            derived: whether to include a derivation.
+            why: derivation of the time.
         """
         total = self.total
         drawn = [self.gpus[place] if self.gpus else NOTHING for place in places or (0,) * len(group)]
@@ -113,14 +107,6 @@ class OpAmounts:
             _add(amounts, {f"{name}.{part}": gpu[index] for name, gpu in zip(group, drawn, strict=True)})
         links = ((amount, link_rate(name)) for name, amount in self.amounts.items())
         slowest = max(((amount / rate, amount) for amount, rate in links if rate), default=(0.0, 0.0))[1]
-        why: tuple[Term, ...] = ()
-        if total > 0 and derived:
-            inputs = tuple(
-                (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
-            )
-            formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
-            label = "kernels (with communication)" if COLLECTIVES & self.seconds.keys() else "kernels"
-            why = (Term(label, formula, inputs, total, kind="kernels", doubts=errors),)
         drawn_from = tuple(sorted([row for row in amounts.items() if row[1] > 0]))
         kernels = zip(group, drawn, strict=True)
         clocks = tuple([(f"{name}.compute", min(1.0, gpu[0] / total)) for name, gpu in kernels if gpu[0] > 0])

@@ -9,7 +9,6 @@ from typing import Final
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
 from hwsim.families.training.workload.costs import KernelCosts, OpAmounts
-from hwsim.families.training.workload.layout import DeviceLayout
 from hwsim.graph.opgraph import StageGroupLeader
 from hwsim.machine import Machine
 from hwsim.models.capacity_amounts import Names
@@ -124,13 +123,6 @@ class GpuKinds:
             else:
                 run.append(item)
         return spent.and_then(self.run(run, among))
-
-    def identical(self, layout: DeviceLayout) -> bool:
-        """Whether all replicas have the same kinds at the same coordinates."""
-        if not self.of:
-            return True
-        groups = ([layout.group(stage, replica) for stage in range(layout.pp)] for replica in range(layout.dp))
-        return len({tuple(self.of[name] for group in of_replica for name in group) for of_replica in groups}) == 1
 
     def first_of_each(self, devices: Sequence[str]) -> list[str]:
         """Return the first device of each kind."""

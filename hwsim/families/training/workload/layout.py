@@ -8,10 +8,13 @@ from itertools import takewhile
 from typing import Any
 
 from hwsim.machine import Machine
+from hwsim.machine.wires import Ints
 from hwsim.models.capacity_amounts import Names
 from hwsim.models.layer import Axis
 from hwsim.models.plan import strides_of
 from hwsim.records import dataclass
+
+Index = int | Ints
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,12 +47,14 @@ class DeviceLayout:
 
     def device(self, tp: int, cp: int, stage: int, replica: int) -> str:
         """Return the device at these coordinates."""
-        return self.devices[self.place(tp, cp, stage, replica)]
+        name: str = self.devices[self.place(tp, cp, stage, replica)]
+        return name
 
-    def place(self, tp: int, cp: int, stage: int, replica: int) -> int:
-        """Return the index of the device at these coordinates."""
+    def place(self, tp: Index, cp: Index, stage: Index, replica: Index) -> Any:
+        """Return the index of the device at these coordinates, which may be arrays."""
         strides = self.strides
-        outer, inner = divmod(replica, self.ep)
+        inner = replica % self.ep
+        outer = (replica - inner) // self.ep
         return tp * strides["tp"] + cp * strides["cp"] + stage * strides["pp"] + inner * strides["ep"] + outer * strides["dp"]
 
     def group(self, stage: int, replica: int) -> Names:
@@ -83,6 +88,6 @@ class DeviceLayout:
 
 def layout_of(machine: Machine, devices: Sequence[str], **sizes: Any) -> DeviceLayout:
     """Return a layout on devices of a machine, with `per_node` from its first node."""
-    node = machine.device(devices[0]).node
-    per_node = sum(1 for _ in takewhile(lambda name: machine.device(name).node == node, devices))
+    node = machine.node_of(devices[0])
+    per_node = sum(1 for _ in takewhile(lambda name: machine.node_of(name) == node, devices))
     return DeviceLayout(devices=devices, per_node=per_node, **sizes)

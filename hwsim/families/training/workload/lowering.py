@@ -49,8 +49,8 @@ def lower(
 ) -> None:
     """Append the ops of a plan to the graph."""
     machine, builder, fold, layout = asked.machine, asked.builder, asked.fold, plan.layout
-    node = machine.device(layout.devices[0]).node
-    together = [device for device in layout.devices if machine.device(device).node == node]
+    node = machine.node_of(layout.devices[0])
+    together = [device for device in layout.devices if machine.node_of(device) == node]
     exchanging = CollectiveCosts(machine, plan.network, by_library=over_pcie(machine, together))
     kernels = isinstance(plan.exchange, BucketExchange)
     many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -30,7 +29,7 @@ class ReplicaClasses:
     classes: Classes
     near: Mapping[int, tuple[int, ...]]
     alike: Mapping[str, int]
-    members: Mapping[str, tuple[str, ...]]
+    members: Mapping[str, Sequence[str]]
     hidden: HiddenCapacities | None
     _restricted: dict[int, tuple[object, Cost]] = field(default_factory=dict)  # (cost, restricted cost) by id of the cost
 
@@ -73,38 +72,6 @@ def unfolded_replicas(replicas: int) -> ReplicaClasses:
 def few_enough(classes: int, replicas: int) -> bool:
     """Whether folding saves at least half of the replicas."""
     return 2 * classes <= replicas
-
-
-def count_represented(classes: Mapping[str, Hashable], sizes: Mapping[Hashable, int]) -> dict[str, int]:
-    """Return the number of capacities that each named capacity represents; the first of a class represents the rest.
-
-    >>> count_represented({"a": 1, "b": 2, "c": 1}, {1: 8, 2: 3})
-    {'a': 7, 'b': 3, 'c': 1}
-    """
-    named = Counter(classes.values())
-    seen: set[Hashable] = set()
-    alike = {}
-    for name, of in classes.items():
-        alike[name] = 1 if of in seen else sizes[of] - named[of] + 1
-        seen.add(of)
-    return alike
-
-
-def list_represented(classes: Mapping[str, Hashable], all_names: Iterable[tuple[str, Hashable]]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the capacities that each named capacity of a device represents, itself first, as in
-    `count_represented`.
-
-    >>> list_represented({"a": 1, "c": 1}, [("a", 1), ("b", 1), ("c", 1), ("d", 2)])
-    {'a': ('a', 'b'), 'c': ('c',)}
-    """
-    first: dict[Hashable, str] = {}
-    for name, of in classes.items():
-        first.setdefault(of, name)
-    members = {name: [name] for name in classes}
-    for name, of in all_names:
-        if name not in classes and first.get(of) in members:
-            members[first[of]].append(name)
-    return {name: tuple(names) for name, names in members.items()}
 
 
 def _without(cost: Cost, hidden: HiddenCapacities) -> Cost:

@@ -12,15 +12,17 @@ and one capacity for all others with the same traffic.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hwsim.demand import Cost
+from hwsim.demand import Cost, Term
 from hwsim.devices import CannotCompute
-from hwsim.families.training.workload.costs import OpAmounts
+from hwsim.families.training.workload.costs import COLLECTIVES, FLOWS, KERNELS, OpAmounts
 from hwsim.families.training.workload.layout import DeviceLayout
 from hwsim.families.training.workload.plan import PieceExchange, PlacedPlan, TrainingPlan
 from hwsim.families.training.workload.schedule import MicrobatchPass
+from hwsim.formats import precise
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import overlap as hiding
 from hwsim.models.capacity_amounts import Names, NumberedCost
@@ -144,7 +146,7 @@ class Segments:
         self._builder, self._exchanges, self._by_layer = builder, placed.exchanges, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[PassSegment, ...]] = {}
-        self._recipes: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
+        self._recipe_of, self._explained = functools.cache(self._recipe), functools.cache(self._derivation)
         self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # (cost, part of it) by id of the cost
         self._indices: dict[int, int] = {}  # index in the builder, by id of such a part
         self.sending, self._across = functools.cache(self._sending), functools.cache(self.layout.across)
@@ -173,18 +175,15 @@ class Segments:
         if key not in self._segments:
             near = self.represented.near[replica]
             kinds = [self.kinds.among(self.layout.group(stage, peer)) for peer in near]
-            recipes = [self._recipe(stage, done, last, number, among) for among in kinds]
-            self._segments[key] = tuple(self._written(stage, done, last, recipes, replica))
+            recipes = [self._recipe_of(stage, done.chunk, done.forward, last, number, among) for among in kinds]
+            self._segments[key] = tuple(self._written(stage, done.forward, recipes, replica))
         return self._segments[key]
 
-    def _written(
-        self, stage: int, done: MicrobatchPass, last: bool, recipes: Sequence[Recipe], replica: int
-    ) -> Iterator[PassSegment]:
+    def _written(self, stage: int, forward: bool, recipes: Sequence[Recipe], replica: int) -> Iterator[PassSegment]:
         """Yield the ops of a replica, including the traffic of the replicas that it represents."""
         near = self.represented.near[replica]
-        rows = [
-            self._rows(stage, done, last, recipe, peer, alone=peer == replica) for peer, recipe in zip(near, recipes, strict=True)
-        ]
+        peers = zip(near, recipes, strict=True)
+        rows = [self._rows(stage, forward, recipe, peer, alone=peer == replica) for peer, recipe in peers]
         for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
             others = [row[place][3] for row, peer in zip(rows, near, strict=True) if peer != replica]
             index = self._builder.cost(self._with(cost, others))
@@ -193,19 +192,19 @@ class Segments:
             yield PassSegment(name, kind, index, queue)
 
     def _rows(
-        self, stage: int, done: MicrobatchPass, last: bool, recipe: Recipe, replica: int, *, alone: bool
+        self, stage: int, forward: bool, recipe: Recipe, replica: int, *, alone: bool
     ) -> list[tuple[str, str, str, Cost, float]]:
         """Return (name, kind, queue, cost, share of time in collectives) of each op of a replica.
 
         Of a represented replica (not `alone`), only the links count that simulated replicas use, too.
         """
-        name = "forward" if done.forward else "backward"
+        name = "forward" if forward else "backward"
         group = self.layout.group(stage, replica)
         rows: list[tuple[str, str, str, Cost, float]] = []
         parts: list[tuple[OpAmounts, float]] = []
 
         def compute() -> None:
-            spent = OpAmounts.of(parts)
+            spent = parts[0][0] if len(parts) == 1 else OpAmounts.of(parts)
             parts.clear()
             cost = self._cost(spent if alone else replace(spent, gpus=()), group, derived=alone)
             rows.append((name, name, "compute", cost, spent.collecting / spent.total if spent.collecting > 0 else 0.0))
@@ -229,7 +228,6 @@ class Segments:
             if item.exposed > 0 and self.pieces.disturbed:
                 self._refuse_disturbed(cost, group)
             parts.append((self._spent(cost, item.axis, item.times * item.exposed, part), 1.0))
-        parts.append((self._waits(stage, done, last), 1.0))
         compute()
         return rows
 
@@ -240,15 +238,15 @@ class Segments:
             what = f"another job uses {disturbed[0]}" if disturbed[0] in group else f"an event slows {disturbed[0]}"
             raise CannotCompute(f"{what}, but an op of this training contains both kernels and exchanges", hint)
 
-    def _waits(self, stage: int, done: MicrobatchPass, last: bool) -> OpAmounts:
+    def _waits(self, stage: int, forward: bool, last: bool) -> OpAmounts:
         """Return the time that a piece waits for sharded weights and gradients; the exchange itself uses the links."""
         spent = OpAmounts()
         if not self.stages[stage].gathered:
             return spent
         weights, gradients = self.stages[stage].gathered
         awaited = [
-            (weights, weights.exposed * self.gathers(stage, forward=done.forward)),
-            *([] if done.forward else [(gradients, gradients.exposed)]),
+            (weights, weights.exposed * self.gathers(stage, forward=forward)),
+            *([] if forward else [(gradients, gradients.exposed)]),
         ]
         for item, exposed in awaited:
             cost = self.exchanging(stage, item, self.count(stage, last=last))
@@ -259,13 +257,16 @@ class Segments:
         """Return how often a pass gathers its sharded weights: once forward, the remaining times backward."""
         return 1.0 if forward else self.stages[stage].gathered[0].times - 1.0
 
-    def _recipe(self, stage: int, done: MicrobatchPass, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
-        """Return the amounts of kernels, each with the collective that follows, on all replicas with these kinds of GPUs."""
+    def _recipe(self, stage: int, chunk: int, forward: bool, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
+        """Return the amounts of kernels, each with the collective that follows, on all replicas with these kinds of GPUs.
+
+        The last amounts include the waits for sharded weights and gradients.
+        """
         count = self.count(stage, last=last)
-        piece = list(cut_pass(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
-        if (piece, among) not in self._recipes:
-            self._recipes[piece, among] = (self._stretches if self._by_layer else self._at_once)(piece, among)
-        return self._recipes[piece, among]
+        piece = list(cut_pass(self.stages[stage], self.layout.chunks, chunk, forward=forward, count=count))[number]
+        *rest, (computed, item) = (self._stretches if self._by_layer else self._at_once)(piece, among)
+        waits = self._waits(stage, forward, last)
+        return [*rest, (computed.and_then(waits), None)] if item is None else [*rest, (computed, item), (waits, None)]
 
     def _stretches(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[OpAmounts, Exchange | None]]:
         recipe: list[tuple[OpAmounts, Exchange | None]] = []
@@ -330,9 +331,18 @@ class Segments:
 
     def _cost(self, spent: OpAmounts, group: Names, *, derived: bool = True) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()
-        gpu = self.kinds.costs[self.kinds.among(group)[0]].gpu
-        unsure = functools.partial(kernel_errors, gpu=gpu, dtype=self.plan.dtype, links=self._exchanges.by_library)
-        return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, unsure, derived=derived)
+        why = self._explained(tuple(spent.seconds.items()), self.kinds.among(group)[0]) if derived else ()
+        return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, why)
+
+    def _derivation(self, seconds: Sequence[tuple[str, float]], kind: int) -> tuple[Term, ...]:
+        """Return the derivation of the time of kernels and collectives, with its errors."""
+        gpu, links, total = self.kinds.costs[kind].gpu, self._exchanges.by_library, math.fsum(spent for _, spent in seconds)
+        inputs = tuple((name, precise(spent, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, spent in seconds)
+        errors = kernel_errors(dict(seconds), gpu=gpu, dtype=self.plan.dtype, links=links)
+        label, formula = "kernels", " + ".join(name for name, _ in seconds)
+        if COLLECTIVES & dict(seconds).keys():
+            label = "kernels (with communication)"
+        return (Term(label, formula, inputs, total, kind="kernels", doubts=errors),) if total > 0 else ()
 
     def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
         """Return the index of a part of a cost; `meaning` describes the part."""
