@@ -36,7 +36,7 @@ BUDGETS: Final = {  # code lines
     "sensitivities": 707,
     "spec": 2_559,
     "studies": 2_751,
-    "views": 8_339,
+    "views": 8_340,
     "workload": 4_335,
 }
 SIZES: Final = {

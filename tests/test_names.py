@@ -178,6 +178,7 @@ LEGIT: Final = {  # files and packages that cut texts at such signs, and why no 
     "machine/classes.py": "paths of keys and classes",
     "machine/hosts.py": "the full name of a device inside a machine, as its path",
     "machine/layout.py": "what a name that is asked for means: the path of machines to it",
+    "machine/link_entries.py": "the machine around a device, by its full name",
     "machine/libraries/parser.py": "the machine around several, by their paths",
     "machine/net.py": "what a name that is asked for means",
     "machine/contents.py": "the machine that a full name is in: the only place that cuts it off",

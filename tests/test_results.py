@@ -95,6 +95,15 @@ def test_what_is_held_counts_as_used_while_the_body_runs() -> None:
     assert rows[GPU.name].utilization == pytest.approx(0.125)
 
 
+def test_ops_that_hold_more_than_all_of_a_capacity_hold_all_of_it() -> None:
+    builder = GraphBuilder([GPU])
+    for _ in range(4):
+        builder.op("reduce", device="gpu0", cost=Cost(Demand(floor=0.001, holds=((GPU.name, 0.5),))))
+    builder.op("wait", device="gpu0", time=0.002)
+    [row] = usage(simulate(builder.build()))
+    assert (row.busy_fs, row.utilization) == (MS, 0.5)
+
+
 def test_usage_is_right_beyond_what_64_bits_hold() -> None:
     day = 86400.0
     builder = GraphBuilder([GPU])

@@ -304,11 +304,11 @@ def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
 
 def _part_of(row: Mapping[str, Any], level: int) -> IntervalPart:
     errors_of = table()
-    regime, case, time_share, half = str(row["regime"]), row["case"], float(row["time_share"]), float(row["half_width_alone"])
+    regime, case, time_share, sigma = (row[key] for key in ("regime", "case", "time_share", "standard_deviation"))
     errors = None if regime.startswith(PLAIN) else errors_of.errors(regime, case)
     if errors is None:
-        return IntervalPart(str(row["key"]), regime, case, time_share, half / NORMAL[level], 0.0, NORMAL[level])
-    sigma, shared = half / errors.quantile(level), time_share * errors.shared
+        return IntervalPart(str(row["key"]), regime, case, time_share, sigma, 0.0, NORMAL[level])
+    shared = time_share * errors.shared
     scatter = math.sqrt(max(0.0, sigma**2 - shared**2))
     return IntervalPart(
         str(row["key"]), regime, case, time_share, min(shared, sigma), scatter, errors.quantile(level), errors.rows, errors.units

@@ -79,9 +79,9 @@ def _played(
     start, end = (np.empty(len(flat), np.int64) for _ in range(2))
     granted = np.empty(len(flat) if flat.graph.pools else 0, np.int64)
     flows = _flows(compiled.classes, len(flat), len(flat.graph.capacities), metered, keeps_levels=keeps_levels)
-    starts = np.full((len(flat) if compiled.starts else 0, 2), -1, np.int64)
-    starts[list(compiled.starts)] = np.array(list(compiled.starts.values()), np.int64).reshape(-1, 2)
-    drawing = np.full(len(starts), -1, np.int64)
+    starts = np.full((len(flat) if compiled.starts else 0, 2), -1, np.int64)  # fits: class and fs
+    starts[list(compiled.starts)] = np.array(list(compiled.starts.values()), np.int64).reshape(-1, 2)  # fits
+    drawing = np.full(len(starts), -1, np.int64)  # fits
     replay = core.kernel(
         "hwsim_replay", core.INT, core.LONGS, core.INTS, core.INTS, core.BOOLS, core.LONGS, core.LONGS, core.INTS, core.INTS,
         core.INTS, core.INT, core.LONGS, core.INT, core.LONGS, core.POINTER, core.LONGS, core.LONGS, core.LONGS, core.LONGS,

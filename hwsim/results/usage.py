@@ -94,9 +94,8 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         held = [row for row in holds.get(capacity.name, ()) if happens[row[0]]]
         who = tuple(sorted({number for number, *_ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring have the same ops
-            ops = (
-                ops_of[who[0]] if len(who) == 1 else np.concatenate([np.empty(0, np.int64), *(ops_of[number] for number in who)])
-            )
+            several = [np.empty(0, np.int64), *(ops_of[number] for number in who)]
+            ops = several[1] if len(who) == 1 else np.concatenate(several)
             busy[who] = ticks.covered(begin[ops], timeline.end[ops])
         amount = _together([(part, times * sizes[number]) for number, part, times in drawn]) if drawn else 0
         if crowded and any(_lightens(costs[number].demand.crowd, capacity.name) for number, *_ in drawn):
@@ -104,14 +103,15 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
                 times * part * _added_up(_lighter(timeline, begin, ops_of[number])) for number, part, times in drawn
             )
         kept = capacity.rate * _together([(part, times * held_fs[number]) for number, part, times in held]) / FEMTO
-        drawing = dict.fromkeys(number for number, *_ in drawn)
-        moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number in drawing], natural)
+        kept = min(kept, max(0.0, capacity.rate * busy[who] / FEMTO - amount))  # at most all of it is held at once
+        drawing = [(number, sizes[number]) for number in dict.fromkeys(number for number, *_ in drawn)]
+        moved, unit = _moved(capacity, amount, drawing, natural)
         offered = capacity.rate * timeline.makespan
         if playing and any(number in playing and not part for number, part, _ in drawn):
             kept, offered = float(busy[who]), float(timeline.makespan_fs)
         utilization = (amount + kept) / offered if offered else 0.0
-        alike = represented.get(capacity.name, 1)
-        rows.append(Usage(capacity.name, busy[who], moved, unit, utilization, alike, capacity.kind, capacity.device))
+        alike, kind, device = represented.get(capacity.name, 1), capacity.kind, capacity.device
+        rows.append(Usage(capacity.name, busy[who], moved, unit, utilization, alike, kind, device))
     return tuple(rows)
 
 

@@ -29,6 +29,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "link.between": (GONE, "`between` or `topology`"),
     "link.topology": (GONE, "unknown key"),
     "library.kind": ("mpi", "unknown key"),
+    "algorithm parameter-server.on": ("workers", "names separate devices"),
     "failures.hwsim": ("failures/2", "failures/2"),
     "workload.hwsim": ("workload/2", "workload/2"),
     "workload.program": (GONE, "none of them"),

@@ -286,6 +286,7 @@ def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
                 **select_attributes(part, "key", "regime", "case", "time_share"),
                 "variance_share": interval.share(part),
                 "half_width_alone": interval.half * math.sqrt(interval.share(part)),
+                "standard_deviation": math.sqrt(part.variance),
                 "half_width_without": interval.without(part),
             }
             for part in interval.parts
