@@ -48,4 +48,4 @@ def costs(rounds: int = 3) -> Iterator[tuple[str, int, float, float, float]]:
             begin = time.perf_counter()
             list(impossible_numbers(summary))
             text.append(time.perf_counter() - begin)
-        yield name, len(found.timeline), *(statistics.median(each) for each in (whole, part, text))
+        yield name, len(found.timeline), *(statistics.median(series) for series in (whole, part, text))

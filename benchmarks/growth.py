@@ -31,7 +31,7 @@ def by_ranks() -> Iterator[Point]:
     """Whole processes: a hierarchical all-reduce on a rail-optimised fat-tree."""
     for nodes in (1, 8, 64, 512, 4096, 12500):
         settings = (f"let.nodes={nodes}", f"let.pods={1 if nodes < 64 else 4}", "algorithm=hierarchical")
-        sets = [word for each in settings for word in ("--set", each)]
+        sets = [word for setting in settings for word in ("--set", setting)]
         taken = processes.hwsim("simulate", "scale/rail-fat-tree", "scale/allreduce", *sets, runs=1)
         yield Point(nodes * 8, taken.seconds, taken.memory)
 

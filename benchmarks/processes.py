@@ -46,7 +46,7 @@ def median(command: Sequence[str], runs: int = 3) -> Taken:
     if runs > 1:
         run(command)
     found = [run(command) for _ in range(runs)]
-    middle = statistics.median_low([each.seconds for each in found])
+    middle = statistics.median_low([process.seconds for process in found])
     return min(found, key=lambda each: abs(each.seconds - middle))
 
 

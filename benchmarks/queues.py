@@ -67,7 +67,7 @@ def mva(clients: int, think: float, demands: Sequence[float]) -> float:
     for count in range(1, clients + 1):
         times = [demand * (1 + queue) for demand, queue in zip(demands, queues, strict=True)]
         rate = count / (think + math.fsum(times))
-        queues = [rate * each for each in times]
+        queues = [rate * time for time in times]
     return math.fsum(times)
 
 
@@ -139,7 +139,8 @@ def hyper(device: str = "one") -> dict[str, Any]:
     ways = ((SHARE, 1 / (2 * SHARE)), (1 - SHARE, 1 / (2 * (1 - SHARE))))
     return {
         "choose": {
-            f"w{at}": {"share": f"{100 * share} %", "do": [core(f"{mean} ms", device)]} for at, (share, mean) in enumerate(ways)
+            f"w{index}": {"share": f"{100 * share} %", "do": [core(f"{mean} ms", device)]}
+            for index, (share, mean) in enumerate(ways)
         }
     }
 
@@ -224,7 +225,7 @@ def simulated(name: str, seed: int = 0) -> Found:
     choice = CASES[name].choice
     of: BatchedSamples = notes.answers if choice is None else notes.by_choice[choice]
     mean = of.estimate(warm_up=0).mean
-    little = sum(abs(each.area - each.stay) for each in play.notes)  # integers
+    little = sum(abs(note.area - note.stay) for note in play.notes)  # integers
     return Found(mean, notes.refused / max(1, notes.entered), process_time() - began, little)
 
 

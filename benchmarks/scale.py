@@ -51,7 +51,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
     """What, figure, bound."""
     for case in CASES:
         machine, workload, *settings = case.arguments
-        sets = [word for each in settings for word in ("--set", each)]
+        sets = [word for setting in settings for word in ("--set", setting)]
         taken = processes.hwsim("simulate", machine, workload, *sets)
         figure = f"{taken.seconds:.2f} s, {taken.memory / 1e6:.0f} MB, simulated {_time(taken.said)}"
         asked = f"<= {case.seconds:g} s" + (f", {case.megabytes:g} MB" if case.megabytes else "")

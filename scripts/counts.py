@@ -112,9 +112,9 @@ def _holds(value: Any, depth: int = 2) -> bool:
     if not depth:
         return False
     if isinstance(value, tuple | list):
-        return len(value) < FEW and any(_holds(each, depth - 1) for each in value)
+        return len(value) < FEW and any(_holds(member, depth - 1) for member in value)
     if isinstance(value, dict):
-        return len(value) < FEW and any(_holds(each, depth - 1) for each in value.values())
+        return len(value) < FEW and any(_holds(member, depth - 1) for member in value.values())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return any(_holds(getattr(value, field.name, None), depth - 1) for field in dataclasses.fields(value))
     return False
@@ -146,7 +146,7 @@ def shape() -> Iterator[tuple[str, str]]:
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     given = function.args
-    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names = [parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 

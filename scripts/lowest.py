@@ -102,9 +102,9 @@ def bounds() -> dict[str, str]:
     """Of each package that is needed, and of those that the extras add: the lowest version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    said = [*project["dependencies"], *(each for extra in EXTRAS for each in extras[extra])]
-    said += [each for each in extras["test"] if BOUND.sub(r"\1", each) in TOOLS]
-    return {found[1]: found[2] for each in said if (found := BOUND.match(each))}
+    said = [*project["dependencies"], *(requirement for extra in EXTRAS for requirement in extras[extra])]
+    said += [requirement for requirement in extras["test"] if BOUND.sub(r"\1", requirement) in TOOLS]
+    return {found[1]: found[2] for requirement in said if (found := BOUND.match(requirement))}
 
 
 def install() -> int:

@@ -155,7 +155,7 @@ def tests_of(mutant: Mutant) -> list[str]:
     by_line = data.contexts_by_lineno(str(ROOT / mutant.path))
     contexts = by_line.get(mutant.line, [])
     if "" in contexts:
-        contexts = [context for each in by_line.values() for context in each]
+        contexts = [context for group in by_line.values() for context in group]
     return sorted({context.split("|")[0] for context in contexts} - {"", *FAILED.read_text().splitlines()})
 
 
@@ -233,7 +233,7 @@ def run(chosen: list[tuple[int, Mutant]], workers: int) -> int:
 
         with ThreadPoolExecutor(workers) as pool:
             told = list(pool.map(one, chosen))
-    alive = [each for each in told if not each[2]]
+    alive = [result for result in told if not result[2]]
     print(f"\n{len(told) - len(alive)} of {len(told)} caught")
     for number, mutant, _ in alive:
         print(f"{number:4d}  {mutant}")
@@ -255,7 +255,7 @@ def main() -> int:
     numbered = list(enumerate(draw(arguments.count, arguments.seed, arguments.rooms), 1))
     if arguments.survivors:
         wanted = {int(line.split()[0]) for line in arguments.survivors.read_text().splitlines() if line.split()}
-        numbered = [each for each in numbered if each[0] in wanted]
+        numbered = [pair for pair in numbered if pair[0] in wanted]
     if arguments.what == "draw":
         for number, mutant in numbered:
             print(f"{number:4d}  {mutant}")

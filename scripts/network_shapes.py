@@ -121,14 +121,14 @@ class _Filled:
         chosen = operators[wanted[slices.name[operators]]]
         expected = [call for call in calls if kinds[call.kind]]
         first = next((call.kind for call in expected if call.kind in NEEDED), expected[0].kind if expected else "")
-        lanes = {int(slices.lane[at]) for at in chosen.tolist() if by_name[self._names[slices.name[at]]] == first}
+        lanes = {int(slices.lane[op]) for op in chosen.tolist() if by_name[self._names[slices.name[op]]] == first}
         for lane in sorted(lanes):
-            places = [at for at in chosen.tolist() if slices.lane[at] == lane]
+            places = [op for op in chosen.tolist() if slices.lane[op] == lane]
             self._align(places, [by_name[self._names[slices.name[place]]] for place in places], expected)
 
     def _align(self, places: Sequence[int], kinds: Sequence[str], expected: Sequence[_Call]) -> None:
         turn = 0
-        for at, (place, kind) in enumerate(zip(places, kinds, strict=True)):
+        for index, (place, kind) in enumerate(zip(places, kinds, strict=True)):
             ahead = next(
                 (
                     after
@@ -145,7 +145,7 @@ class _Filled:
             elif kind in NEEDED:
                 name = self._rank.names[self._rank.slices.name[place]]
                 expects = NAMED.get(call.kind, call.kind)
-                raise OtherModel(f"another model was run: call {at + 1} is {name}, where a step of this one has {expects}")
+                raise OtherModel(f"another model was run: call {index + 1} is {name}, where a step of this one has {expects}")
         self.steps = max(self.steps, turn // len(expected))
 
     def _put(self, place: int, facts: SliceFacts) -> None:

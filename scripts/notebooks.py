@@ -37,5 +37,5 @@ def write(folder: Path) -> list[Path]:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(f"{__doc__}")
-    for each in write(Path(sys.argv[1])):
-        print(each)
+    for notebook in write(Path(sys.argv[1])):
+        print(notebook)

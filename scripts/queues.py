@@ -105,9 +105,9 @@ def beside_ciw() -> Iterator[str]:
     """Rows of networks that both simulate."""
     for name in COMPARED:
         case, ours, theirs = CASES[name], simulated(name, 3), by_ciw(name, 3)
-        means = (f"{ms(each.mean.value)} +- {100 * each.mean.half:.1f} %" for each in (ours, theirs))
+        means = (f"{ms(result.mean.value)} +- {100 * result.mean.half:.1f} %" for result in (ours, theirs))
         lost = (share(case.lost), share(ours.lost), share(theirs.lost))
-        costs = (f"{1e6 * each.seconds / case.requests:.2g}" for each in (ours, theirs))
+        costs = (f"{1e6 * result.seconds / case.requests:.2g}" for result in (ours, theirs))
         yield "| " + " | ".join((name, ms(case.exact), *means, *lost, *costs)) + " |"
 
 
@@ -149,7 +149,7 @@ def arrivals() -> Iterator[str]:
         alone = drive.overhead + drive.ways().mean + 16384 / drive.stretch(1.0)
         for load in LOADS:
             pairs = zip(of_service(name, load / alone), of_drive(drive, load / alone), strict=True)
-            times = (f"{1e3 * each:.4g}" for pair in pairs for each in pair)
+            times = (f"{1e3 * seconds:.4g}" for pair in pairs for seconds in pair)
             yield f"| {name} | {load:.0%} | {' | '.join(times)} |"
 
 

@@ -37,7 +37,7 @@ class Reference:
     def __init__(self) -> None:
         self.given = [(cls, heading) for cls, heading in headings() if cls is not None]
         self.values = Values(dict(self.given) | HEADED)
-        self.own = {cls: {each.key: self._row(cls, each) for each in plan(cls)} for cls, _ in self.given}
+        self.own = {cls: {field.key: self._row(cls, field) for field in plan(cls)} for cls, _ in self.given}
         self.kinds = [cls for cls, _ in self.given if cls not in FAMILIES]
         self.shared: dict[type, list[str]] = {}
         self.taken: dict[type, list[type]] = {cls: [] for cls in self.kinds}
@@ -50,8 +50,8 @@ class Reference:
         often = Counter(row for cls in kinds for row in self.own[cls].values())
         rows = []
         for row, count in often.items():
-            key = next(key for cls in kinds for key, each in self.own[cls].items() if each == row)
-            all_have = all(key in {each.key for each in plan(cls)} for cls in kinds)
+            key = next(key for cls in kinds for key, own_row in self.own[cls].items() if own_row == row)
+            all_have = all(key in {field.key for field in plan(cls)} for cls in kinds)
             if count < LEAST or 2 * count < len(kinds) or not all_have:
                 continue
             rows.append(row)
@@ -84,21 +84,21 @@ class Reference:
             for cls in rest:
                 shown.add(cls)
                 inside |= dict.fromkeys(classes(plan(cls)))
-                yield from self._table(f"Mapping: {title(cls)}", cls, [self._row(cls, each) for each in plan(cls)])
+                yield from self._table(f"Mapping: {title(cls)}", cls, [self._row(cls, field) for field in plan(cls)])
 
     def _table(self, heading: str, cls: type, rows: list[str]) -> Iterator[str]:
         yield f"### {heading}\n"
         doc = " ".join((inspect.getdoc(cls) or "").split("\n\n", 1)[0].split())
         if doc and not doc.startswith(cls.__name__ + "("):
             yield f"{doc}\n"
-        once = [each.key for each in plan(cls) if documented(each, ONCE)] if cls not in FAMILIES else []
+        once = [field.key for field in plan(cls) if documented(field, ONCE)] if cls not in FAMILIES else []
         rows = [row for row in rows if not any(row.startswith(f"| `{key}` |") for key in once)]
         if rows:
             yield "| key | value | default | meaning |\n|---|---|---|---|"
             yield from rows
             yield ""
         also = [f"`{key}`" for key in once]
-        families = [f"[{words}](#{anchor(name)})" for name, words in (FAMILIES[each] for each in self.taken.get(cls, ()))]
+        families = [f"[{words}](#{anchor(name)})" for name, words in (FAMILIES[base] for base in self.taken.get(cls, ()))]
         if families:
             yield f"Also the keys of {_and(families)}.\n"
         if also:

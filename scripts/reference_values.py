@@ -45,7 +45,7 @@ class Values:
     def _value(self, annotation: Any) -> str:
         """A type in words."""
         if get_origin(annotation) is Annotated:
-            dimension = next((each for each in annotation.__metadata__ if isinstance(each, Dimension)), None)
+            dimension = next((note for note in annotation.__metadata__ if isinstance(note, Dimension)), None)
             return dimension.name if dimension else self._value(get_args(annotation)[0])
         arguments = [argument_type for argument_type in get_args(annotation) if argument_type not in (type(None), Ellipsis)]
         if annotation is Tree:
@@ -57,9 +57,9 @@ class Values:
         if not arguments:
             return {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(annotation, "any value")
         if all(isinstance(argument, str) for argument in arguments):
-            return ", ".join(f"`{each}`" for each in arguments if each)
+            return ", ".join(f"`{literal}`" for literal in arguments if literal)
         origin = getattr(get_origin(annotation), "__name__", "")
-        words = list(dict.fromkeys(self._value(each) for each in arguments))
+        words = list(dict.fromkeys(self._value(argument_type) for argument_type in arguments))
         if origin == "tuple":
             return "list of " + " or ".join(words)
         return f"mapping of names to {words[-1]}" if origin == "Mapping" else " or ".join(words)

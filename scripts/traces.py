@@ -135,7 +135,7 @@ def main(data: Path) -> None:
         found = answer(predict(explain(recording), load_machine(profile.machine)))
         lines += [f"## {profile.title}", "", f"{profile.source[0].upper()}{profile.source[1:]}. On `{profile.machine}`.", ""]
         lines += ["| work | recorded | predicted | ratio | interval | inside | unpredicted |", "|---|---|---|---|---|---|---|"]
-        lines += [_row(each) for each in (*found.kinds, found.gpu) if each.recorded > 0.001 * found.gpu.recorded]
+        lines += [_row(work) for work in (*found.kinds, found.gpu) if work.recorded > 0.001 * found.gpu.recorded]
         lines += ["", *(line for note in profile.notes for line in wrap(f"- {note}", 126, subsequent_indent="  ")), ""]
     PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 

@@ -19,7 +19,7 @@ LATENT: Drawn = {"kv_lora_rank": [16, 24], "q_lora_rank": [32, 40], "qk_nope_hea
           "attention_bias": [True, False]}  # fmt: skip
 GPT: Drawn = {"n_embd": [64, 96], "n_layer": [1, 3], "n_head": [4, 8], "vocab_size": [100, 333], "n_positions": [32, 64],
        "n_inner": [None, 100]}  # fmt: skip
-BERT: Drawn = {key: each for key, each in SIZES.items() if key not in ("num_key_value_heads", "tie_word_embeddings")}
+BERT: Drawn = {key: sizes for key, sizes in SIZES.items() if key not in ("num_key_value_heads", "tie_word_embeddings")}
 # keys of each family, with what they may be
 DRAWN: Final[dict[str, Drawn]] = {
     "llama": {**SIZES, **BIASED, "mlp_bias": [True, False], "head_dim": [16, 32]},

@@ -61,7 +61,7 @@ def pytest_collect_file(
     text = file_path.read_text(encoding="utf-8") if found else ""
     if SLOW not in text and parent.config.option.markexpr == "slow":
         return []
-    return found if EXAMPLE in text else [each for each in found if type(each) is pytest.Module]
+    return found if EXAMPLE in text else [collector for collector in found if type(collector) is pytest.Module]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

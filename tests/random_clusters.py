@@ -173,7 +173,7 @@ def _events(dice: random.Random, machine: File, nodes: list[str], serving: list[
         node = dice.choice(nodes)
         family = machine["parts"][node.rstrip("0123456789")]["parts"]
         parts = ["cpu", "gpu0", "gpu*", "disk", "nic", *(name for name in ("acc",) if name in family)]
-        part = dice.choice([*(f"{node}.{each}" for each in parts), "node*.cpu", "sw"])
+        part = dice.choice([*(f"{node}.{device}" for device in parts), "node*.cpu", "sw"])
         links = ["slot", "cable", "card", *(link["name"] for link in machine["links"])]
         where = {"part": part} if dice.random() < 0.7 else {"link": dice.choice(links)}
         lasting = quantity(dice, 1e-4, 1e-1, "s")

@@ -37,13 +37,13 @@ def random_services(dice: random.Random, requests: int = 200) -> File:
     """A workload of two to four services; the first, and perhaps the second, is asked from outside."""
     names = ["web", "api", "db", "store"][: dice.randint(2, 4)]
     services: File = {}
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         device = dice.choice(["cpu", "cpu", "far"])
         services[name] = {
             "device": device,
-            "request": [_statement(dice, names[at + 1 :], device) for _ in range(dice.randint(1, 3))],
+            "request": [_statement(dice, names[index + 1 :], device) for _ in range(dice.randint(1, 3))],
         }
-        if at < dice.randint(1, 2):
+        if index < dice.randint(1, 2):
             services[name]["arrivals"] = dice.choice([
                 {"poisson": f"{dice.choice([30, 100, 300])} 1/s"},
                 {"every": f"{dice.choice([5, 20])} ms"},

@@ -66,9 +66,9 @@ def play(
     limited = {graph.capacities[capacity].name for _, capacity, _ in limits}
     run = PlainEngine(graph.capacities, graph.pools, limited=limited)
     run.submit(graph)
-    for at, other in later:
-        run.submit(other, at)
-    for at, capacity, fraction in limits:
-        run.env.process(limiting(run, at, graph.capacities[capacity].name, fraction))
+    for instant, other in later:
+        run.submit(other, instant)
+    for instant, capacity, fraction in limits:
+        run.env.process(limiting(run, instant, graph.capacities[capacity].name, fraction))
     timeline = run.run()
     return Played(timeline.start.tolist(), timeline.end.tolist(), timeline.granted.tolist())

@@ -94,8 +94,8 @@ def twin(begin: Callable[[simpy.Environment, int], Generator[simpy.Event, Any, N
         took[number] = int(env.now) - instants[number]
 
     def arrivals() -> Generator[simpy.Event, Any, None]:
-        for number, at in enumerate(instants):
-            yield env.timeout(at - env.now)
+        for number, instant in enumerate(instants):
+            yield env.timeout(instant - env.now)
             env.process(one(number))
 
     env.process(arrivals())

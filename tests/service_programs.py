@@ -103,7 +103,7 @@ def arms(names: Sequence[str], servers: int) -> Station:
     """Arms that serve works that have ways."""
     demands = [WORKS[name][0] for name in names]
     found = [accesses_of(demand, RATES) for demand in demands]
-    return Station("arms", (DISK,), tuple(demands), servers, tuple(replace(each, arms=servers) for each in found if each))
+    return Station("arms", (DISK,), tuple(demands), servers, tuple(replace(way, arms=servers) for way in found if way))
 
 
 def one_service(
@@ -123,7 +123,7 @@ def one_service(
         served=tuple(costs),
         stations=tuple(stations),
         locks=(),
-        draws=tuple(StatementDraw(("web", str(at)), each) for at, each in enumerate(draws)),
+        draws=tuple(StatementDraw(("web", str(index)), draw) for index, draw in enumerate(draws)),
         loads=(ArrivalLoad((0,), requests),),
         resources=tuple(station.name for station in stations),
         seed=seed,
@@ -291,7 +291,7 @@ def programs(draw: st.DrawFn, requests: int = 150) -> ServicesProgram:
                 draw(st.sampled_from([NONE, 5 * MS])),
             )
         )
-    entries = tuple(number for number, each in enumerate(services) if each.arrivals is not None)
+    entries = tuple(number for number, program in enumerate(services) if program.arrivals is not None)
     split = len(entries) > 1 and draw(st.booleans())
     loads = (
         tuple(ArrivalLoad((entry,), requests) for entry in entries)
@@ -305,8 +305,8 @@ def programs(draw: st.DrawFn, requests: int = 150) -> ServicesProgram:
                     ServiceEvent(10 * MS, 30 * MS, 0),
                     ServiceEvent(20 * MS, 60 * MS, 0, 0.0),
                     ServiceEvent(5 * MS, 25 * MS, count - 1),
-                    *(ServiceEvent(15 * MS, 15 * MS, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
-                    *(ServiceEvent(0, 0, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
+                    *(ServiceEvent(15 * MS, 15 * MS, mem.service, emptied=pos) for pos, mem in enumerate(caches) if mem.filling),
+                    *(ServiceEvent(0, 0, mem.service, emptied=pos) for pos, mem in enumerate(caches) if mem.filling),
                 ]
             ),
             max_size=3,

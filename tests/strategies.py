@@ -173,13 +173,13 @@ def clocked(draw: st.DrawFn, kind: Demand, capacities: Sequence[Capacity]) -> De
     """The demand with parts of its floor and its latency that go at the speed of capacities."""
     parts = st.sampled_from([0.0, 0.25, 1 / 3, 1.0])
     named = draw(st.lists(st.sampled_from(capacities), min_size=1, max_size=2, unique=True))
-    return replace(kind, clocks=tuple((each.name, draw(parts)) for each in named), start=draw(parts))
+    return replace(kind, clocks=tuple((capacity.name, draw(parts)) for capacity in named), start=draw(parts))
 
 
 def _with_twin(demand: Demand, name: str) -> Demand:
     """The demand with twice the amount of `twin` that it has of a capacity, and as much of it held."""
-    amounts = [("twin", 2 * amount) for each, amount in demand.amounts if each == name]
-    holds = [("twin", part) for each, part in demand.holds if each == name]
+    amounts = [("twin", 2 * amount) for capacity, amount in demand.amounts if capacity == name]
+    holds = [("twin", part) for capacity, part in demand.holds if capacity == name]
     return replace(demand, amounts=(*demand.amounts, *amounts), holds=(*demand.holds, *holds))
 
 

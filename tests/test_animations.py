@@ -102,12 +102,12 @@ def test_a_queue_is_as_long_as_its_launches_that_have_not_ended() -> None:
     issued = sorted(op.end_s for op in run.ops if op.kind == "dispatch")
     worked = sorted((op.start_s, op.end_s) for op in run.ops if op.kind == "busy")
     assert len(scene.tokens) == 40
-    for at in np.linspace(scene.begin, scene.end * 0.999, 23):
-        there = [placed(token, float(at)) for token in scene.tokens]
-        expected = sum(each <= at for each in issued) - sum(end < at for _, end in worked)
+    for now in np.linspace(scene.begin, scene.end * 0.999, 23):
+        there = [placed(token, float(now)) for token in scene.tokens]
+        expected = sum(launch <= now for launch in issued) - sum(end < now for _, end in worked)
         assert sum(place is not None for place in there) == expected
         assert len({place for place in there if place is not None}) == expected  # no two at one place
-        assert sum(is_busy(token, float(at)) for token in scene.tokens) == sum(start <= at < end for start, end in worked)
+        assert sum(is_busy(token, float(now)) for token in scene.tokens) == sum(start <= now < end for start, end in worked)
 
 
 def test_requests_stack_at_the_chip_that_reads_them(reads: api.Run) -> None:
@@ -127,7 +127,7 @@ def test_requests_stack_at_the_chip_that_reads_them(reads: api.Run) -> None:
     first = [
         min(np.flatnonzero(flying & (times.unit == chip)), key=lambda each: times.finish[each]) for chip in {*times.unit[flying]}
     ]
-    assert sum(is_busy(token, at) for token in scene.tokens) == sum(times.start[each] <= at for each in first)
+    assert sum(is_busy(token, at) for token in scene.tokens) == sum(times.start[request] <= at for request in first)
     foot = max(place[1] for place in places if place is not None)
     assert sum(place[1] == foot for place in places if place is not None) == len(first)
 
@@ -146,11 +146,11 @@ def test_a_moving_file_says_its_scale_and_moves_as_the_scene(ring: api.Run) -> N
     text = svg.svg_file(scene, LIGHT).decode()
     root = ET.fromstring(text)
     assert f"one second shows {1e3 * scene.slowed:.3g} ms of the run" in text
-    moves = [each for each in root.iter() if each.tag.endswith("animateTransform")]
+    moves = [node for node in root.iter() if node.tag.endswith("animateTransform")]
     assert len(moves) == len(scene.tokens)
     for token, move in zip(scene.tokens, moves, strict=True):
-        at = [float(each) for each in str(move.get("keyTimes")).split(";")]
-        x = [float(each.split(",")[0]) for each in str(move.get("values")).split(";")]
+        at = [float(time) for time in str(move.get("keyTimes")).split(";")]
+        x = [float(point.split(",")[0]) for point in str(move.get("values")).split(";")]
         assert (at[0], at[-1]) == (0.0, 1.0)
         for knot in token.knots:
             part = (knot.at - scene.begin) / (scene.end - scene.begin)

@@ -24,16 +24,16 @@ def test_energy_and_cost_of_a_request_are_of_the_same_service() -> None:
     assert bill.energy is not None
     assert bill.cost is not None
     by_time = {f"1 M {part} tokens, by time" for part in ("prompt", "output")}
-    assert {each.name for each in bill.each} == {"request", "1 M output tokens", *by_time}
-    answers = next(each for each in bill.each if each.name == "1 M output tokens")
-    parts = [each.count * each.cost.value for each in bill.each if each.name in by_time and each.cost is not None]
+    assert {unit.name for unit in bill.each} == {"request", "1 M output tokens", *by_time}
+    answers = next(unit for unit in bill.each if unit.name == "1 M output tokens")
+    parts = [unit.count * unit.cost.value for unit in bill.each if unit.name in by_time and unit.cost is not None]
     # what is read and what is written share it all
     assert sum(parts) == pytest.approx(answers.count * present(answers.cost).value)
-    for each in bill.each:
-        assert each.cost is not None
-        shares = present(each.joules).value / bill.energy.joules.value, each.cost.value / present(bill.cost.total).value
+    for unit in bill.each:
+        assert unit.cost is not None
+        shares = present(unit.joules).value / bill.energy.joules.value, unit.cost.value / present(bill.cost.total).value
         assert shares[0] == pytest.approx(shares[1])
-    request = next(each for each in bill.each if each.name == "request")
+    request = next(unit for unit in bill.each if unit.name == "request")
     assert present(request.joules).value == pytest.approx(bill.energy.joules.value / run.makespan_s / service.settled_per_s)
 
 
@@ -41,7 +41,7 @@ def test_hosting_has_a_line_with_its_price_its_power_and_its_part() -> None:
     run = simulate("workstation", LOOP, expect=False)
     bill = bill_of(run, Paying(load_prices()))
     assert bill.cost is not None
-    item = next(each for each in bill.cost.items if each.name == "hosting")
+    item = next(charge for charge in bill.cost.items if charge.name == "hosting")
     assert item.amount.value == pytest.approx(150 / 1000 * present(bill.energy).loaded * run.makespan_s / (YEAR / 12))
     (said,) = [text for title, text in lines(bill) if title == "hosting"]
     assert said.startswith("150 USD/kW/month for ")

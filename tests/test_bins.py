@@ -111,28 +111,28 @@ def test_intervals_hold_as_often_as_they_say(rho: float, count: int) -> None:
     runs = [settled(queue(rho, count, seed), rho) for seed in range(40 if count < 10**6 else 12)]
     least = 33 if len(runs) == 40 else 9
     known = {0.0: (1 / (1 - rho), [run.mean for run in runs])}
-    known |= {share: (math.log(1 / (1 - share)) / (1 - rho), [each.at(share) for each in runs]) for share in (0.5, 0.95, 0.99)}
+    known |= {share: (math.log(1 / (1 - share)) / (1 - rho), [sim.at(share) for sim in runs]) for share in (0.5, 0.95, 0.99)}
     for share, (exact, intervals) in known.items():
-        assert sum(each.low <= exact <= each.high for each in intervals) >= least, share
+        assert sum(band.low <= exact <= band.high for band in intervals) >= least, share
         errors = [abs(interval.value / exact - 1) for interval in intervals]
         assert (
-            0.3 * np.median([each.half for each in intervals])
+            0.3 * np.median([band.half for band in intervals])
             < 2 * np.mean(errors)
-            < 2 * np.median([each.half for each in intervals])
+            < 2 * np.median([band.half for band in intervals])
         )
-    assert sum(0.0 in each.short for each in runs) <= 1
+    assert sum(0.0 in sim.short for sim in runs) <= 1
 
 
 def test_a_run_that_is_too_short_says_so() -> None:
     """At a load of 0.95 ten thousand requests know the p99 to +-60 %; batches alone would say +-6 %."""
     runs = [settled(queue(0.95, 10_000, seed)) for seed in range(20)]
     assert sum(0.99 in run.short for run in runs) >= 19
-    assert np.median([each.at(0.99).half for each in runs]) > 0.6
+    assert np.median([sim.at(0.99).half for sim in runs]) > 0.6
     exact = math.log(100) / 0.05
-    assert sum(each.at(0.99).low <= exact <= each.at(0.99).high for each in runs) >= 16
+    assert sum(sim.at(0.99).low <= exact <= sim.at(0.99).high for sim in runs) >= 16
     told = [settled(queue(0.95, 10_000, seed), 0.95) for seed in range(20)]
-    assert all(each.short == (0.0, 0.5, 0.95, 0.99) and each.needed == 467_924 for each in told)
-    assert [requests_needed(each) for each in (0.0, 0.5, 0.8, 0.95, 1.0, 1.3)] == [300, 3498, 26_917, 467_924, None, None]
+    assert all(sim.short == (0.0, 0.5, 0.95, 0.99) and sim.needed == 467_924 for sim in told)
+    assert [requests_needed(load) for load in (0.0, 0.5, 0.8, 0.95, 1.0, 1.3)] == [300, 3498, 26_917, 467_924, None, None]
     assert settled(queue(0.5, 3000, 0)).short == (0.99,)  # 30 requests above it
 
 

@@ -42,10 +42,10 @@ def with_(part: str, **changes: Any) -> dict[str, Any]:
 
 def said(seen: Observation) -> str:
     found = examine(seen)
-    assert [each.level for each in found] == sorted((each.level for each in found), key=("warning", "note", "ok").index)
-    for each in found:
-        assert each.level != "warning" or (each.why and each.help)
-    return "; ".join(each.what for each in found if each.level != "ok")
+    assert [fact.level for fact in found] == sorted((fact.level for fact in found), key=("warning", "note", "ok").index)
+    for finding in found:
+        assert finding.level != "warning" or (finding.why and finding.help)
+    return "; ".join(finding.what for finding in found if finding.level != "ok")
 
 
 def test_a_quiet_machine_with_nothing_unusual_gets_neither_warning_nor_note() -> None:
@@ -131,7 +131,7 @@ def test_the_command_prints_findings_and_the_fingerprint(monkeypatch: pytest.Mon
     assert shown.output.startswith("warning  the hypervisor gave 5 % of the CPU time to other virtual machines\n")
     found = json.loads(hwsim("calibrate", "doctor", "--json").output)
     assert found["environment"] == QUIET
-    assert [each["level"] for each in found["findings"]] == [each.level for each in examine(seen)]
+    assert [finding["level"] for finding in found["findings"]] == [finding.level for finding in examine(seen)]
 
 
 def test_this_machine_can_be_looked_at() -> None:

@@ -75,13 +75,13 @@ def test_most_intervals_hold_the_truth() -> None:
     truths: dict[tuple[str, ...], float] = {
         ("functions", name, "each", "fp64"): TRUTH.functions[name].each["fp64"] for name in EACH
     }
-    truths |= {("products", dtype, "flop"): 1 / each.flop for dtype, each in TRUTH.products.items()}
+    truths |= {("products", dtype, "flop"): 1 / product.flop for dtype, product in TRUTH.products.items()}
     truths |= {("levels", level, "beyond"): TRUTH.levels[level].beyond for level in ("L3", "memory")}
     of = found().intervals
     late = 1.02  # noise only ever adds: the quietest of five rounds is a little late still
     inside = [of[name].low / late <= value <= of[name].high * late for name, value in truths.items()]
     assert np.mean(inside) >= 0.8
-    assert all(each.low <= each.value <= each.high for each in of.values())
+    assert all(interval.low <= interval.value <= interval.high for interval in of.values())
 
 
 def test_a_tenth_of_spoilt_cases_does_not_bend_the_rest() -> None:

@@ -92,7 +92,7 @@ def test_what_was_used_last_is_near_and_what_was_not_is_far() -> None:
     assert second.operands[0].since == 800
 
 
-SMALL = [*DEVELOPMENT[:3], *(each for each in BLIND if "small" in each.name)]
+SMALL = [*DEVELOPMENT[:3], *(program for program in BLIND if "small" in program.name)]
 
 
 @pytest.mark.parametrize("program", SMALL, ids=lambda each: each.name)
@@ -105,13 +105,13 @@ def test_every_call_of_a_program_becomes_an_op_that_is_that_call(program: object
         assert again is not None
         assert (again.function, again.form, again.dtype, again.into) == (call.function, call.form, call.dtype, call.into)
         assert again.count == call.count
-        assert [operand.role for operand in again.operands] == [each.role for each in call.operands]
+        assert [operand.role for operand in again.operands] == [argument.role for argument in call.operands]
 
 
 def test_there_are_programs_enough_and_no_name_twice() -> None:
     assert len(BLIND) >= 30
     assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
-    assert not {each.name for each in BLIND} & {each.name for each in DEVELOPMENT}
+    assert not {program.name for program in BLIND} & {program.name for program in DEVELOPMENT}
 
 
 def test_a_recorded_program_simulates_on_any_machine() -> None:

@@ -147,12 +147,12 @@ def test_lengths_are_each_request_s_where_the_log_has_them() -> None:
     infer = fit_logs("vllm", [Log("a", json.dumps(content))], LogOptions()).content()["infer"]
     assert infer["prompt"] == {"values": [1000, 1048] * 100}
     assert infer["output"] == 128
-    content = {key: each for key, each in content.items() if not key.endswith("_lens")}
+    content = {key: value for key, value in content.items() if not key.endswith("_lens")}
     content |= {"random_input_len": 2047, "random_output_len": 512, "random_range_ratio": 0.0, "backend": "sglang"}
     result = fit_logs("vllm", [Log("a", json.dumps(content))], LogOptions())
     assert result.content()["infer"]["prompt"] == {"uniform": [1, 2047]}
     assert result.content()["infer"]["framework"] == "sglang"
-    assert any("output lengths" in each for each in result.left)
+    assert any("output lengths" in note for note in result.left)
 
 
 def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_case_is_left_alone_once_two_rounds_agree_on_the_lowest(world: World) 
 
 def test_a_low_round_is_believed_when_another_has_seen_it_too(world: World) -> None:
     lucky = chain([0.001] * 4, [0.002] * 400)
-    rows, _ = world.run(world.case("a", ((each, each, 0, 0) for each in lucky)))
+    rows, _ = world.run(world.case("a", ((seconds, seconds, 0, 0) for seconds in lucky)))
     assert len(rows["a"].seconds) == harness.MAX_ROUNDS
     assert "unsteady" in rows["a"].flags
 
@@ -199,7 +199,7 @@ def test_nothing_is_collected_in_the_middle_and_the_collector_comes_back(world: 
 
 
 def flags(times: list[list[float]]) -> set[str]:
-    rounds = [[Sample(each, each) for each in taken] for taken in times]
+    rounds = [[Sample(seconds, seconds) for seconds in taken] for taken in times]
     return set(flags_of("cpu", [min(taken) for taken in times], rounds, []))
 
 

@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="not JSON compliant"):
         Measurements({"load": float("nan")}, (ROW,)).save(path)
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["m.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["m.json"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_other_suites_join_a_file_with_a_budget_of_their_own(tmp_path: Path) -> 
     assert {row.suite for row in again.rows} == {"kernels", "allocation"}
     assert again.settings["suites"] == ["allocation"]
     assert again.settings["date"] >= again.environment["date"]
-    assert [each["suites"] for each in again.settings["before"]] == [["kernels"]]
+    assert [run["suites"] for run in again.settings["before"]] == [["kernels"]]
     more = measure(Plan(("allocation",), budget=ENOUGH, rounds=2, keep=small), path)
     assert more.settings["before"] == again.settings["before"]
 

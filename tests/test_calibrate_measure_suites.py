@@ -53,7 +53,7 @@ def test_every_suite_is_a_module_and_every_module_a_suite() -> None:
     assert found == set(SUITES)
 
 
-@pytest.mark.parametrize("name", [each for each in SUITES if each not in ("gpu", "kernels")])
+@pytest.mark.parametrize("name", [suite_name for suite_name in SUITES if suite_name not in ("gpu", "kernels")])
 def test_a_suite_runs_its_smallest_cases(name: str, scope: Scope) -> None:
     reason = missing(name)
     if reason:
@@ -227,7 +227,7 @@ READ = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [each for each in SUITES if each != "gpu"])
+@pytest.mark.parametrize("name", [suite_name for suite_name in SUITES if suite_name != "gpu"])
 def test_nothing_is_measured_that_no_fit_reads(name: str, scope: Scope) -> None:
     rows = [Row(name, case.name, case.op, case.params, case.work, (1e-6,), case.clock) for case in suite(name).cases(scope)]
     assert {(row.suite, row.op) for row in rows if call_of(row) is None} <= READ

@@ -175,7 +175,7 @@ def test_a_function_stands_in_for_itself_in_another_format() -> None:
 
 def test_a_distribution_nobody_timed_takes_what_others_take() -> None:
     draws = {
-        f"{name} generator": Function(call=1e-6, each={"fp64": each}) for name, each in (("a", 1e-9), ("b", 3e-9), ("c", 9e-9))
+        f"{name} generator": Function(call=1e-6, each={"fp64": cost}) for name, cost in (("a", 1e-9), ("b", 3e-9), ("c", 9e-9))
     }
     told = present(
         estimate_function(

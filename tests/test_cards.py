@@ -51,7 +51,7 @@ def busbw(machine: Machine, size: float) -> float:
 def test_a_gpu_takes_the_cards_at_its_place(gpus: int, have: int, gpu: int, expected: list[int]) -> None:
     machine = node(gpus, have)
     found = cards(machine, f"node0.gpu{gpu}", f"node1.gpu{gpu}")
-    assert found == pytest.approx({f"node0.nic{each}": 1 / len(expected) for each in expected})
+    assert found == pytest.approx({f"node0.nic{card}": 1 / len(expected) for card in expected})
 
 
 def test_the_ends_each_choose_on_their_own_side() -> None:

@@ -85,8 +85,8 @@ def test_files_and_table_agree(package: Any, table: dict[str, Any]) -> None:
 def test_unions_and_tables_agree() -> None:
     assert all(issubclass(cls, devices.Device) for cls in devices.KINDS.values())
     assert set(get_args(Library)) == set(LIBRARIES.values())
-    parts, connections = ({each.name: each for each in plan(cls)}["kind"].bounds.choices for cls in (PartEntry, LinkEntry))
-    libraries = {each.name: each for each in plan(LibraryEntry)}["kind"].annotation
+    parts, connections = ({key.name: key for key in plan(cls)}["kind"].bounds.choices for cls in (PartEntry, LinkEntry))
+    libraries = {key.name: key for key in plan(LibraryEntry)}["kind"].annotation
     assert set(get_args(libraries)) == set(LIBRARIES)
     assert parts == (*devices.KINDS, "machine")
     assert connections == tuple(links.KINDS)
@@ -94,9 +94,9 @@ def test_unions_and_tables_agree() -> None:
 
 def test_no_key_means_two_things() -> None:
     for kind in devices.KINDS:
-        assert not {each.key for each in plan(KINDS[kind])} & PART_KEYS
+        assert not {field.key for field in plan(KINDS[kind])} & PART_KEYS
     for kind in links.KINDS:
-        assert not {each.key for each in plan(KINDS[kind])} & (LINK_KEYS | topology_keys())
+        assert not {field.key for field in plan(KINDS[kind])} & (LINK_KEYS | topology_keys())
 
 
 def _example(kind: str) -> Tree:
@@ -114,8 +114,8 @@ def test_every_kind_has_an_example_that_reads(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_is_documented_and_every_kind_says_what_it_is(kind: str) -> None:
     assert (KINDS[kind].__doc__ or "").strip()
-    for each in plan(KINDS[kind]):
-        assert each.doc, f"{kind}.{each.key}"
+    for field in plan(KINDS[kind]):
+        assert field.doc, f"{kind}.{field.key}"
     assert len(plan(KINDS[kind])) <= len(fields(KINDS[kind]))
 
 
@@ -152,9 +152,9 @@ def without_source(tree: Tree) -> list[str]:
     found: list[str] = []
 
     def walk(node: Tree, path: str) -> None:
-        for key, each in node.items():
+        for key, child in node.items():
             if key not in ("source", "ref", "name", "notes", "kind", "use", "count"):
-                walk(each, f"{path}.{key}" if path else key)
+                walk(child, f"{path}.{key}" if path else key)
         if (
             isinstance(node.value, str)
             and re.match(r"[0-9.]+ ?\S*[A-Za-z]", node.value)

@@ -64,8 +64,8 @@ def test_every_op_has_an_example_that_reads(kind: str) -> None:
 @pytest.mark.parametrize("kind", OPS)
 def test_every_key_of_an_op_is_documented(kind: str) -> None:
     cls: Any = OPS[kind]
-    for each in plan(cls):
-        assert each.doc, f"{kind}.{each.key}"
+    for field in plan(cls):
+        assert field.doc, f"{kind}.{field.key}"
 
 
 def test_every_number_format_of_the_devices_has_a_width() -> None:

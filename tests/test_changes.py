@@ -43,7 +43,7 @@ def changed(draw: st.DrawFn, graph: OpGraph, span: int) -> tuple[Change, ...]:
     names = st.sampled_from([*(capacity.name for capacity in graph.capacities), "nobody's"])
     rows = draw(st.lists(st.builds(Change, moments, names, FRACTIONS), min_size=1, max_size=8))
     downs = draw(st.lists(st.tuples(moments, names, st.integers(0, 30)), max_size=3))
-    return tuple(rows + [Change(at + after, name, float(bool(after))) for at, name, long in downs for after in (0, long)])
+    return tuple(rows + [Change(now + after, name, float(bool(after))) for now, name, long in downs for after in (0, long)])
 
 
 @dataclass
@@ -174,7 +174,7 @@ def test_what_is_down_for_ever_never_ends_and_what_is_down_for_long_is_left_to_p
 
 
 def test_changes_are_asked_for_until_the_run_ends() -> None:
-    changes = Lazily([Change(at * NS, "link", 0.5 if at % 2 else 1.0) for at in range(10_000)], at_once=10)
+    changes = Lazily([Change(index * NS, "link", 0.5 if index % 2 else 1.0) for index in range(10_000)], at_once=10)
     found = present(compiled(transfers(30), changes))
     assert found.end.tolist() == [40 * NS]
     assert changes.asked == 50
@@ -194,6 +194,6 @@ def test_hundreds_of_flows_between_hosts_whose_links_change(seed: int) -> None:
     span = int(simulate(graph).end.max())
     rows = zip(rng.integers(0, span, 200).tolist(), rng.integers(0, len(graph.capacities), 200).tolist(), strict=True)
     fractions = rng.choice([0.0, 0.3, 0.9, 1.0, 1.0], 200).tolist()
-    changes = [Change(at, graph.capacities[which].name, part) for (at, which), part in zip(rows, fractions, strict=True)]
+    changes = [Change(now, graph.capacities[which].name, part) for (now, which), part in zip(rows, fractions, strict=True)]
     changes += [Change(span, capacity.name, 1.0) for capacity in graph.capacities]
     agree(graph, changes)

@@ -47,19 +47,19 @@ def ends(run: api.Run) -> dict[str, float]:
 
 
 def renamed(text: str, words: Callable[[str, str], str]) -> str:
-    found = [NAMED.fullmatch(each) for each in text.split(".")]
-    return ".".join(words(each[1], each[2]) for each in found if each) if all(found) else text
+    found = [NAMED.fullmatch(part) for part in text.split(".")]
+    return ".".join(words(match[1], match[2]) for match in found if match) if all(found) else text
 
 
 def mapped(value: Any, words: Callable[[str, str], str], dice: random.Random | None = None) -> Any:
     """The same with other names of parts and values, and with the entries of mappings in another order."""
     if isinstance(value, dict):
-        entries = [(renamed(key, words), each if key in KEPT else mapped(each, words, dice)) for key, each in value.items()]
+        entries = [(renamed(key, words), node if key in KEPT else mapped(node, words, dice)) for key, node in value.items()]
         if dice is not None:
             dice.shuffle(entries)
         return dict(entries)
     if isinstance(value, list):
-        return [mapped(each, words, dice) for each in value]
+        return [mapped(node, words, dice) for node in value]
     return renamed(value, words) if isinstance(value, str) else value
 
 
@@ -72,7 +72,7 @@ def names_and_orders_change_nothing(dice: random.Random) -> None:
     def word(name: str, number: str) -> str:
         return WORDS[name] + number
 
-    other = Pair(*(mapped(each, word) for each in pair))
+    other = Pair(*(mapped(document, word) for document in pair))
     for links in (other.machine["links"], *(part.get("links", []) for part in other.machine["parts"].values())):
         links.reverse()
     other.machine["parts"] = dict(reversed(other.machine["parts"].items()))
@@ -107,7 +107,7 @@ def later_is_later(dice: random.Random) -> None:
     for event in later["events"]:
         event["at"] = late(event["at"])
     before, after = ends(run(pair)), ends(run(pair._replace(workload=later)))
-    assert {name: each - shift * (name in later["jobs"]) for name, each in after.items()} == pytest.approx(
+    assert {name: seconds - shift * (name in later["jobs"]) for name, seconds in after.items()} == pytest.approx(
         before, abs=1e-9, rel=1e-8
     )
 
@@ -115,7 +115,7 @@ def later_is_later(dice: random.Random) -> None:
 def what_happens_after_the_end_changes_nothing(dice: random.Random) -> None:
     pair = random_cluster_pair(dice)
     before = run(pair)
-    late: list[File] = [{"at": f"{before.timeline.makespan + 1} s", "part": each, "down": "1 h"} for each in ("sw", "node0.cpu")]
+    late: list[File] = [{"at": f"{before.timeline.makespan + 1} s", "part": part, "down": "1 h"} for part in ("sw", "node0.cpu")]
     after = run(pair._replace(workload={**pair.workload, "events": [*pair.workload["events"], *late]}))
     assert spans(after) == spans(before)
 
@@ -134,7 +134,7 @@ def early_or_late_all_that_is_down_delays_by_as_much(dice: random.Random) -> Non
         return run(pair._replace(workload={**pair.workload, "jobs": {"job": job}, "events": list(events)})).timeline.makespan
 
     before = makespan()
-    delays = [makespan({"at": f"{at * before!r} s", "part": everything, "down": "10 s"}) - before for at in (0.1, 0.3, 0.5, 0.7)]
+    delays = [makespan({"at": f"{t * before!r} s", "part": everything, "down": "10 s"}) - before for t in (0.1, 0.3, 0.5, 0.7)]
     assert all(10 - before <= delay <= 10 + 0.1 * before + 1e-9 for delay in delays if before)
 
 

@@ -41,7 +41,7 @@ parts:
 """
     run = hwsim.simulate(machine, program(allreduce(), each="node*"))
     assert run.timeline.makespan == pytest.approx(0.015, rel=0.01)  # side by side
-    assert len([each for each in run.usage if "slots" in each.capacity and each.moved > 0]) == 16
+    assert len([usage for usage in run.usage if "slots" in usage.capacity and usage.moved > 0]) == 16
 
 
 def test_groups_meet_apart() -> None:
@@ -310,7 +310,7 @@ def test_an_all_to_all_by_a_matrix_is_that_of_its_rows_where_they_are_even(algor
 
     even, skew = [1, 1, 1, 1], [5, 1, 2, 0]
     assert exchanged(matrix=[even] * 4) == pytest.approx(exchanged(), rel=1e-12)
-    assert exchanged(matrix=[[each] * 4 for each in skew]) == pytest.approx(exchanged(skew=skew), rel=1e-12)
+    assert exchanged(matrix=[[weight] * 4 for weight in skew]) == pytest.approx(exchanged(skew=skew), rel=1e-12)
     hot = exchanged(matrix=[[1, 1, 1, 5]] * 4)  # the last receives what the first of `skew` sends
     assert hot == pytest.approx(exchanged(skew=[1, 1, 1, 5]), rel=1e-12)
     assert exchanged(matrix=[[0, 0, 0, 1], *[[0, 0, 0, 0]] * 3]) == pytest.approx(4 * 64e6 / 16e9, rel=1e-3)  # a single copy
@@ -353,4 +353,4 @@ def test_waiting_for_the_last_to_arrive_is_part_of_each_rank_s_slice(tmp_path: P
     events = json.loads(run.trace(tmp_path / "run.json").read_text("utf-8"))["traceEvents"]
     slices = [event for event in events if event.get("args", {}).get("name") == "allreduce"]
     assert [slice_["args"].get("waiting_us", 0) for slice_ in slices] == [30000, 20000, 10000, 0]
-    assert [each["ts"] for each in slices] == [0, 10000, 20000, 30000]
+    assert [event["ts"] for event in slices] == [0, 10000, 20000, 30000]

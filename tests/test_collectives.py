@@ -36,7 +36,7 @@ from hwsim.communication.algorithms.ring import RingAlgorithm
 from hwsim.communication.rounds import rounds_of
 from hwsim.spec import plan
 
-CASES: list[tuple[str, Operation]] = [(name, op) for name, each in ALGORITHMS.items() for op in each.operations]
+CASES: list[tuple[str, Operation]] = [(name, op) for name, scheme in ALGORITHMS.items() for op in scheme.operations]
 # Steps of an all-reduce among n ranks, and bytes on the busiest port, each way, in arrays of one rank.
 TEXTBOOK: dict[str, Callable[[int], tuple[int, float]]] = {
     "ring": lambda n: (2 * (n - 1), 2 * (n - 1) / n),
@@ -175,7 +175,7 @@ def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation) -> N
         for round_ in algorithm.rounds(operation, group):
             for source, target, share in round_.pairs:
                 told[source, target] += round_.times * share
-        moved, asked = ({pair: share for pair, share in each.items() if share > 0} for each in (told, wanted))
+        moved, asked = ({pair: share for pair, share in traffic.items() if share > 0} for traffic in (told, wanted))
         assert moved == pytest.approx(asked), group
 
 
@@ -193,7 +193,7 @@ def test_uneven_parts_add_up_and_the_largest_sets_the_pace_of_a_ring(weights: li
     sizes = found.sizes(size, weights)
     assert sum(sizes) == pytest.approx(size)
     assert walk(found, size, 0.0, 1.0, weights) == pytest.approx(4 * max(sizes))
-    paces = [each.times * max(share for *_, share in each.pairs) for each in rounds_of(found, weights)]
+    paces = [round_.times * max(share for *_, share in round_.pairs) for round_ in rounds_of(found, weights)]
     assert sum(paces) == pytest.approx(4 * max(sizes) / size)
 
 
@@ -210,11 +210,11 @@ def test_single_sends_carry_the_bytes_and_wait_only_for_earlier_ones(name: str, 
     sends = explicit_sends(found, 600.0, pieces=pieces)
     sizes = found.sizes(600.0)
     assert len(sends) == pieces * len({(send.step, send.source, send.target, send.reduce) for send in found.sends})
-    assert sum(each.size for each in sends) == pytest.approx(
+    assert sum(piece.size for piece in sends) == pytest.approx(
         sum(sum(sizes[send.chunk : send.chunk + send.chunks]) for send in found.sends)
     )
-    for place, each in enumerate(sends):
-        assert all(before < place for before in each.after)
+    for place, piece in enumerate(sends):
+        assert all(before < place for before in piece.after)
 
 
 def test_pieces_overlap_in_a_chain() -> None:
@@ -222,7 +222,7 @@ def test_pieces_overlap_in_a_chain() -> None:
     for pieces, seconds in ((1, 36.0), (12, 14.0)):
         ends: list[float] = []
         for send in explicit_sends(chain, 12.0, pieces=pieces):  # of one byte a second
-            ends.append(max((ends[each] for each in send.after), default=0.0) + send.size)
+            ends.append(max((ends[predecessor] for predecessor in send.after), default=0.0) + send.size)
         assert max(ends) == pytest.approx(seconds)
 
 
@@ -246,8 +246,8 @@ def test_files_and_table_agree() -> None:
         assert kind.__module__.rpartition(".")[2] == module
         doc = ast.get_docstring(ast.parse((folder / f"{module}.py").read_text("utf-8"))) or ""
         assert "Source: " in doc
-        for each in plan(kind):
-            assert each.doc
+        for field in plan(kind):
+            assert field.doc
     assert {algorithm.kind for algorithm in ALGORITHMS.values()} == set(KINDS) - {"written"}
 
 

@@ -94,7 +94,7 @@ def test_what_nccl_does_not_choose_is_refused() -> None:
 )
 def test_candidates_are_sorted_and_finite(size: float, ranks: int, nodes: int, operation: str) -> None:
     found = candidates(NODES, operation, RankGroup(ranks * nodes, (ranks,) * nodes if nodes > 1 else ()), size)  # type: ignore[arg-type]
-    times = [each.seconds(size) for each in found]
+    times = [candidate.seconds(size) for candidate in found]
     assert times == sorted(times)
     assert all(0 < time < math.inf for time in times)
 

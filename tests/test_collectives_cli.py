@@ -139,4 +139,4 @@ def test_without_a_library_auto_says_which_latencies_it_has() -> None:
 
 
 def test_sizes_are_binary_where_they_are_whole() -> None:
-    assert [size_text(each) for each in (1, 1023, 1024, 3 << 29, 1e6)] == ["1 B", "1.02 kB", "1 KiB", "1536 MiB", "1 MB"]
+    assert [size_text(size) for size in (1, 1023, 1024, 3 << 29, 1e6)] == ["1 B", "1.02 kB", "1 KiB", "1536 MiB", "1 MB"]

@@ -39,7 +39,7 @@ def both(n: int, size: float, algorithm: str = "ring", *others: dict[str, Any], 
     for steps in ("steady", "explicit"):
         timeline = run(n, allreduce(size, algorithm, steps=steps), *others, **top).timeline
         labels = timeline.flat.graph.labels
-        mine = [at for at, label in enumerate(timeline.flat.label.tolist()) if labels[label].name.startswith("allreduce")]
+        mine = [index for index, label in enumerate(timeline.flat.label.tolist()) if labels[label].name.startswith("allreduce")]
         found.append(float(timeline.end[mine].max()) / 1e15)
     return found[0], found[1]
 
@@ -180,12 +180,12 @@ def arriving(late: list[int], steps: str) -> tuple[int, dict[str, int]]:
     timeline = hwsim.simulate(STAR.format(n=len(late)), workload).timeline
     came: dict[str, int] = {}
     left: dict[str, int] = {}
-    for at, number in enumerate(timeline.flat.label.tolist()):
+    for index, number in enumerate(timeline.flat.label.tolist()):
         label = timeline.flat.graph.labels[number]
         if label.kind == "arrive":
-            came[label.device] = int(timeline.start[at])
+            came[label.device] = int(timeline.start[index])
         elif label.kind == "allreduce":
-            left[label.device] = max(left.get(label.device, 0), int(timeline.end[at]))
+            left[label.device] = max(left.get(label.device, 0), int(timeline.end[index]))
     return timeline.makespan_fs, {device: left[device] - came[device] for device in came}
 
 

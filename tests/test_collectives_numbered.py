@@ -84,8 +84,8 @@ def test_pairs_of_many_sizes_cost_what_each_of_them_costs(machine: Machine) -> N
                      for _ in range(60)])  # fmt: skip
     how = TransferOptions(by="sm")
     found = machine.draws_among(gpus, pairs.sources, pairs.targets, pairs.shares, how)
-    for at, (source, target, size) in enumerate(pairs):
-        assert drawn_of(machine, found, at) == dict(machine.transfer(gpus[source], gpus[target], size, how).demand.amounts)
+    for index, (source, target, size) in enumerate(pairs):
+        assert drawn_of(machine, found, index) == dict(machine.transfer(gpus[source], gpus[target], size, how).demand.amounts)
 
 
 @pytest.mark.parametrize("name", ["dgx-h100", "dgx-a100", "d2l-4gpu-pcie", "d2l-ps-cluster", "d2l-two-nodes"])

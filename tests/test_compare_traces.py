@@ -74,7 +74,7 @@ def test_the_places_of_a_recording_are_what_it_was_made_of() -> None:
 def test_places_add_up_to_the_run_along_the_path_and_on_every_gpu(seed: int) -> None:
     played = sides.of_recording(recording(rank(random_rows(seed)), rank(random_rows(seed + 1), 1)))
     assert sum(played.path.values()) == played.makespan_fs
-    assert [sum(each.spent.values()) for each in played.devices] == [played.makespan_fs] * len(played.devices)
+    assert [sum(gpu.spent.values()) for gpu in played.devices] == [played.makespan_fs] * len(played.devices)
     of_device = {name: number for number, name in enumerate(played.device_names)}
     for device in played.devices:  # the time in which kernels run, counted in another way
         mine = (played.spans.device == of_device[device.name]) & (played.spans.place == TimeCategory.KERNELS)
@@ -152,7 +152,7 @@ def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
     document = json.loads(hwsim("compare", tmp_path / "step.npz", *files, "--json").stdout)
     assert document["inside_interval"] is True
     assert document["second"]["interval"]["low_s"] < document["second"]["makespan_s"]
-    assert [each["name"] for each in document["second"]["devices"]] == ["rank0.gpu0", "rank1.gpu0"]
+    assert [device["name"] for device in document["second"]["devices"]] == ["rank0.gpu0", "rank1.gpu0"]
     work = {pair["name"]: pair["error"] for pair in document["work"]}
     assert {"matrix products", "collectives", "elementwise"} <= work.keys()
     assert all(abs(work[name]) < 0.3 for name in ("matrix products", "collectives", "elementwise"))
@@ -205,7 +205,7 @@ def test_ranks_of_a_real_job_wait_for_the_last_one(reference_data: Path) -> None
 
 
 def test_marks_that_are_not_the_run_are_said() -> None:
-    rows = [Row(What.OP, "aten::mm", "main", at, 20) for at in (0, 310, 410)]
+    rows = [Row(What.OP, "aten::mm", "main", start, 20) for start in (0, 310, 410)]
     marked = [*rows, *(Row(What.MARK, f"ProfilerStep#{number}", "main", 200 + 100 * number, 100) for number in (1, 2))]
     assert any("takes 100 us, the whole run 215 us" in note for note in sides.of_recording(recording(rank(marked))).notes)
     assert not sides.of_recording(recording(rank(rows))).notes

@@ -454,7 +454,7 @@ def test_prices_give_energy_and_cost_of_both_runs_as_simulate_says_them(tmp_path
 def test_a_written_run_with_warnings_is_compared_with_them() -> None:
     """It was refused for a key that no file has."""
     document = json.loads(hwsim("simulate", "c5.18xlarge", "d2l/cloud-iops", "--json").stdout)
-    warned = [each["text"] for each in document["warnings"]]
+    warned = [notice["text"] for notice in document["warnings"]]
     assert warned
     assert [warning.text for warning in of_document(document, "run.json").warnings] == warned
 

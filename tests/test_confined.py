@@ -133,9 +133,9 @@ def test_every_file_that_a_run_opens_is_asked_for(root: Path) -> None:
     """Whoever opens files in the rooms below the command line asks whether it may, or reads what comes with hwsim."""
     opens = re.compile(r"\.open\((?!zlib)|read_text\(encoding|read_bytes\(\)|\bopen\(|np\.load\(")
     above = {"cli", "explorer", "planning", "comparing", "sensitivities", "studies", "exporters", "importers", "views", "engine"}
-    rooms = sorted(each.name for each in (root / "hwsim").iterdir() if each.is_dir() and each.name not in above)
+    rooms = sorted(folder.name for folder in (root / "hwsim").iterdir() if folder.is_dir() and folder.name not in above)
     found = {}
-    for path in sorted(each for room in rooms for each in (root / "hwsim" / room).rglob("*.py")):
+    for path in sorted(file for room in rooms for file in (root / "hwsim" / room).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if opens.search(text):
             found[path.relative_to(root / "hwsim").as_posix()] = "refuse_outside" in text or "near(" in text

@@ -62,10 +62,10 @@ def plain(value: Any) -> str | None:
 
 def _table(value: Any) -> str | None:
     parts: list[str] = []
-    for each in (
+    for row in (
         value.items() if isinstance(value, dict) else sorted(value, key=repr) if isinstance(value, set | frozenset) else value
     ):
-        for one in each if isinstance(value, dict) else (each,):
+        for one in row if isinstance(value, dict) else (row,):
             said = one if isinstance(one, str) else repr(one) if one is None or isinstance(one, bool) else plain(one)
             if said is None:
                 return None

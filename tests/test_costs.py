@@ -268,7 +268,7 @@ def test_a_site_without_a_pue_has_a_usual_one() -> None:
     machine = api.load_machine(MACHINE)
     spent = present(energy_at(machine, 3600, {}))
     cost = cost_of(price_of(machine, prices)["purchase"], 3600, spent, prices)
-    item = next(each for each in cost.items if "energy" in each.name)
+    item = next(charge for charge in cost.items if "energy" in charge.name)
     assert item.name == "energy with a usual PUE 1.3"
     assert item.amount.value == pytest.approx(1.3 * spent.wall.value / 3.6e6 * 0.1)
 
@@ -287,7 +287,7 @@ def test_sums_keep_their_ranges(given_: list[tuple[float, float]]) -> None:
     found = total(amounts)
     assert found.value == pytest.approx(math.fsum(amount.value for amount in amounts))
     assert found.low <= found.value <= found.high
-    assert found.high <= math.fsum(each.high for each in amounts) * (1 + 1e-12)
+    assert found.high <= math.fsum(summand.high for summand in amounts) * (1 + 1e-12)
     assert (found * 3).value == pytest.approx(3 * found.value)
 
 
@@ -321,10 +321,10 @@ def test_energy_is_always_in_the_document(files: Path) -> None:
     plain = json.loads(hwsim("simulate", *both, "--json").output)
     assert plain["cost"]["missing"] == ["cpu"]
     assert plain["energy"]["joules"]["value"] == pytest.approx(energy(MACHINE, WORKLOAD).joules.value)
-    assert math.fsum(each["joules"] for each in plain["energy"]["parts"]) == pytest.approx(plain["energy"]["joules"]["value"])
+    assert math.fsum(part["joules"] for part in plain["energy"]["parts"]) == pytest.approx(plain["energy"]["joules"]["value"])
     priced = json.loads(hwsim("simulate", *both, "--json", "--prices", files / "p.yaml").output)
     assert priced["cost"]["total_usd"]["value"] == pytest.approx(
-        math.fsum(each["usd"]["value"] for each in priced["cost"]["items"])
+        math.fsum(item["usd"]["value"] for item in priced["cost"]["items"])
     )
     assert priced["cost"]["missing"] == []
 

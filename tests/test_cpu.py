@@ -344,7 +344,7 @@ def test_pairs_of_every_kind_are_all_pairs(coherence: Coherence, cores: int, soc
     pairs = coherence.pairs(cores, sockets, threads)
     assert math.fsum(part for part, _ in pairs) == pytest.approx(1.0)
     assert (
-        coherence.transfer(cores * sockets, cores * sockets, sockets) <= max(each for _, each in pairs) * (1 + 1e-9)
+        coherence.transfer(cores * sockets, cores * sockets, sockets) <= max(delay for _, delay in pairs) * (1 + 1e-9)
         or cores * sockets == 1
     )
 

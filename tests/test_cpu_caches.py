@@ -47,8 +47,8 @@ def work(size: float, **said: Any) -> float:
 
 
 def test_a_working_set_is_served_by_the_level_that_holds_it() -> None:
-    for size, each, rate in ((16 * KIB, 1, 64 * 2e9), (512 * KIB, 1, 1 / (1 / 128e9 + 1 / 64e9)), (64 * MIB, 1, 40e9)):
-        assert 1e12 / work(1e12, working_set=size, cores=each) == pytest.approx(rate, rel=1e-3) or rate == 40e9
+    for size, cores, rate in ((16 * KIB, 1, 64 * 2e9), (512 * KIB, 1, 1 / (1 / 128e9 + 1 / 64e9)), (64 * MIB, 1, 40e9)):
+        assert 1e12 / work(1e12, working_set=size, cores=cores) == pytest.approx(rate, rel=1e-3) or rate == 40e9
     assert 1e12 / work(1e12, working_set=64 * MIB) <= 40e9
 
 
@@ -77,7 +77,7 @@ def test_a_line_that_is_written_is_read_first_unless_it_was_read_anyway() -> Non
 
 def test_writing_takes_longer_where_the_bus_has_to_turn() -> None:
     cpu = replace(CPU, numa=Numa(efficiency=0.9, write_cost=1.4))
-    read, mixed = (alone(cpu, cpu.compute(NAME, each)) for each in (Work(reads=2e9), Work(reads=1e9, writes=1e9, in_place=1e9)))
+    read, mixed = (alone(cpu, cpu.compute(NAME, load)) for load in (Work(reads=2e9), Work(reads=1e9, writes=1e9, in_place=1e9)))
     assert read == pytest.approx(2e9 / 36e9, rel=1e-3)
     assert mixed / read == pytest.approx(1.2, rel=1e-3)
 
@@ -145,7 +145,7 @@ def test_a_broadwell_core_at_its_nominal_clock_has_the_caches_of_the_table(size:
     cpu = part(Cpu, "xeon-e5-2690v4")
     nominal = replace(cpu, core=None)
     caches = present(nominal.caches)
-    level = next(each for each in caches.levels.values() if each.size >= size)
+    level = next(cache for cache in caches.levels.values() if cache.size >= size)
     assert level.time(cpu.clock or 1.0) == pytest.approx(seconds, rel=0.2)
 
 

@@ -124,7 +124,7 @@ def test_many_shallow_ops_are_one_deep_one(name: str, split: Sequence[int]) -> N
     if asked.sync:
         split = (1,) * deep
     parts = [replace(asked, times=asked.times * depth, depth=depth) for depth in split]
-    run = together(*(demand_of(device, each, direction) for each in parts))
+    run = together(*(demand_of(device, access, direction) for access in parts))
     assert run.makespan == pytest.approx(one.alone({"d.media": 1.0}), rel=2e-3)
     assert run.end.min() == pytest.approx(run.end.max(), rel=2e-3)  # in proportion to their depth, so all at once
 
@@ -136,10 +136,10 @@ def test_an_access_alone_takes_what_it_takes_without_others() -> None:
             assert demand.crowd is not None
             alone, apart = (replace(demand, crowd=crowd) for crowd in (demand.crowd, None))
             graphs_of = [
-                graph_of(make_block([0, 0, 0], queue=[0, 0, 0]), costs=[each], capacities=[MEDIA], queues=[Queue("q", "")])
-                for each in (alone, apart)
+                graph_of(make_block([0, 0, 0], queue=[0, 0, 0]), costs=[cost], capacities=[MEDIA], queues=[Queue("q", "")])
+                for cost in (alone, apart)
             ]
-            with_it, without = (columns(simulate(each)) for each in graphs_of)
+            with_it, without = (columns(simulate(graph)) for graph in graphs_of)
             assert with_it == without == columns(play_open(graphs_of[0]))
 
 
@@ -165,13 +165,13 @@ def test_an_arm_among_many_is_busy_all_the_time_and_no_longer() -> None:
 
 
 def test_the_table_is_the_curve() -> None:
-    for each in (
+    for curve in (
         ParallelChips(1e-4, 3e5, 1.5, 65536, 1 / 3e5),
         QueuedArm(2e-3, 1e-2, 0.2, 32),
         ParallelChips(1e-4, 4e4, float("inf"), 4, 0.0),
     ):
         for depth in (1, 5, 64):
-            crowd = Crowd("d", depth, each)
+            crowd = Crowd("d", depth, curve)
             assert table(crowd).at(depth) == (ONE, ONE)
             for under_way in (*range(depth, 100), 333, 5000, 70_001, 10**6):
                 slow, light = table(crowd).at(under_way)

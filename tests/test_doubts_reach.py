@@ -93,10 +93,10 @@ def lost(given: Given, doubt: dict[str, str]) -> str:
 
 # Closed forms tell how far a line follows a number, also where requests are played one by one.
 FORMED: Final = tuple(
-    each for each in EXAMPLES if each.framework is None and not each.requests and "requests" not in str(each.machine)
+    case for case in EXAMPLES if case.framework is None and not case.requests and "requests" not in str(case.machine)
 )
 OF_WORKLOADS: Final = tuple(quantity for example in FORMED for quantity in quantities(example, "workload"))
-OF_MACHINES: Final = tuple(each for example in FORMED for each in quantities(example, "machine"))
+OF_MACHINES: Final = tuple(number for example in FORMED for number in quantities(example, "machine"))
 
 
 @settings(max_examples=10, deadline=None)
@@ -142,7 +142,7 @@ def test_doubts_of_many_keys_widen_the_range_or_are_refused() -> None:
     """Others with each change of the change log; HWSIM_LAWS=100000 is all of them."""
     dice, most = random.Random((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")), int(os.environ.get("HWSIM_LAWS", MANY))
     cases = [(DOUBTS[0], OF_MACHINES), (DOUBTS[1], OF_MACHINES), *((doubt, OF_WORKLOADS) for doubt in DOUBTS)]
-    drawn = [(doubt, given) for doubt, each in cases for given in dice.sample(each, min(most, len(each)))]
+    drawn = [(doubt, given) for doubt, pool in cases for given in dice.sample(pool, min(most, len(pool)))]
     assert [found for doubt, given in drawn if (found := lost(given, doubt))] == []
 
 
@@ -172,7 +172,7 @@ def test_a_number_of_a_part_is_as_unsure_in_a_file_of_its_own(door: str, doubt: 
 
     (file := tmp_path / "disk.yaml").write_text(json.dumps({"hwsim": "part/1", "kind": "disk", "latency": "80 us", "read": read}))
     stated: dict[str, Any] = {"kind": "disk", "read": "1 GB/s", "latency": "80 us"}
-    exact, here, there = (with_disk(each) for each in (stated, {**stated, "read": read}, {"use": str(file)}))
+    exact, here, there = (with_disk(spec) for spec in (stated, {**stated, "read": read}, {"use": str(file)}))
     assert isinstance(exact, Answered)
     assert isinstance(here, Answered)
     assert isinstance(there, Answered)
@@ -340,7 +340,7 @@ def test_a_source_is_never_searched_for_words() -> None:
                 case ast.Compare(left=ast.Constant(value=str()), ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(id=name)]):
                     found += [(file.name, node.lineno)] if name in ("source", "origin", "ref") else []
     files = {"files.py", "question.py", "estimate.py", "nodes.py", "compare.py", "server.py"}  # a source of text: a path, or YAML
-    assert [each for each in found if each[0] not in files] == []
+    assert [place for place in found if place[0] not in files] == []
     with pytest.raises(TypeError):
         f"{IDEAL}"
     assert str("rate: " + replace(IDEAL, kind="guess")) == "rate: guess"

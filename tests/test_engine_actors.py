@@ -26,8 +26,8 @@ def run_with(graph: OpGraph, *changes: tuple[int, float]) -> Timeline:
     """Play a graph while its link is limited at (fs) to (fraction)."""
 
     def changing(driver: Host) -> Actions:
-        for at, fraction in changes:
-            yield driver.env.timeout(at - driver.env.now)
+        for instant, fraction in changes:
+            yield driver.env.timeout(instant - driver.env.now)
             driver.limit("link", fraction)
 
     timeline = simulate(graph, actors=[changing])

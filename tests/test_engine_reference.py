@@ -24,10 +24,10 @@ def engine(graph: OpGraph, *, closed: bool, later: Later = (), limits: Limits = 
     limited = {graph.capacities[capacity].name for _, capacity, _ in limits}
     driver = Driver(graph.capacities, graph.pools, closed=closed, limited=limited)
     driver.submit(graph)
-    for at, other in later:
-        driver.submit(other, at)
-    for at, capacity, fraction in limits:
-        driver.env.process(limiting(driver, at, graph.capacities[capacity].name, fraction))
+    for instant, other in later:
+        driver.submit(other, instant)
+    for instant, capacity, fraction in limits:
+        driver.env.process(limiting(driver, instant, graph.capacities[capacity].name, fraction))
     timeline = driver.run()
     played = Played(timeline.start.tolist(), timeline.end.tolist(), timeline.granted.tolist())
     event("ended" if min(played.end, default=0) >= 0 else "stuck")

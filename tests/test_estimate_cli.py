@@ -154,18 +154,18 @@ def test_nodes_are_what_a_file_of_them_says(tmp_path: Path) -> None:
 
 def test_a_search_finds_plans_that_fit_fastest_first() -> None:
     found = numbers(*SIXTEEN, "--plan", "auto", "--top", "400")
-    times = [each["step_s"] for each in found["plans"]]
+    times = [plan["step_s"] for plan in found["plans"]]
     assert times == sorted(times)
     assert len(times) == found["fitting"] < found["tried"]
-    assert all(each["fits"] for each in found["plans"])
+    assert all(plan["fits"] for plan in found["plans"])
     said = numbers(*SIXTEEN, "--tp", "8", "--pp", "4")
     assert times[0] <= said["step_s"]
-    assert any(each["step_s"] == said["step_s"] for each in found["plans"])
+    assert any(plan["step_s"] == said["step_s"] for plan in found["plans"])
 
 
 def test_a_search_keeps_what_is_given() -> None:
     found = numbers(*SIXTEEN, "--plan", "auto", "--tp", "4", "--recompute", "full")
-    assert {(each["plan"]["tp"], each["plan"]["recompute"]) for each in found["plans"]} == {(4, "full")}
+    assert {(plan["plan"]["tp"], plan["plan"]["recompute"]) for plan in found["plans"]} == {(4, "full")}
 
 
 def test_a_search_without_a_plan_that_fits_names_the_nearest() -> None:
@@ -207,12 +207,12 @@ def test_a_batch_of_images_that_does_not_fit_ends_with_3() -> None:
 
 def test_a_search_finds_stages_and_micro_batches_of_a_network() -> None:
     found = numbers("p3.16xlarge", "vgg-16", "--global-batch", "64", "--plan", "auto", "--top", "100")
-    times = [each["step_s"] for each in found["plans"]]
+    times = [plan["step_s"] for plan in found["plans"]]
     assert times == sorted(times)
-    assert {each["plan"]["pp"] for each in found["plans"]} == {1, 2, 4, 8}
+    assert {plan["plan"]["pp"] for plan in found["plans"]} == {1, 2, 4, 8}
     assert len(times) == found["fitting"] == found["tried"]
     only = numbers("p3.16xlarge", "vgg-16", "--global-batch", "64", "--plan", "auto", "--pp", "2")
-    assert {each["plan"]["pp"] for each in only["plans"]} == {2}
+    assert {plan["plan"]["pp"] for plan in only["plans"]} == {2}
 
 
 def test_a_batch_of_images_is_one_forward_pass() -> None:

@@ -277,7 +277,7 @@ def test_groups_that_leave_a_node_at_once_share_its_cards_alike(where: str, oper
     gpus = machine.devices_of("gpu")
     groups = np.arange(len(gpus)).reshape(-1, stride).T
     for at_once in (groups, groups[: stride // 2]):  # all of them, those of one of two stages
-        cost = CollectiveCosts(machine).cost([tuple(gpus[at] for at in group) for group in at_once], operation, 1e9)
+        cost = CollectiveCosts(machine).cost([tuple(gpus[rank] for rank in group) for group in at_once], operation, 1e9)
         if len(at_once):
             assert cluster.among(operation, 1e9, at_once) == pytest.approx(cost.demand.alone(machine.rates()), rel=NEAR)
 

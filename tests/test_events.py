@@ -68,7 +68,7 @@ def test_overlapping_events_have_one_answer_on_every_way(way: dict[str, Any]) ->
         {"compute": {"flop": "10 TFLOP", "updates": "x"}},
         {"allreduce": {"among": "gpu*", "bytes": "160 MB", "updates": "x"}},
     ]
-    slow = [{"at": f"{at} s", "part": "gpu*", "speed": "50 %", "for": "2 s"} for at in (0, 0.5, 1.5)]
+    slow = [{"at": f"{instant} s", "part": "gpu*", "speed": "50 %", "for": "2 s"} for instant in (0, 0.5, 1.5)]
     program = {"each": "gpu*", "do": [{"repeat": {"times": 4, "do": pieces}}, {"wait": "all"}]}
     for events in (slow, slow[::-1]):
         workload = {"hwsim": "workload/1", "program": program, "events": events}
@@ -205,15 +205,15 @@ FELT: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("part", "do"), [(part, do) for part, each in FELT.items() for do in each])
+@pytest.mark.parametrize(("part", "do"), [(part, do) for part, program in FELT.items() for do in program])
 def test_every_kind_of_part_feels_every_kind_of_event(part: str, do: dict[str, Any]) -> None:
     def took(*events: dict[str, Any]) -> float:
         workload = {"hwsim": "workload/1", "program": [do], "events": [{"part": part, **event} for event in events]}
         return hwsim.simulate(ALL, workload).timeline.makespan
 
     alone = took()
-    for at in (0.1, 0.8):
-        assert took({"at": f"{at * alone} s", "down": "3 s"}) == pytest.approx(alone + 3, rel=0.01)
+    for fraction in (0.1, 0.8):
+        assert took({"at": f"{fraction * alone} s", "down": "3 s"}) == pytest.approx(alone + 3, rel=0.01)
     assert took({"at": "0 s", "speed": "50 %"}) == pytest.approx(2 * alone, rel=0.01)
     assert took({"at": f"{alone / 2} s", "speed": "50 %"}) == pytest.approx(1.5 * alone, rel=0.01)
     noisy = {"at": "0 s", "jitter": "20 %", "every": f"{alone / 1000} s", "for": f"{2 * alone} s"}
@@ -234,8 +234,8 @@ def test_an_event_where_nothing_works_is_told() -> None:
     assert [warning.code for warning in run.warnings] == ["no-effect", "no-effect"]
     assert "the event on link slots of gpu3 has no effect: no op of the run uses it" in run.warnings[0].text
     assert run.warnings[1].text == "an event at 60.0 min has no effect: the run ends at 1.00 s"
-    for at, warned in (("999 ms", 0), ("1 s", 1)):
-        end = [{"at": at, "link": "slots", "down": "1 ms"}]
+    for instant, warned in (("999 ms", 0), ("1 s", 1)):
+        end = [{"at": instant, "link": "slots", "down": "1 ms"}]
         assert len(hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": end}).warnings) == warned
 
 

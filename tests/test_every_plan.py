@@ -53,16 +53,16 @@ def test_the_fastest_of_all_are_those_found_one_by_one(name: str) -> None:
     found = fastest_legal_plans(model, plan, cluster, framework, fixed, few=25)
     assert found.tried == len(plans)
     bound = found.steps[-1].seconds
-    best = {(each.laid.plan, each.seconds) for each in found.steps}
+    best = {(candidate.laid.plan, candidate.seconds) for candidate in found.steps}
     for number in numbers:
         laid = plans.laid(number)
         alone = step(laid, cluster, framework, times)
         if alone.memory.total <= room:
             assert alone.seconds >= bound * (1 - 1e-12) or (laid.plan, alone.seconds) in best, laid.plan
-    for each in found.steps:
-        assert each == step(each.laid, cluster, framework, times)
-        assert each.memory == largest_stage_memory(each.laid, framework)
-    assert [each.seconds for each in found.steps] == sorted(each.seconds for each in found.steps)
+    for candidate in found.steps:
+        assert candidate == step(candidate.laid, cluster, framework, times)
+        assert candidate.memory == largest_stage_memory(candidate.laid, framework)
+    assert [candidate.seconds for candidate in found.steps] == sorted(candidate.seconds for candidate in found.steps)
     if len(plans) <= 1500:
         fitting = [number for number in numbers if largest_stage_memory(plans.laid(number), framework).total <= room]
         assert found.fitting == len(fitting)

@@ -39,8 +39,8 @@ Finding = tuple[ast.expr, str]
 
 def words(node: ast.AST) -> set[str]:
     """The words of all names in an expression."""
-    names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
-    names += [each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)]
+    names = [child.id for child in ast.walk(node) if isinstance(child, ast.Name)]
+    names += [child.attr for child in ast.walk(node) if isinstance(child, ast.Attribute)]
     return {word for name in names for word in name.lower().split("_")}
 
 

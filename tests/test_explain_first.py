@@ -38,7 +38,7 @@ def first_sentence_is_about_ops(machine: str, name: str) -> None:
     )
     assert said, first
     assert said[1].strip("`").lower() == row.name.lower()
-    assert row.path_fs == max(each.path_fs for each in found.activities.rows)
+    assert row.path_fs == max(activity.path_fs for activity in found.activities.rows)
     assert said[6] or (row.bound is not None and row.bound.term == row.name), first
     assert (said[2] is None) == (said[4] is not None)
 

@@ -67,11 +67,11 @@ def test_spans_are_the_ops(desk: WorkerState, settings: dict[str, str]) -> None:
     run = Session(MACHINE, WORKLOAD).shown(settings)
     rows = {(row.device, row.name, round(row.start_s / run.makespan_s * TICKS)) for row in run.ops}
     seen = {
-        (lane["name"].partition(".")[0], found["names"][name], at)
+        (lane["name"].partition(".")[0], found["names"][name], tick)
         for lane in found["lanes"]
-        for at, name in zip(lane["at"], lane["name_of"], strict=True)
+        for tick, name in zip(lane["at"], lane["name_of"], strict=True)
     }
-    assert {(name, at) for _, name, at in seen} == {(name, at) for _, name, at in rows}
+    assert {(name, tick) for _, name, tick in seen} == {(name, tick) for _, name, tick in rows}
     assert found["spans"] == found["sent"] == len(rows) == found["ops"]
 
 
@@ -239,10 +239,10 @@ def test_mistakes_have_their_place(desk: WorkerState) -> None:
     for door in ("run", "sliders"):
         found = asked(desk, door, said | {"machine": machine, "workload": said["workload"] + "notes: [\n", "set": {}})["mistakes"]
         assert found
-        assert {each["file"] for each in found} <= {"machine", "workload"}
+        assert {mistake["file"] for mistake in found} <= {"machine", "workload"}
     line = machine[: machine.index("prats")].count("\n") + 1
     found = asked(desk, "run", said | {"machine": machine})["mistakes"]
-    misspelt = next(each for each in found if "prats" in each["text"])
+    misspelt = next(mistake for mistake in found if "prats" in mistake["text"])
     assert (misspelt["file"], misspelt["line"], misspelt["column"]) == ("machine", line, 1)
     assert "parts" in misspelt["hint"]
     (only,) = asked(desk, "run", said | {"set": {"tims": "3"}})["mistakes"]
@@ -273,7 +273,7 @@ def test_hostile_questions_are_answered_or_refused(desk: WorkerState) -> None:
             if key == "set" and dice.random() < 0.5:
                 said[key] = {
                     dice.choice(["machine.gpu.use", "n", "", "a.b.c", "\x00"]): dice.choice(
-                        [each for each in JUNK if isinstance(each, str)]
+                        [junk for junk in JUNK if isinstance(junk, str)]
                     )
                 }
         if dice.random() < 0.1:

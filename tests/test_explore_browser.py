@@ -304,8 +304,8 @@ def saves_pictures_and_a_page(reader: Reader, browser: Any, tmp_path: Path) -> N
     page.locator("summary", has_text="Share").click()
     page.locator("#html").click()
     path = times.get_attribute("id")[2:]
-    for at, value in enumerate([path, "", ""]):
-        page.locator("#axes select").nth(at).select_option(value)
+    for index, value in enumerate([path, "", ""]):
+        page.locator("#axes select").nth(index).select_option(value)
     reader.saved("compute", tmp_path / "run.html")
     saved = Reader(browser, (tmp_path / "run.html").as_uri())
     assert saved.time() == "175 ms"
@@ -318,7 +318,7 @@ def saves_pictures_and_a_page(reader: Reader, browser: Any, tmp_path: Path) -> N
     assert saved.time() == moved
     assert saved.page.locator("#families li").count() == 2, "its timeline, too"
     saved.ends()
-    assert {each.partition(":")[0] for each in saved.asked} <= {"file", "data"}, "it asks nobody"
+    assert {url.partition(":")[0] for url in saved.asked} <= {"file", "data"}, "it asks nobody"
 
 
 def has_one_column(reader: Reader) -> None:

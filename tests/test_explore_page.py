@@ -24,7 +24,7 @@ def test_the_editor_is_the_module_that_is_pinned(tmp_path: Path) -> None:
     (tmp_path / pinned["file"]).write_bytes(module.replace(b"EditorView", b"EditorVieW", 1))
     (tmp_path / pinned["licences"]).write_text(licences.replace("crelt 1.0.7, MIT", "crelt 1.0.8, ISC"), "utf-8")
     wrong = vendoring.different(pinned | {"packages": pinned["packages"] | {"style-mod": "^4.1.4"}}, tmp_path)
-    assert [each.partition(":")[0] for each in wrong] == [pinned["file"], "crelt", "style-mod", "crelt", "style-mod"]
+    assert [fault.partition(":")[0] for fault in wrong] == [pinned["file"], "crelt", "style-mod", "crelt", "style-mod"]
 
 
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)

@@ -56,15 +56,15 @@ def same(shown: Mapping[str, Any], scene: Scene) -> None:
     assert [text for _, _, text, *_ in shown["words"]] == [words.text for words in scene.words]
     assert len(shown["tokens"]) == len(scene.tokens) > 0
     length = scene.end - scene.begin
-    for token, (at, x, y, wide, high, _, busy, name, grows) in zip(scene.tokens, shown["tokens"], strict=True):
+    for token, (times, x, y, wide, high, _, busy, name, grows) in zip(scene.tokens, shown["tokens"], strict=True):
         assert (name, grows) == (token.name, token.grows)
         assert (wide, high) == pytest.approx((token.wide, token.high), abs=0.01)
-        assert busy == pytest.approx([(each - scene.begin) / length for each in token.busy], abs=1e-6)
-        middles = [(low + high) / 2 for low, high in pairwise(at) if high - low > 1e-5]
+        assert busy == pytest.approx([(instant - scene.begin) / length for instant in token.busy], abs=1e-6)
+        middles = [(low + high) / 2 for low, high in pairwise(times) if high - low > 1e-5]
         for part in middles[:3]:
             place = placed(token, scene.begin + part * length)
             assert place is not None
-            assert (np.interp(part, at, x), np.interp(part, at, y)) == pytest.approx(place, abs=0.02)
+            assert (np.interp(part, times, x), np.interp(part, times, y)) == pytest.approx(place, abs=0.02)
 
 
 @pytest.mark.parametrize(("files", "kind"), [(QUEUE, "launches"), (RING, "sends"), (QUEUE, "lanes")])
@@ -111,7 +111,7 @@ def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: Wor
 def test_colours_outlive_the_process_and_stay_when_other_ops_come() -> None:
     """The page sends back what it was given: ten ops have names for families, and none takes another's colour."""
     machine = "hwsim: machine/1\nuse: dgx-a100\n"
-    program = [f"{{busy: {{device: gpu{at % 2}, time: {at + 1} ms, name: {name}}}}}" for at, name in enumerate("abcdefghij")]
+    program = [f"{{busy: {{device: gpu{i % 2}, time: {i + 1} ms, name: {name}}}}}" for i, name in enumerate("abcdefghij")]
 
     def run(ops: list[str], coloured: Mapping[str, Any]) -> dict[str, Any]:
         text = f"hwsim: workload/1\nprogram: [{', '.join([*ops, '{wait: all}'])}]\n"

@@ -287,7 +287,7 @@ def test_a_newer_run_ends_an_old_one_and_one_that_waits() -> None:
             await asyncio.sleep(0.1)
             other = asyncio.create_task(found.ask("run", page | {"page": "another", "set": {"n": "7"}}))
             newest = asyncio.create_task(found.ask("run", page | {"set": {"n": "6"}}))
-            answers = [json.loads(await each) for each in (old, waiting, newest, other)]
+            answers = [json.loads(await task) for task in (old, waiting, newest, other)]
             assert [answer.get("stale", False) for answer in answers] == [True, True, False, False]
             assert answers[2]["settings"] == [["n", "6"]]
             assert answers[3]["settings"] == [["n", "7"]]
@@ -439,20 +439,20 @@ def _running() -> set[int]:
 
 def _below(process: int) -> set[int]:
     """Children of a process, and theirs."""
-    parents = {each: parent for each, (_, parent) in _processes().items()}
+    parents = {child: parent for child, (_, parent) in _processes().items()}
     found, fresh = set[int](), {process}
     while fresh:
-        fresh = {each for each, parent in parents.items() if parent in fresh}
+        fresh = {child for child, parent in parents.items() if parent in fresh}
         found |= fresh
     return found
 
 
 def _processes() -> dict[int, tuple[str, int]]:
     found = {}
-    for each in Path("/proc").glob("[0-9]*/stat"):
+    for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, parent = each.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
-            found[int(each.parent.name)] = state, int(parent)
+            state, parent = file.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
+            found[int(file.parent.name)] = state, int(parent)
     return found
 
 

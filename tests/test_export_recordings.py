@@ -30,10 +30,10 @@ def skewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_gpu(given: Recording) -> list[list[tuple[str, int, int]]]:
     """Names, starts and ends of each rank's ops of GPUs."""
     found = []
-    for each in given.ranks:
-        slices = each.slices
+    for recorded_rank in given.ranks:
+        slices = recorded_rank.slices
         chosen = (slices.what >= What.KERNEL) & (slices.what <= What.SET)
-        names = [each.names[number] for number in slices.name[chosen].tolist()]
+        names = [recorded_rank.names[number] for number in slices.name[chosen].tolist()]
         found.append(sorted(zip(names, slices.start[chosen].tolist(), slices.end[chosen].tolist(), strict=True)))
     return found
 
@@ -77,7 +77,7 @@ def test_a_last_mark_in_which_nothing_starts_is_no_step() -> None:
     rows = [
         *(Row(What.MARK, f"ProfilerStep#{number}", "main", 100 * number, 100) for number in (1, 2)),
         Row(What.MARK, "ProfilerStep#3", "main", 300, 30),
-        *(Row(What.OP, "aten::mm", "main", at, 20) for at in (110, 210)),
+        *(Row(What.OP, "aten::mm", "main", start, 20) for start in (110, 210)),
     ]
     given = recording(rank(rows))
     assert [step.name for step in steps(given)] == ["ProfilerStep#1", "ProfilerStep#2"]

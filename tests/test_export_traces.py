@@ -59,7 +59,7 @@ def written(run: TracedRun, tool: str, folder: Path) -> list[Path]:
 
 
 def spans(recording: Recording, rank: int) -> list[tuple[int, int]]:
-    slices = next(each for each in recording.ranks if each.number == rank).slices
+    slices = next(recorded_rank for recorded_rank in recording.ranks if recorded_rank.number == rank).slices
     columns = (slices.what.tolist(), slices.start.tolist(), slices.end.tolist())
     return sorted((start, end) for what, start, end in zip(*columns, strict=True) if what in WORK)
 
@@ -71,16 +71,16 @@ def test_what_is_written_is_read_as_the_run_to_the_femtosecond(name: str, tool: 
     recording = read(tool, written(given, tool, tmp_path))
     assert [rank.number for rank in recording.ranks] == list(range(given.world))
     for rank in range(given.world):
-        own = [each for each in given.slices.all if given.ranks[each.track] == rank]
-        assert spans(recording, rank) == sorted((each.start, each.end) for each in own)
+        own = [span for span in given.slices.all if given.ranks[span.track] == rank]
+        assert spans(recording, rank) == sorted((span.start, span.end) for span in own)
 
 
 def test_ranks_keep_their_waiting(tmp_path: Path) -> None:
     given = run("ranks that come late")
     waiting = defaultdict(list)
-    for number, each in enumerate(given.slices.all):
+    for number, span in enumerate(given.slices.all):
         if number in given.slices.members:
-            waiting[given.ranks[each.track]].append(each.waiting / 1e12)
+            waiting[given.ranks[span.track]].append(span.waiting / 1e12)
     assert [round(waits[0]) for _, waits in sorted(waiting.items())] == [9, 6, 3, 0]
     [first, *_] = [json.loads(gzip.decompress(b"".join(chunks))) for chunks in files("kineto", given).files.values()]
     nccl = [event for event in first["traceEvents"] if event["name"].startswith("nccl")]
@@ -155,7 +155,7 @@ def test_the_command_says_what_a_tool_has_no_words_for(tmp_path: Path) -> None:
 
 def test_ranks_that_were_folded_are_listed_not_forgotten() -> None:
     folded = hwsim.simulate("dgx-a100", "d2l/bucketed-overlap", expect=False, fold="always")
-    [left] = [each for each in files("chakra", run_of(folded)).unsaid if each.name == "ranks"]
+    [left] = [omission for omission in files("chakra", run_of(folded)).unsaid if omission.name == "ranks"]
     assert left.count == 7
 
 

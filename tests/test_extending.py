@@ -64,12 +64,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("extended")
     for folder in ("hwsim", "machines", "workloads"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for title, each in EXAMPLES.items():
-        for path, text in each.files.items():
+    for title, extension in EXAMPLES.items():
+        for path, text in extension.files.items():
             assert not (copy / path).exists(), f"{title}: {path} is there already"
             (copy / path).parent.mkdir(exist_ok=True)
             (copy / path).write_text(text, encoding="utf-8")
-        for path, (above, new) in each.lines.items():
+        for path, (above, new) in extension.lines.items():
             table = (copy / path).read_text(encoding="utf-8")
             assert table.count(f"{above}\n") == 1, f"{title}: {path} has no single line {above!r}"
             (copy / path).write_text(table.replace(f"{above}\n", f"{above}\n{new}\n"), encoding="utf-8")

@@ -186,7 +186,7 @@ def test_a_million_spares_cost_nothing_to_simulate() -> None:
     job = job_sized(load_failures(), LLAMA)
     many = replace(job, spares=replace(job.spares, nodes=10**9))
     assert goodput(many, 2.0, 300.0).lost["waiting for a repair"] == 0.0
-    run, enough = (simulate_failures(each, DAY, write_s=2.0, every_s=600.0, restart=down(300.0), runs=5) for each in (many, job))
+    run, enough = (simulate_failures(case, DAY, write_s=2.0, every_s=600.0, restart=down(300.0), runs=5) for case in (many, job))
     assert run == enough  # its own spares last for a day
 
 

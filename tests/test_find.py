@@ -230,9 +230,9 @@ def test_the_command_prints_one_answer(tmp_path: Any) -> None:
     assert "  highest        15 " in text.stdout
     found = json.loads(command.hwsim(*asked, "times", "--json").stdout)
     assert (found["hwsim"], found["value"], found["next"], found["settings"]) == ("find/2", 15, 16, {"times": 15})
-    assert [each["status"] for each in found["tried"]] == ["held"] * sum(each["value"] <= 15 for each in found["tried"]) + [
+    assert [run["status"] for run in found["tried"]] == ["held"] * sum(run["value"] <= 15 for run in found["tried"]) + [
         "violated"
-    ] * sum(each["value"] > 15 for each in found["tried"])
+    ] * sum(run["value"] > 15 for run in found["tried"])
     assert "none: times 1 violates a requirement" in command.hwsim(*asked, "times", "--set", "pause=200 ms", code=3).stdout
     command.hwsim(*asked, "tims", code=2)
     refused = command.hwsim(*asked, "times", "--no-fold", code=2)

@@ -63,7 +63,7 @@ def by_definition(graph: OpGraph, active: list[int]) -> list[Fraction]:
         fills = {name: left[name] / len(those) for name, those in users.items() if those}
         level = min([*fills.values(), *(limits[place] for place in rising)])
         stopping = {place for place in rising if limits[place] == level}
-        stopping |= {place for name, at in fills.items() if at == level for place in users[name]}
+        stopping |= {place for name, fill in fills.items() if fill == level for place in users[name]}
         for place in stopping:
             rates[place] = level
             for name, _ in demands[place].amounts:

@@ -181,8 +181,8 @@ def assert_same(machine: Spec, workload: Spec) -> None:
         assert (folded.timeline.end == whole.timeline.end).all()
         return
     assert not list(differences(folded.timeline, whole.timeline))
-    peaks = {each.device: each.peak for each in whole.memory}
-    assert all(peaks[each.device] == each.peak for each in folded.memory)
+    peaks = {memory.device: memory.peak for memory in whole.memory}
+    assert all(peaks[memory.device] == memory.peak for memory in folded.memory)
     assert folded.ops.total == whole.ops.total
 
 
@@ -320,7 +320,7 @@ def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
     for (one, send), (two, found) in zip(plan, other, strict=True):
         assert (send.step, send.source, send.target, send.reduce) == (found.step, found.source, found.target, found.reduce)
         assert send.size == pytest.approx(found.size)
-        assert {number[each] for each in before[one]} == mine[two]
+        assert {number[predecessor] for predecessor in before[one]} == mine[two]
 
 
 def unrolled(rounds: Sequence[Round], size: float, pieces: int) -> Iterator[ExplicitSend]:
@@ -339,7 +339,7 @@ def behind(rows: list[tuple[int, ExplicitSend]]) -> dict[int, set[int]]:
     """All that each send waits for, directly or not."""
     found: dict[int, set[int]] = {}
     for one, send in sorted(rows):
-        found[one] = set().union(*({each, *found[each]} for each in send.after))
+        found[one] = set().union(*({predecessor, *found[predecessor]} for predecessor in send.after))
     return found
 
 

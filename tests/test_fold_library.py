@@ -30,7 +30,7 @@ def simulated(machine: Any, workload: Any, fold: Folding = "auto") -> hwsim.Run:
 
 
 def is_folded(run: hwsim.Run) -> bool:
-    return run.timeline.flat.graph.alike is not None or any(each.replicas > 1 for each in run.trainings)
+    return run.timeline.flat.graph.alike is not None or any(training.replicas > 1 for training in run.trainings)
 
 
 def fold_differs(machine: Any, workload: Any) -> list[str]:
@@ -42,7 +42,7 @@ def timelines_differ(few: hwsim.Run, many: hwsim.Run) -> list[str]:
     """In what a run that may be folded differs from the run with all ranks."""
     if not is_folded(few):
         return [] if few.timeline.makespan_fs == many.timeline.makespan_fs else ["unfolded runs differ"]
-    told = any(each.replicas > 1 for each in few.trainings)
+    told = any(training.replicas > 1 for training in few.trainings)
     return list((replicas_differ if told else differences)(few.timeline, many.timeline))
 
 
@@ -70,9 +70,9 @@ MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 10
 def cluster(*nodes: tuple[int, str, str], gpu: str = "a100-sxm-40gb") -> str:
     """Nodes of (GPUs, rate of the links between them, rate of the card), on one switch."""
     text, links = "hwsim: machine/1\nclass: ideal\nname: cluster\nparts:\n  leaf: {kind: switch}\n", "links:\n"
-    for at, (gpus, inside, card) in enumerate(nodes):
+    for index, (gpus, inside, card) in enumerate(nodes):
         star, count = ("*", f", count: {gpus}") if gpus > 1 else ("", "")
-        text += f"""  n{at}:
+        text += f"""  n{index}:
     kind: machine
     parts:
       cpu: {{kind: cpu, cores: 16, flop: {{fp32: 500 GFLOP/s}}, memory: {{bandwidth: 100 GB/s}}}}
@@ -84,7 +84,7 @@ def cluster(*nodes: tuple[int, str, str], gpu: str = "a100-sxm-40gb") -> str:
       - {{name: slot, between: [cpu, gpu{star}], kind: direct, bandwidth: 16 GB/s, latency: 1 us}}
       - {{name: card, between: [cpu, nic], kind: direct, bandwidth: 32 GB/s, latency: 1 us}}
 """
-        links += f"  - {{name: f{at}, between: [n{at}.nic, leaf], kind: direct, bandwidth: {card}, latency: 1 us}}\n"
+        links += f"  - {{name: f{index}, between: [n{index}.nic, leaf], kind: direct, bandwidth: {card}, latency: 1 us}}\n"
     return text + links
 
 

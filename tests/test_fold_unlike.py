@@ -29,9 +29,9 @@ def cluster(kinds: tuple[str, ...], gpus: int, *, cards: int = 1, leaves: int = 
     links: list[Spec] = []
     if leaves > 1:
         parts["core"] = {"kind": "switch"}
-        links += [{"name": f"up{at}", "between": [f"leaf{at}", "core"], **RATE, "bandwidth": "20 GB/s"} for at in range(leaves)]
-    for at, kind in enumerate(kinds):
-        parts[f"n{at}"] = {
+        links += [{"name": f"up{up}", "between": [f"leaf{up}", "core"], **RATE, "bandwidth": "20 GB/s"} for up in range(leaves)]
+    for n, kind in enumerate(kinds):
+        parts[f"n{n}"] = {
             "kind": "machine",
             "parts": {
                 "cpu": {"kind": "cpu", "cores": 32, "flop": {"fp32": "500 GFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}},
@@ -45,7 +45,7 @@ def cluster(kinds: tuple[str, ...], gpus: int, *, cards: int = 1, leaves: int = 
                 {"name": "card", "between": ["cpu", "nic*"], **RATE, "bandwidth": "32 GB/s"},
             ],
         }
-        links.append({"name": f"f{at}", "between": [f"n{at}.nic*", f"leaf{at % leaves}"], **RATE, "bandwidth": "25 GB/s"})
+        links.append({"name": f"f{n}", "between": [f"n{n}.nic*", f"leaf{n % leaves}"], **RATE, "bandwidth": "25 GB/s"})
     return {"hwsim": "machine/1", "class": "ideal", "name": "cluster", "parts": parts, "links": links}
 
 
@@ -66,7 +66,7 @@ def differs(machine: Any, workload: Any) -> tuple[tuple[tuple[int, int], ...], l
     if not classes:
         return (), [] if few.timeline.makespan_fs == many.timeline.makespan_fs else ["unfolded runs differ"]
     found = list(replicas_differ(few.timeline, many.timeline))
-    peaks = [[(each.device, each.peak) for each in run.memory] for run in (few, many)]
+    peaks = [[(memory.device, memory.peak) for memory in run.memory] for run in (few, many)]
     found += [f"memory of {a}" for a, b in zip(*peaks, strict=True) if a != b]
     folded, whole = energy_of(few), energy_of(many)
     assert folded is not None
@@ -92,7 +92,8 @@ PLACES = (["n1.gpu0", "n4.gpu3"], ["n0.gpu0"], ["n5.gpu3"])
 
 
 @pytest.mark.parametrize(
-    ("plan", "slow"), [*((plan, PLACES[at % 3]) for at, plan in enumerate(PLANS)), *((PLANS[1], slow) for slow in PLACES[::2])]
+    ("plan", "slow"),
+    [*((plan, PLACES[index % 3]) for index, plan in enumerate(PLANS)), *((PLANS[1], slow) for slow in PLACES[::2])],
 )  # each plan with one of them, one plan with all
 def test_slow_gpus_are_simulated_beside_one_of_the_others(plan: Spec, slow: list[str]) -> None:
     machine = powered(cluster((A,) * 6, 4, cards=4), "")

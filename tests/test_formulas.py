@@ -84,7 +84,7 @@ def test_a_transformed_convolution_moves_tiles_of_36_points(
     numbers: dict[Any, int] = {64: 1568 * 36 * 64, 128: 1568 * 36 * 128, "kernels": 36 * 64 * 128}
     for dtype, width in (("fp32", 4), ("fp16", 2)):
         _, (scatter, product, gather) = shape.ways(dtype, matrix_units=False)
-        assert scatter.writes == product.reads == sum(numbers[each] for each in read) * width
-        assert product.writes == gather.reads == sum(numbers[each] for each in written) * width
+        assert scatter.writes == product.reads == sum(numbers[operand] for operand in read) * width
+        assert product.writes == gather.reads == sum(numbers[operand] for operand in written) * width
         assert (product.product, product.flop) == (MatmulShape(*m_n_k, 36), 2 * 36 * 1568 * 64 * 128)
         assert (scatter.reads, gather.writes) == shape.traffic(width)

@@ -80,8 +80,8 @@ def rounded(value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.12g}"
     if isinstance(value, dict):
-        return {key: rounded(each) for key, each in value.items() if key != "interval"}
-    return [rounded(each) for each in value] if isinstance(value, list) else value
+        return {key: rounded(child) for key, child in value.items() if key != "interval"}
+    return [rounded(child) for child in value] if isinstance(value, list) else value
 
 
 def answer(words: tuple[str, ...]) -> str:
@@ -100,7 +100,7 @@ def test_an_answer_of_the_library_is_what_it_was(name: str, update: bool) -> Non
     frozen: dict[str, str] = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.exists() else {}
     now = answer(CASES[name][0])
     if update:
-        kept = {each: value for each, value in {**frozen, name: now}.items() if each in CASES}
+        kept = {case: value for case, value in {**frozen, name: now}.items() if case in CASES}
         GOLDEN.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
         return
     assert frozen.get(name) == now, f"hwsim {name}: another answer than before"

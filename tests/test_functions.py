@@ -127,7 +127,7 @@ def test_a_statement_is_shown_on_as_many_lines_as_it_needs() -> None:
 def test_large_numbers_of_a_file_are_shown_with_an_exponent() -> None:
     assert "  loads: 8.0e+9\n" in hwsim.show("d2l/cache-starvation")
     shown = hwsim.show("d2l/cache-starvation")
-    run, again = (hwsim.simulate("d2l-quad-core", each) for each in ("d2l/cache-starvation", shown))
+    run, again = (hwsim.simulate("d2l-quad-core", workload) for workload in ("d2l/cache-starvation", shown))
     assert run.makespan_s == again.makespan_s
 
 

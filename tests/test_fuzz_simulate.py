@@ -63,7 +63,7 @@ def shuffled(value: Any, dice: random.Random) -> Any:
         keys = list(value)
         dice.shuffle(keys)
         return {key: shuffled(value[key], dice) for key in keys}
-    return [shuffled(each, dice) for each in value] if isinstance(value, list) else value
+    return [shuffled(child, dice) for child in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -68,7 +68,7 @@ def test_a_checkpoint_whose_time_is_stated_is_exact(events: tuple[dict[str, str]
     train = {**TRAINED, "model": "bert-large", "global_batch": 8, "steps": 4}
     saved = {**train, "checkpoint": {"every": 4, "bandwidth": "1 GB/s"}}
     alone, found = (
-        hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": each, "events": [*events]}) for each in (train, saved)
+        hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": spec, "events": [*events]}) for spec in (train, saved)
     )
     part = alone.makespan_s / found.makespan_s
     assert part < 0.2

@@ -26,7 +26,7 @@ WHOLE = {
     **{tool: ("log", (FOLDER / name).read_bytes()) for tool, name in LOGS.items()},
 }  # fmt: skip
 ODD = [
-    each.encode() for each in ("nan", "inf", "-1", "0", "1e400", "9" * 5000, "", '"', "{", "}", "\x1b[31m", "\u2028", "1,5", "[]")
+    word.encode() for word in ("nan", "inf", "-1", "0", "1e400", "9" * 5000, "", '"', "{", "}", "\x1b[31m", "\u2028", "1,5", "[]")
 ]
 
 
@@ -79,6 +79,6 @@ def test_damage_anywhere_is_read_or_refused_in_words(tool: str, tmp_path_factory
             else:
                 said = ["it is read"]
         assert said
-        assert all(len(each) < 1000 and "\n" not in each for each in said)
+        assert all(len(message) < 1000 and "\n" not in message for message in said)
 
     hold()

@@ -17,7 +17,7 @@ from tests.command import hwsim
 from tests.traces import dumps, kineto, run, write_nsys
 
 MARKER = "\x1b]0;x\x07\u202e\x9b"
-RAW = [each.encode() for each in ("\x1b", "\x07", "\u202e", "\x9b")]
+RAW = [char.encode() for char in ("\x1b", "\x07", "\u202e", "\x9b")]
 HF = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
     "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100, "_name_or_path": "a/b", "hidden_act": "silu",
@@ -28,10 +28,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Paths of every string; of a key, the path of its value and `None`."""
     if isinstance(value, str) and not value.startswith("@"):
         yield path
-    for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, child in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(key, str):
             yield (*path, key, None)
-        yield from places(each, (*path, key))
+        yield from places(child, (*path, key))
 
 
 def marked(value: Any, path: tuple[Any, ...]) -> Any:
@@ -88,7 +88,7 @@ def test_no_string_of_chakra_reaches_the_terminal(tmp_path: Path) -> None:
     odd = MARKER + "a"
     for head, nodes in (
         (name(odd, "x"), ()), (name("hwsim.gpu.0", odd), ()), (name("hwsim.host", odd), ()),
-        *((name("x", "x"), each) for each in (
+        *((name("x", "x"), graph) for graph in (
             (node(1, odd, ChakraNodeKind.COMP, duration=5),), (node(1, "a", ChakraNodeKind.COMP, duration=5,
             attributes=(name(odd, "x"),)),),
             (node(1, "a", ChakraNodeKind.COMP, duration=5, attributes=(name("kernel", odd),)),),
@@ -117,6 +117,6 @@ def test_no_line_of_a_log_reaches_the_terminal(tool: str, tmp_path: Path) -> Non
     lines = (FOLDER / LOGS[tool]).read_text().split("\n")
     part = ["--part", PARTS[tool]] if tool in PARTS else []
     for number in range(0, len(lines), max(1, len(lines) // 3)):
-        changed = [line + MARKER if at == number else line for at, line in enumerate(lines)]
+        changed = [line + MARKER if index == number else line for index, line in enumerate(lines)]
         (tmp_path / "log").write_text("\n".join(changed))
         check(tmp_path, "import", tool, str(tmp_path / "log"), *part, output="part.yaml")

@@ -53,7 +53,7 @@ def test_a_run_is_read_with_all_digits_of_its_times(tmp_path: Path) -> None:
     events = run(steps=2, layers=3)
     rank = read("kineto", [write_kineto(tmp_path / "a.json.gz", kineto(events))]).ranks[0]
     first = min(event["start"] for event in events)
-    wanted = sorted((each["start"] - first, -each["length"], each["name"]) for each in events)
+    wanted = sorted((span["start"] - first, -span["length"], span["name"]) for span in events)
     slices = rank.slices
     found = sorted(
         (start // 10**6, -(length // 10**6), rank.names[name])
@@ -248,7 +248,7 @@ def test_pieces_and_order_of_keys_change_nothing(
 ) -> None:
     whole = kineto(run(steps=1))
     expected = read("kineto", [write_kineto(tmp_path / "a.json", whole)])
-    changed = rewrite(whole | {"traceEvents": [rewrite(each) for each in whole["traceEvents"]]})
+    changed = rewrite(whole | {"traceEvents": [rewrite(event) for event in whole["traceEvents"]]})
     monkeypatch.setattr(text, "CHUNK", chunk)
     found = read("kineto", [write_kineto(tmp_path / "b.json", changed)])
     for column in ("what", "name", "lane", "start", "duration", "link", "facts"):
@@ -276,7 +276,7 @@ def test_the_clock_of_a_rank_that_begins_a_step_later_is_set_by_the_steps_of_bot
     """As many collectives in both files, of steps 0 to 2 and 1 to 3: the n-th of each are not the same."""
     files = []
     for rank in range(2):
-        first, *more = [at for at, each in enumerate(run(rank, 2, steps=4)) if each["name"].startswith("ProfilerStep")]
+        first, *more = [index for index, op in enumerate(run(rank, 2, steps=4)) if op["name"].startswith("ProfilerStep")]
         events = run(rank, 2, steps=4, slow=1 + 0.5 * rank, late=rank * late)
         files.append(
             write_kineto(tmp_path / f"{rank}.json", kineto(events[first + 1 :] if rank else events[: more[1] + 1], rank, 2))

@@ -56,17 +56,17 @@ def as_kineto(folder: Path, ranks: list[list[Event]], first: int = EPOCH, *, ran
     files = []
     for rank, of_rank in enumerate(ranks):
         written = []
-        for each in of_rank:
-            args = {"device": 0, "stream": each["stream"]}
-            if "group" in each:
+        for span in of_rank:
+            args = {"device": 0, "stream": span["stream"]}
+            if "group" in span:
                 args |= {"Collective name": "allreduce", "In msg nelems": 4096, "Out msg nelems": 4096, "dtype": "Float",
-                         "Process Group Name": named(each["group"])}  # fmt: skip
-                args |= {"Process Group Ranks": str(list(each["group"])), "Group size": 2} if ranked else {"Group size": size}
+                         "Process Group Name": named(span["group"])}  # fmt: skip
+                args |= {"Process Group Ranks": str(list(span["group"])), "Group size": 2} if ranked else {"Group size": size}
                 if not ranked:
-                    args["Process Group Name"] = "tp" if each["stream"] == 20 else "dp"
-            times = {"ts": first + each["start"], "dur": each["length"]}
+                    args["Process Group Name"] = "tp" if span["stream"] == 20 else "dp"
+            times = {"ts": first + span["start"], "dur": span["length"]}
             written.append(
-                {"ph": "X", "cat": "kernel", "name": each["name"], "pid": 0, "tid": each["stream"], **times, "args": args}
+                {"ph": "X", "cat": "kernel", "name": span["name"], "pid": 0, "tid": span["stream"], **times, "args": args}
             )
         document = {"distributedInfo": {"rank": rank, "world_size": 4}, "traceEvents": written}
         if written:
@@ -78,16 +78,16 @@ def as_chakra(folder: Path, ranks: list[list[Event]], first: int = EPOCH, *, tim
     files = []
     for rank, of_rank in enumerate(ranks):
         nodes: list[Any] = []
-        for number, each in enumerate(of_rank, 1):
-            about: dict[str, Any] = {"is_cpu_op": False, "stream": each["stream"]}
+        for number, span in enumerate(of_rank, 1):
+            about: dict[str, Any] = {"is_cpu_op": False, "stream": span["stream"]}
             kind = ChakraNodeKind.COMP
-            if "group" in each:
-                about |= {"comm_type": 0, "comm_size": 4 * 4096, "pg_name": named(each["group"])}
+            if "group" in span:
+                about |= {"comm_type": 0, "comm_size": 4 * 4096, "pg_name": named(span["group"])}
                 kind = ChakraNodeKind.COLLECTIVE
             attributes = tuple(attribute(name, KINDS[type(value)], value) for name, value in about.items())
             data = () if timed or number == 1 else (number - 1,)
-            start, length = (first + each["start"], each["length"]) if timed or "group" not in each else (0, 0)
-            nodes.append(node(number, each["name"], kind, (), data, start if timed else 0, length, attributes=attributes))
+            start, length = (first + span["start"], span["length"]) if timed or "group" not in span else (0, 0)
+            nodes.append(node(number, span["name"], kind, (), data, start if timed else 0, length, attributes=attributes))
         head = (attribute("hwsim.world", "int64", 4),)
         files.append(folder / f"run.{rank}.et")
         files[-1].write_bytes(pack(ChakraTrace("0.0.4", head, tuple(nodes))))
@@ -114,12 +114,12 @@ def met(replay: RecordingReplay) -> Counter[tuple[tuple[int, int], ...]]:
 
 def true(ranks: list[list[Event]]) -> Counter[tuple[tuple[int, int], ...]]:
     """The collectives that at least two ranks have, as `met` gives them."""
-    zero = min(each["start"] for of_rank in ranks for each in of_rank)
+    zero = min(span["start"] for of_rank in ranks for span in of_rank)
     rows: dict[str, list[tuple[int, int]]] = {}
     for rank, of_rank in enumerate(ranks):
-        for each in of_rank:
-            if "id" in each:
-                rows.setdefault(each["id"], []).append((rank, each["start"] - zero))
+        for span in of_rank:
+            if "id" in span:
+                rows.setdefault(span["id"], []).append((rank, span["start"] - zero))
     return Counter(tuple(sorted(row)) for row in rows.values() if len(row) > 1)
 
 
@@ -139,7 +139,7 @@ def test_the_same_events_are_the_same_graph_in_either_format(tmp_path: Path) -> 
 def test_files_and_events_in_any_order_are_the_same_run(tmp_path: Path, seed: int) -> None:
     draw, ranks = random.Random(seed), events(3, seed=seed)
     for of_rank in ranks:  # as many kernels of no length, at the times of others
-        of_rank += [{**each, "length": 0, "stream": 30, "name": "tiny"} for each in of_rank[::3] if "group" not in each]
+        of_rank += [{**span, "length": 0, "stream": 30, "name": "tiny"} for span in of_rank[::3] if "group" not in span]
     before = explain(as_kineto(tmp_path, ranks))
     recording = as_kineto(tmp_path, [draw.sample(of_rank, len(of_rank)) for of_rank in ranks])
     files = [Path(rank.file) for rank in recording.ranks]
@@ -168,9 +168,9 @@ def test_a_group_that_has_more_ranks_than_it_says_is_no_exchange(tmp_path: Path)
 
 def test_a_rank_outside_its_own_group_waits_for_none(tmp_path: Path) -> None:
     ranks = events(2)
-    for each in ranks[3]:
-        if each.get("group") == (2, 3):
-            each["group"] = (0, 1)
+    for span in ranks[3]:
+        if span.get("group") == (2, 3):
+            span["group"] = (0, 1)
     replay = explain(as_kineto(tmp_path, ranks))
     assert all(row[1][0] != 3 for row in met(replay) if row[0][0] in (0, 2))
     assert any("rank 3 has 2 collectives of a group to which it does not belong" in note for note in replay.meetings.notes)
@@ -181,7 +181,7 @@ def test_without_starts_the_nth_collectives_of_a_group_meet(tmp_path: Path) -> N
     ranks = events()
     replay = explain(as_chakra(tmp_path, ranks, timed=False))
     assert len(replay.meetings) == len(true(ranks))
-    ends = max(each["start"] + each["length"] for of_rank in ranks for each in of_rank)
+    ends = max(span["start"] + span["length"] for of_rank in ranks for span in of_rank)
     assert engine.simulate(replay.graph).makespan_fs <= ends * US
     assert engine.simulate(replay.graph).makespan_fs >= (ends - 4 * 800) * US
     shorter = explain(as_chakra(tmp_path, [ranks[0][:-4], *ranks[1:]], timed=False))
@@ -192,7 +192,7 @@ def test_without_starts_the_nth_collectives_of_a_group_meet(tmp_path: Path) -> N
 def single(number: int, kind: ChakraNodeKind, data: tuple[int, ...] = (), time: int = 0, **about: Any) -> Any:
     attributes = {"is_cpu_op": False, **about}
     return node(number, kind.name, kind, (), data, 0, time,
-                attributes=tuple(attribute(name, KINDS[type(each)], each) for name, each in attributes.items()))  # fmt: skip
+                attributes=tuple(attribute(name, KINDS[type(fact)], fact) for name, fact in attributes.items()))  # fmt: skip
 
 
 def written(folder: Path, *ranks: tuple[Any, ...]) -> list[Path]:
@@ -235,8 +235,8 @@ def test_two_ranks_that_both_send_first_do_not_wait_for_ever(tmp_path: Path) -> 
 def test_collectives_that_would_never_end_are_refused_a_meeting(tmp_path: Path) -> None:
     def both(*names: str) -> tuple[Any, ...]:
         return tuple(
-            single(at, ChakraNodeKind.COLLECTIVE, (at - 1,) * (at > 1), comm_type=0, comm_size=64, pg_name=name)
-            for at, name in enumerate(names, 1)
+            single(index, ChakraNodeKind.COLLECTIVE, (index - 1,) * (index > 1), comm_type=0, comm_size=64, pg_name=name)
+            for index, name in enumerate(names, 1)
         )
 
     replay = explain(chakra.read(written(tmp_path, both("a", "b"), both("b", "a"))))

@@ -18,7 +18,7 @@ LLAMA = of("llama", 4, 512, 8, 2, 1024, 1000)
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "head_dim": 64}
 MOE = {**of("qwen3_moe", 4, 512, 8, 2, 1024, 1000), **EXPERTS}
 GATES = [f"model.layers.{index}.mlp.gate" for index in range(4)]
-ATTENTION = [f"model.layers.{at}.self_attn*" for at in range(4)]
+ATTENTION = [f"model.layers.{layer}.self_attn*" for layer in range(4)]
 
 
 def checkpoint(folder: Path, config: dict[str, Any], **quantization: Any) -> str:
@@ -43,7 +43,7 @@ def test_the_file_beside_a_config_is_read_with_it(tmp_path: Path) -> None:
     assert (model.quantised.format, model.quantised.of, model.quantised.cache) == ("fp8", "linear", "fp8")
     assert inside.quantised.format == "fp8"  # what the config itself says goes first
     assert model.parameters == plain.parameters
-    of_both = [serving_memory(each, 2, 1000) for each in (plain, model)]
+    of_both = [serving_memory(variant, 2, 1000) for variant in (plain, model)]
     assert of_both[1].cache == of_both[0].cache / 2
     assert of_both[0].weights - of_both[1].weights == sum(kind.layers * kind.narrow for kind in model.kinds) / 2
 
@@ -102,7 +102,7 @@ def test_an_estimate_is_of_the_checkpoint_and_says_so(tmp_path: Path) -> None:
         path = checkpoint(tmp_path, LLAMA, **said)
         result = hwsim("estimate", "dgx-h100", path, *asked, *dtype)
         numbers[name] = json.loads(result.stdout)
-    memory = {name: each["memory"]["total"] for name, each in numbers.items()}
+    memory = {name: number["memory"]["total"] for name, number in numbers.items()}
     assert memory["nvfp4"] < memory["fp8"] < memory["bf16"]
     assert memory["fp8"] > memory["dtype"]  # embeddings and the head are in 16 bits
     assert numbers["fp8"]["seconds"] == pytest.approx(numbers["dtype"]["seconds"], rel=1e-9)

@@ -28,7 +28,7 @@ def ends(replay: RecordingReplay) -> dict[tuple[int, int], int]:
 def end_of(replay: RecordingReplay, name: str, times: float = 1.0) -> float:
     """us at which the last op of a name ends, with GPU ops so many times as long."""
     line = hwsim.engine.simulate(replay.scaled(times))
-    label = np.array([each.name == name for each in replay.graph.labels])[replay.graph.blocks[0].label]
+    label = np.array([op_label.name == name for op_label in replay.graph.labels])[replay.graph.blocks[0].label]
     return float(line.end[label].max()) / US
 
 

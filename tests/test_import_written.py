@@ -54,7 +54,7 @@ def test_a_written_step_takes_as_long_as_the_printed_run(tmp_path: Path, options
 )
 def test_factors_that_mean_nothing_are_refused(options: list[str], message: str) -> None:
     first, *others = options
-    more = [each for option in others for each in ([option] if "=" not in option else ["--gpu-times", option])]
+    more = [argument for option in others for argument in ([option] if "=" not in option else ["--gpu-times", option])]
     result = hwsim("import", "kineto", PROFILE, "--gpu-times", first, *more, code=2)
     assert message in result.stderr
 

@@ -105,7 +105,7 @@ def test_most_of_what_does_not_fit_is_named(count: int, hint: str) -> None:
 
 
 def test_copies_are_the_gpus_in_order() -> None:
-    pairs = tuple((f"gpu{at}", f"gpu{at + 1}") for at in (0, 2, 4, 6))
+    pairs = tuple((f"gpu{gpu}", f"gpu{gpu + 1}") for gpu in (0, 2, 4, 6))
     assert planned(device="gpu*", parallel={"tp": 2}).copies == pairs
     assert planned(device="gpu*", parallel={"tp": 2, "dp": 4}).copies == pairs
     assert planned(device="gpu*", parallel={"tp": 2, "dp": 3}).copies == pairs[:3]
@@ -132,13 +132,13 @@ def test_two_caches_that_share_the_memory_fit_and_take_it() -> None:
     [held] = simulated(jobs=jobs).memory
     assert held.size == SIZE
     assert held.peak == pytest.approx(0.8 * SIZE, rel=1e-4)
-    assert {each.value for each in held.allocations} == {"KV cache", "weights", "buffers"}
+    assert {allocation.value for allocation in held.allocations} == {"KV cache", "weights", "buffers"}
 
 
 def test_a_cache_beside_a_training_is_counted_on_every_gpu_they_share() -> None:
     train = {"model": MODEL, "global_batch": 8, "parallel": {"tp": 4}, "sequence": 1024}
     jobs = {"learn": {"device": "gpu0..3", "train": train}, "chat": {"device": "gpu2..5", "infer": service(parallel={"tp": 2})}}
-    found = {each.device: each for each in simulated(jobs=jobs).memory}
+    found = {memory.device: memory for memory in simulated(jobs=jobs).memory}
     assert list(found) == ["gpu0", "gpu1", "gpu2", "gpu3", "gpu4", "gpu5"]
     assert found["gpu0"].peak == found["gpu1"].peak
     assert found["gpu2"].peak == found["gpu3"].peak == found["gpu0"].peak + found["gpu4"].peak

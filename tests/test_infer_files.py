@@ -83,7 +83,7 @@ def test_a_line_that_is_no_request_is_named(tmp_path: Path, line: str) -> None:
 
 def of_jobs(**jobs: Any) -> dict[str, ServiceStatistics]:
     run = simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs})
-    return {each.name: each for each in run.serving}
+    return {service.name: service for service in run.serving}
 
 
 def test_two_services_on_one_gpu_slow_each_other_down_and_on_two_do_not() -> None:

@@ -38,12 +38,12 @@ def weights(*doubts: UncertaintySource, stated: float = 0.0) -> Weights:
 def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[UncertaintySource]) -> None:
     sure = interval(weights(*doubts))
     errors = errors_of(sure)
-    assert len({each.name for each in errors}) == len(errors)
-    assert math.fsum(each.share for each in errors) == pytest.approx(1.0)
-    assert math.hypot(*(each.alone for each in errors)) == pytest.approx(sure.half)
-    assert all(math.hypot(each.alone, each.left) == pytest.approx(sure.half) for each in errors)
-    assert [error.share for error in errors] == sorted((each.share for each in errors), reverse=True)
-    assert math.fsum(each.time_share or 0.0 for each in errors) == pytest.approx(
+    assert len({source.name for source in errors}) == len(errors)
+    assert math.fsum(source.share for source in errors) == pytest.approx(1.0)
+    assert math.hypot(*(source.alone for source in errors)) == pytest.approx(sure.half)
+    assert all(math.hypot(source.alone, source.left) == pytest.approx(sure.half) for source in errors)
+    assert [error.share for error in errors] == sorted((source.share for source in errors), reverse=True)
+    assert math.fsum(source.time_share or 0.0 for source in errors) == pytest.approx(
         math.fsum(part.time_share for part in sure.parts)
     )
     shown = rows(sure)
@@ -123,7 +123,7 @@ def test_a_ratio_turned_over(ours: list[UncertaintySource], theirs: list[Uncerta
     assert there.value == pytest.approx(1 / back.value)
     assert there.half == pytest.approx(back.half)
     assert there.is_conclusive == back.is_conclusive
-    measured = [each for regime in table().correlation.values() for each in regime.values()]
+    measured = [correlation for regime in table().correlation.values() for correlation in regime.values()]
     opposite = -max(LEAST, min(-1.0, *measured))  # outliers of a regime may need more room than both widths together
     assert there.half**2 <= (one.half**2 + other.half**2 + 2 * opposite * one.half * other.half) * (1 + 1e-9)
     if {our.regime for our in ours}.isdisjoint(their.regime for their in theirs):

@@ -66,7 +66,7 @@ def found(run: api.Run, **wrong: Any) -> str:
     ],
 )
 def test_a_wrong_use_is_found(run: api.Run, wrong: dict[str, Any], said: str) -> None:
-    at = next(at for at, row in enumerate(run.usage) if row.utilization > 0)
+    at = next(index for index, row in enumerate(run.usage) if row.utilization > 0)
     rows = [replace(row, **wrong) if number == at else row for number, row in enumerate(run.usage)]
     assert said in found(run, usage=tuple(rows))
 
@@ -149,7 +149,7 @@ def test_a_text_that_shows_what_can_be_is_printed(text: str) -> None:
 
 def half_served(timeline: Timeline) -> Timeline:
     """As if demands that share something had been given half of what they need."""
-    paces = [[each._replace(pace=each.pace // 2) for each in history] for history in timeline.paces]
+    paces = [[change._replace(pace=change.pace // 2) for change in history] for history in timeline.paces]
     return replace(timeline, paces=tuple(paces))
 
 
@@ -227,6 +227,6 @@ PAGES = sorted(
 def test_no_page_shows_a_number_that_cannot_be() -> None:
     assert len(PAGES) > 20
     found = {
-        f"{page.relative_to(ROOT)}: {each}" for page in PAGES for each in impossible_numbers(page.read_text(encoding="utf-8"))
+        f"{page.relative_to(ROOT)}: {number}" for page in PAGES for number in impossible_numbers(page.read_text(encoding="utf-8"))
     }
     assert not found

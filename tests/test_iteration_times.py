@@ -138,7 +138,7 @@ def test_a_prompt_of_one_group_is_no_prompt_of_all() -> None:
 def test_exchanges_of_groups_gather_and_scatter_around_experts() -> None:
     model = load_transformer("deepseek-v3")
     found = {send.operation: send for send in sends(model, 10, tp=2, groups=4, pp=3)}
-    assert {name: (each.ranks, each.times) for name, each in found.items()} == {
+    assert {name: (send.ranks, send.times) for name, send in found.items()} == {
         "all-reduce": (2, 2 * 61 - 58), "all-gather": (8, 58), "reduce-scatter": (8, 58), "send": (2, 2),
     }  # fmt: skip
     assert found["all-gather"].size == 4 * found["all-reduce"].size == 4 * 10 * 7168 * 2
@@ -146,10 +146,10 @@ def test_exchanges_of_groups_gather_and_scatter_around_experts() -> None:
 
 
 def test_few_tokens_leave_experts_idle_and_many_do_not() -> None:
-    [kernel] = [each for each, _ in sparse(tp=1)._row_kernels(4, experts=True)]
+    [kernel] = [row_kernel for row_kernel, _ in sparse(tp=1)._row_kernels(4, experts=True)]
     assert kernel.work.experts is not None
     assert kernel.work.experts.active == pytest.approx(128 * (1 - (1 - 8 / 128) ** 4))
-    [busiest] = [each for each, _ in sparse(tp=1, groups=8, ep=8)._row_kernels(4, experts=True)]
+    [busiest] = [row_kernel for row_kernel, _ in sparse(tp=1, groups=8, ep=8)._row_kernels(4, experts=True)]
     assert busiest.work.experts is not None
     assert 32 < busiest.work.experts.pairs < 2 * 32  # of 256 pairs of all, the GPU with most has more than an eighth
 
@@ -188,5 +188,5 @@ def test_experts_in_eight_bits_have_the_kernel_of_their_scales(group: int | None
     model = replace(load_transformer("qwen3-30b-a3b"), quantised=QuantizedWeights(format="fp8", group=group))
     gpu = cluster_of(node()).gpu
     part = served_slice(1, 16, 16, 1, "bf16", "flash", gpu, model.quantised)
-    calls = [each.work.experts for kind in model.kinds for each in blocks.forward(kind, part) if each.work.experts is not None]
+    calls = [op.work.experts for kind in model.kinds for op in blocks.forward(kind, part) if op.work.experts is not None]
     assert {call.kernel for call in calls} == {kernel}

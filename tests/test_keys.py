@@ -26,23 +26,23 @@ def given() -> dict[str, list[Given]]:
     """By key, where the examples give it."""
     found: dict[str, list[Given]] = {}
     for example in EXAMPLES:
-        for file, each in example.given():
-            found.setdefault(each.key, []).append((example, file, each))
+        for file, site in example.given():
+            found.setdefault(site.key, []).append((example, file, site))
     return found
 
 
 GIVEN: Final = given()
-RECORDED: Final = tuple(key for key, each in KEYS.items() if each.record)
+RECORDED: Final = tuple(key for key, field in KEYS.items() if field.record)
 
 
 def is_recorded(key: str) -> bool:
     """Whether it is said of the key, or of a mapping around it, that no result depends on it."""
-    return any(key == each or key.startswith(f"{each}.") for each in RECORDED)
+    return any(key == outer_key or key.startswith(f"{outer_key}.") for outer_key in RECORDED)
 
 
 def is_mapping(key: str) -> bool:
     """Whether the key holds other keys, which have examples of their own."""
-    return bool(inside(KEYS[key])) and any(each.startswith(f"{key}.") for each in KEYS)
+    return bool(inside(KEYS[key])) and any(inner_key.startswith(f"{key}.") for inner_key in KEYS)
 
 
 FILE: Final = Path(__file__).parent / "keys" / "felt.json"  # key -> which place that gives it, and which change, was felt last
@@ -78,19 +78,19 @@ def tries(key: str) -> list[str]:
     if key in KNOWN and feels(key, *KNOWN[key]):
         NOW[key] = KNOWN[key]
         return []
-    for place, (example, file, each) in enumerate(GIVEN[key]):
+    for place, (example, file, site) in enumerate(GIVEN[key]):
         documents, before = loaded(EXAMPLES.index(example))
         refused = {**REFUSED, **example.refused}
-        if each.key in refused:
-            value, word = refused[each.key]
-            after = outcome(example, file, each, value, loaded=documents)
+        if site.key in refused:
+            value, word = refused[site.key]
+            after = outcome(example, file, site, value, loaded=documents)
             if isinstance(after, str) and word in after:
                 return []
             found.append(f"{example.name}: {value} is not refused with '{word}'")
-        for at, value in enumerate(changes(example, each)):
-            after = outcome(example, file, each, value, loaded=documents)
+        for index, value in enumerate(changes(example, site)):
+            after = outcome(example, file, site, value, loaded=documents)
             if isinstance(after, dict) and after != before:
-                NOW[key] = [place, at]
+                NOW[key] = [place, index]
                 return []
             what = "the same result" if isinstance(after, dict) else after.splitlines()[0]
             found.append(f"{example.name}: {'left out' if value is GONE else value}: {what}")
@@ -116,10 +116,10 @@ def test_every_key_changes_something(root: str, update: bool) -> None:
 
 @pytest.mark.parametrize("key", RECORDED)
 def test_a_recorded_key_changes_nothing(key: str) -> None:
-    within = [each for name in GIVEN if name == key or name.startswith(f"{key}.") for each in GIVEN[name][:1]]
+    within = [instance for name in GIVEN if name == key or name.startswith(f"{key}.") for instance in GIVEN[name][:1]]
     assert within
-    for example, file, each in within:
+    for example, file, site in within:
         documents, before = loaded(EXAMPLES.index(example))
-        for value in islice(changes(example, each), 2):
-            after = outcome(example, file, each, value, loaded=documents)
-            assert isinstance(after, str) or after == before, (each.key, value)
+        for value in islice(changes(example, site), 2):
+            after = outcome(example, file, site, value, loaded=documents)
+            assert isinstance(after, str) or after == before, (site.key, value)

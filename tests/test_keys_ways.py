@@ -26,8 +26,8 @@ from tests.test_services_ways import of_answers
 
 FEW: Final = 3  # parts to which something happens after the end
 LATE: Final = "100 day"
-PLAYED: Final = tuple(at for at, example in enumerate(EXAMPLES) if example.framework is None)
-SERVED: Final = tuple(at for at in PLAYED if "services" in repr(EXAMPLES[at].workload))  # of the others a sample is drawn
+PLAYED: Final = tuple(index for index, example in enumerate(EXAMPLES) if example.framework is None)
+SERVED: Final = tuple(n for n in PLAYED if "services" in repr(EXAMPLES[n].workload))  # of the others a sample is drawn
 SAMPLE: Final = int(os.environ.get("HWSIM_LAWS", "40"))  # keys of each of the parts below
 PARTS: Final = 4
 
@@ -46,7 +46,7 @@ def told(machine: Any, workload: Any, example: Example, fast: str = "", **way: A
             run = api.simulate(machine, workload, expect=False, interval=False, requests=example.requests, **way)
         except (hwsim.SpecError, api.OutOfMemory, hwsim.Deadlock) as error:
             return str(error)
-    served = [(each.name, each.requests, each.span_s, each.latency, each.first_token, each.each_token) for each in run.serving]
+    served = [(row.name, row.requests, row.span_s, row.latency, row.first_token, row.each_token) for row in run.serving]
     answers = () if run.services is None else run.services.answers
     return (
         run.makespan_s if not answers else 0.0,

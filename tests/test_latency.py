@@ -26,7 +26,7 @@ def rows(machine: str, **settings: str) -> dict[str, float]:
 
 def test_the_machine_of_the_text_has_every_row_of_the_text_within_a_fifth() -> None:
     found = latencies(api.load_machine(TEXT))
-    assert [each.probe.key for each in found.missing if each.probe.text_s is not None] == []
+    assert [row.probe.key for row in found.missing if row.probe.text_s is not None] == []
     assert {row.key: row.ratio for row in found.rows if row.ratio is not None and not 0.8 <= row.ratio <= 1.2} == {}
 
 
@@ -34,7 +34,7 @@ def test_every_row_is_unique_and_either_found_or_missing_with_a_reason() -> None
     assert len(set(KEYS)) == len(KEYS)
     found = latencies(api.load_machine("dgx-a100"))
     assert sorted([*(row.key for row in found.rows), *(row.probe.key for row in found.missing)]) == sorted(KEYS)
-    assert all(each.reason for each in found.missing)
+    assert all(row.reason for row in found.missing)
     assert isinstance(found.row("l1"), LatencyRow)
     assert isinstance(found.row("wan"), MissingRow)
     with pytest.raises(KeyError):

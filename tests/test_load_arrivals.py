@@ -96,7 +96,7 @@ def test_a_day_goes_on_for_years() -> None:
     came = list(islice(instants(slow, 0), 20_000))
     assert came == sorted(came)
     assert came[-1] > 5 * 365 * 86_400 * FEMTO
-    assert all(isinstance(each, int) for each in came[-5:])
+    assert all(isinstance(instant, int) for instant in came[-5:])
 
 
 def test_memory_does_not_grow_with_the_requests() -> None:
@@ -156,7 +156,7 @@ def test_what_cannot_be_is_said(keys: ArrivalKeys, said: str) -> None:
     "keys",
     [
         ArrivalKeys(clients=1, think=TimeDraw(uniform=(2.0, 2.0))),
-        *(ArrivalKeys(day=DayKeys(mean=1.0, peak=each)) for each in (1.0, 2.0)),
+        *(ArrivalKeys(day=DayKeys(mean=1.0, peak=peak)) for peak in (1.0, 2.0)),
     ],
 )
 def test_what_just_can_be_is_not_refused(keys: ArrivalKeys) -> None:
@@ -220,4 +220,4 @@ def test_a_run_that_ends_before_its_load_is_all_there_is_refused(kind: str, engi
     with pytest.raises(PartOfDay, match=r"is expected, and .*the run covers"):
         hwsim.simulate(machine, asked(part, expect), expect=True, engine=engine, interval=False)
     warned = hwsim.simulate(machine, asked(part, {}), engine=engine, interval=False).warnings
-    assert [each.code for each in warned] == ["partial-cycle"]
+    assert [warning.code for warning in warned] == ["partial-cycle"]

@@ -64,7 +64,7 @@ def test_functions_are_those_of_the_library() -> None:
     assert np.abs(exp(powers) / [math.exp(power) for power in powers] - 1).max() < 1e-15
     turns = (shares - 0.5) * 50
     assert np.abs(sine(turns) - [math.sin(2 * math.pi * (turn - round(turn))) for turn in turns]).max() < 1e-15
-    assert np.abs(normal(shares) - [NormalDist().inv_cdf(each) for each in shares]).max() < 1e-14
+    assert np.abs(normal(shares) - [NormalDist().inv_cdf(probability) for probability in shares]).max() < 1e-14
     assert [log(1.0), exp(0.0), normal(0.5), sine(0.0)] == [0.0, 1.0, 0.0, 0.0]
 
 
@@ -98,7 +98,7 @@ def test_bits_do_not_move() -> None:
     """What a seed draws is part of every answer."""
     assert [stream(0, "web"), stream(7, "web", 3)] == BITS[0]
     assert [uniform(stream(0, "web"), request, visit).hex() for request, visit in ((0, 0), (1, 0), (1, 1))] == BITS[1]
-    assert [each.at(0.3).hex() for each in ALL] == BITS[2]
+    assert [draw.at(0.3).hex() for draw in ALL] == BITS[2]
 
 
 def test_visits_blocks_and_order_do_not_matter() -> None:

@@ -106,7 +106,7 @@ def test_a_log_says_the_same_however_it_was_taken(tool: str) -> None:
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(sorted(CURVES)), min_size=1, max_size=5, unique=True), st.data())
 def test_every_operation_of_osu_is_the_one_of_its_title(titles: list[str], data: st.DataObject) -> None:
-    starts = {title: (1 + at) * 1e-6 for at, title in enumerate(titles)}
+    starts = {title: (1 + index) * 1e-6 for index, title in enumerate(titles)}
     text = data.draw(dressed("\n".join(osu(title, starts[title], 12e9) for title in titles)))
     known = {CURVES[title][2]: starts[title] for title in titles if CURVES[title][2]}
     if not known:
@@ -124,7 +124,7 @@ def test_every_operation_of_osu_is_the_one_of_its_title(titles: list[str], data:
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from(sorted(COLLECTIVES)), min_size=1, max_size=4), st.data())
 def test_each_collective_of_a_log_is_a_part_as_if_it_were_alone(programs: list[str], data: st.DataObject) -> None:
-    starts = {program: (1 + at) * 20e-6 for at, program in enumerate(sorted(COLLECTIVES))}
+    starts = {program: (1 + index) * 20e-6 for index, program in enumerate(sorted(COLLECTIVES))}
     text = data.draw(dressed("".join(nccl(program, 8, starts[program]) for program in programs)))
     found = parts_of("nccl-tests", [Log("a", text)], LogOptions())
     names = [COLLECTIVES[program] for program in dict.fromkeys(programs)]
@@ -218,7 +218,7 @@ def test_a_disk_has_the_numbers_that_were_measured_and_no_other(measured: set[st
     for key in expected:
         assert result.numbers()[key].value == pytest.approx(values[key], rel=1e-6)
     for why in more:
-        assert any(why in each for each in result.left)
+        assert any(why in note for note in result.left)
 
 
 def together(job: dict[str, Any]) -> dict[str, Any]:
@@ -233,8 +233,8 @@ def test_jobs_that_share_the_disk_are_no_runs_alone(names: list[str], data: st.D
     walls = data.draw(st.lists(st.booleans(), min_size=len(names), max_size=len(names)))
     jobs = [JOBS[name] if wall else together(JOBS[name]) for name, wall in zip(names, walls, strict=True)]
     groups: list[list[str]] = []
-    for at, (name, wall) in enumerate(zip(names, walls, strict=True)):
-        if at == 0 or wall:
+    for index, (name, wall) in enumerate(zip(names, walls, strict=True)):
+        if index == 0 or wall:
             groups.append([])
         groups[-1].append(name)
     alone = {group[0] for group in groups if len(group) == 1}
@@ -247,7 +247,7 @@ def test_jobs_that_share_the_disk_are_no_runs_alone(names: list[str], data: st.D
     result = fitted("fio", text)
     assert set(result.numbers()) == alone - (set() if "iops" in alone else {"write_iops"})
     for group in groups:
-        assert len(group) == 1 or any("at the same time" in each and "`stonewall`" in each for each in result.left)
+        assert len(group) == 1 or any("at the same time" in note and "`stonewall`" in note for note in result.left)
 
 
 @pytest.mark.parametrize("processes", [2, 4, 16])
@@ -260,7 +260,7 @@ def test_processes_of_a_job_are_one_load_however_they_are_reported(processes: in
         one, other = (fitted("fio", json.dumps({"jobs": [JOBS["read"], *several]})) for several in ([whole], jobs))
         assert other.content()["queue"] == 8 * processes == one.content()["queue"]
         assert other.numbers()["iops"].value == pytest.approx(one.numbers()["iops"].value)
-    part = [{**each, "groupid": 1, "read": {**each["read"], "runtime": 10000 + 60000 * at}} for at in range(2)]
+    part = [{**each, "groupid": 1, "read": {**each["read"], "runtime": 10000 + 60000 * number}} for number in range(2)]
     assert any("different blocks or run times" in why for why in fitted("fio", json.dumps({"jobs": [JOBS["read"], *part]})).left)
 
 
@@ -338,11 +338,11 @@ def test_nodes_of_a_socket_are_no_sockets() -> None:
     """Two sockets of two nodes each: a node near to another is of its socket."""
     table = [[118.0 if index == to else 125.0 if index // 2 == to // 2 else 195.0 for to in range(4)] for index in range(4)]
     lines = ["Measuring idle latencies for random access (in ns)...", "Numa node     0     1     2     3"]
-    lines += [f"       {at} " + " ".join(map(str, row)) for at, row in enumerate(table)]
+    lines += [f"       {node} " + " ".join(map(str, row)) for node, row in enumerate(table)]
     text = "\n".join([*lines, "", "Measuring Peak Injection Memory Bandwidths for the system", "ALL Reads        : 469542.5", ""])
     result = fitted("mlc", text)
     assert result.numbers()["bandwidth"].value == pytest.approx(469.5425e9 / 2)
-    assert any("--sockets" in each for each in result.left)
+    assert any("--sockets" in note for note in result.left)
     with pytest.raises(SpecError, match="--sockets 2"):
         fitted(
             "mlc",
@@ -393,7 +393,7 @@ def test_a_log_that_is_cut_off_says_no_other_number(tool: str, share: float) -> 
         cut = fit_logs(tool, [Log("a", text[: int(len(text) * share)])], part).numbers()
     except SpecError:
         return
-    for key in (each for each in cut if not each.endswith("knee")):  # beyond the largest size there may be another
+    for key in (name for name in cut if not name.endswith("knee")):  # beyond the largest size there may be another
         spread = math.hypot(cut[key].spread, whole[key].spread)
         assert abs(math.log(cut[key].value / whole[key].value)) <= 3.0 * spread + 0.05, key
 

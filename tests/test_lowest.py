@@ -13,7 +13,7 @@ from scripts import lowest
 def test_every_requirement_has_a_lower_bound_that_is_tried(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     tried = lowest.bounds()
-    extras = [each for extra in lowest.EXTRAS for each in project["optional-dependencies"][extra]]
+    extras = [requirement for extra in lowest.EXTRAS for requirement in project["optional-dependencies"][extra]]
     for said in (*project["dependencies"], *extras):
         found = lowest.BOUND.fullmatch(said)
         assert found, f"{said} has no lower bound alone"
@@ -29,6 +29,6 @@ def test_every_command_is_tried_or_runs_what_is_timed() -> None:
 def test_no_class_is_made_of_a_class_of_click_with_a_parameter(root: Path) -> None:
     """`click.ParamType[str]` is one from click 8.3 on, and an error before."""
     for path in (root / "hwsim" / "cli").glob("*.py"):
-        for each in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(each, ast.ClassDef):
-                assert not [base for base in each.bases if isinstance(base, ast.Subscript)], f"{path.name}: {each.name}"
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                assert not [base for base in node.bases if isinstance(base, ast.Subscript)], f"{path.name}: {node.name}"

@@ -64,13 +64,13 @@ def nodes(draw: st.DrawFn) -> tuple[list[str], list[str]]:
             parts += ["psw: {kind: switch, count: 2}", f"cpu: {{{CPU}}}"]
             links.append(f"{{name: up, between: [cpu, psw*], {PCIE}}}")
             links += [f"{{name: g{index}, between: [psw{index % 2}, gpu{index}], {PCIE}}}" for index in range(gpus)]
-            links += [f"{{name: n{at}, between: [psw{at % 2}, nic{at}], {PCIE}}}" for at in range(nics)]
+            links += [f"{{name: n{nic}, between: [psw{nic % 2}, nic{nic}], {PCIE}}}" for nic in range(nics)]
         case "cpus":
             parts.append(f"cpu: {{{CPU}, count: 2}}")
             links += ["{name: sockets, between: [cpu0, cpu1], kind: direct, bandwidth: 20 GB/s}"]
             links += [f"{{between: [cpu0, gpu*], {PCIE}}}", f"{{name: cards, between: [cpu1, nic*], {PCIE}}}"]
         case _:
-            pairs = {(at % gpus, at % nics) for at in range(max(gpus, nics))}
+            pairs = {(slot % gpus, slot % nics) for slot in range(max(gpus, nics))}
             links += [f"{{name: g{a}{b}, between: [gpu{a}, nic{b}], {PCIE}}}" for a, b in sorted(pairs)]
     if gpus > 1 and draw(st.booleans()):
         parts.append("nvs: {kind: switch, latency: 10 ns}")
@@ -98,26 +98,26 @@ def clusters(draw: st.DrawFn) -> tuple[str, str]:
         links.append(f"{{name: fabric, {fabric}, of: [{', '.join(map(repr, members))}], {kind}, routing: {routing}}}")
     else:
         links += [
-            f"{{name: port{at}, between: [{card}, sw{draw(st.integers(0, 2))}], {kind}, routing: {routing}}}"
-            for at, card in enumerate(cards)
+            f"{{name: port{port}, between: [{card}, sw{draw(st.integers(0, 2))}], {kind}, routing: {routing}}}"
+            for port, card in enumerate(cards)
         ]
     if draw(st.integers(0, 4)) == 0:  # a card at two switches: then ways lead through nodes
-        links += [f"{{name: second{at}, between: [{cards[0]}, sw{at}], {kind}}}" for at in range(3)]
+        links += [f"{{name: second{switch}, between: [{cards[0]}, sw{switch}], {kind}}}" for switch in range(3)]
     if draw(st.integers(0, 6)) == 0:
         links.append(f"{{name: short, between: [node0.gpu0, node1.nic0], {kind}}}")
     if head:
         links.append(f"{{name: head, between: [head, sw1], {kind}}}")
     top = [f"  sw: {{kind: switch, count: 3{over}}}", *([f"  head: {{{CPU}}}"] if head else [])]
-    out = [f"  sw{at}: {{kind: switch{over}}}" for at in range(3)] + top[1:]
+    out = [f"  sw{switch}: {{kind: switch{over}}}" for switch in range(3)] + top[1:]
     few, all_of = list(top), list(out)
     for name, (many, (parts, inner)) in families.items():
         few += _node(name, parts, inner, many)
-        for at in range(many):
-            all_of += _node(f"{name}{at}", parts, inner, None)
+        for node in range(many):
+            all_of += _node(f"{name}{node}", parts, inner, None)
     ends = "\nlinks:\n" + "\n".join(f"  - {link}" for link in links) + "\n"
     numbered = ends.replace("sw*", "sw0, sw1, sw2") if "of: sw*" not in ends else ends.replace("of: sw*", "of: [sw0, sw1, sw2]")
     for name, (many, _) in families.items():
-        every = ", ".join(f"'{name}{at}.nic*'" for at in range(many))
+        every = ", ".join(f"'{name}{node}.nic*'" for node in range(many))
         numbered = numbered.replace(f"'{name}*.nic*'", every)
     return "parts:\n" + "\n".join(few) + ends, "parts:\n" + "\n".join(all_of) + numbered
 
@@ -139,11 +139,11 @@ def test_equal_nodes_are_the_nodes_written_out(texts: tuple[str, str]) -> None:
     few, full = map(machine, texts)
     assert [*few.devices] == [*full.devices] == sorted(few.devices, key=natural)
     assert [*few.nodes] == [*full.nodes]
-    assert [repr(device.model) for device in few.devices.values()] == [repr(each.model) for each in full.devices.values()]
+    assert [repr(device.model) for device in few.devices.values()] == [repr(unit.model) for unit in full.devices.values()]
     assert [*few.links] == [*full.links]
     assert [*few.capacities.items()] == [*full.capacities.items()]
     assert (len(few.devices), len(few.nodes), len(few.links), len(few.capacities)) == tuple(
-        len([*each]) for each in (few.devices, few.nodes, few.links, few.capacities)
+        len([*mapping]) for mapping in (few.devices, few.nodes, few.links, few.capacities)
     )
     names = [*few.devices]
     for a, b in zip(names[::3], reversed(names), strict=False):
@@ -168,10 +168,10 @@ def test_transfers_in_columns_are_those_one_by_one(texts: tuple[str, str], rando
         return
     handling = TransferOptions(messages=messages)
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], size, handling)
-    for at, (a, b) in enumerate(pairs):
+    for index, (a, b) in enumerate(pairs):
         demand = of._transfers.cost(a, b, size, handling).demand
-        assert drawn_of(of, found, at) == dict(demand.amounts)
-        one = found.costs[found.shape[at]].demand
+        assert drawn_of(of, found, index) == dict(demand.amounts)
+        one = found.costs[found.shape[index]].demand
         assert (one.latency, one.floor, one.share, one.holds) == (demand.latency, demand.floor, demand.share, demand.holds)
     assert [*dict.fromkeys(found.shape.tolist())] == [*range(len(found.costs))]
 
@@ -236,13 +236,13 @@ def test_pairs_that_only_look_alike_are_told_apart(text: str) -> None:
     pairs = [(a, b) for a in ends for b in ends if search.find(a, b) is not None]
     assert [of._routes.find(a, b) for a, b in pairs] == [search.find(a, b) for a, b in pairs]
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], 1e6)
-    for at, (a, b) in enumerate(pairs):
-        names = {of.capacity_name(int(each)) for each in found.capacity[found.first[at] : found.first[at + 1]]}
+    for index, (a, b) in enumerate(pairs):
+        names = {of.capacity_name(int(limit)) for limit in found.capacity[found.first[index] : found.first[index + 1]]}
         demand = of._transfers.cost(a, b, 1e6).demand
         assert names == {name for name, _ in demand.amounts}
-        like = found.costs[found.shape[at]].demand.amounts
+        like = found.costs[found.shape[index]].demand.amounts
         assert sorted(of.capacities[name].rate for name, _ in like) == sorted(of.capacities[name].rate for name in names)
-        assert found.costs[found.shape[at]].demand.latency == demand.latency
+        assert found.costs[found.shape[index]].demand.latency == demand.latency
 
 
 @settings(deadline=None, max_examples=20)
@@ -313,7 +313,7 @@ def test_names_that_interleave_are_in_natural_order(parts: dict[str, tuple[int, 
     for name, placed in of.devices.items():
         assert of.select(name) == (name,)
         assert name == ".".join(
-            each for each in (placed.node, f"{placed.family}{'' if placed.index is None else placed.index}") if each
+            word for word in (placed.node, f"{placed.family}{'' if placed.index is None else placed.index}") if word
         )
     assert "a01" not in of.devices
     assert of.devices_of("switch") == tuple(name for name, placed in of.devices.items() if placed.kind == "switch")

@@ -45,7 +45,7 @@ def lowered(program: object, runtime: Mapping[str, Any] | None) -> OpGraph:
 
 
 def memories(program: object, runtime: Mapping[str, Any] | None) -> dict[str, DeviceMemory]:
-    return {each.device: each for each in memory(simulate(lowered(program, runtime)), {})}
+    return {use.device: use for use in memory(simulate(lowered(program, runtime)), {})}
 
 
 def busy(us: int, device: str = "d0", **keys: Any) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_an_op_in_pieces_uses_what_it_replaces_to_its_end() -> None:
     ],
 )
 def test_a_value_is_as_large_as_the_op_makes_it_unless_the_file_says(statement: dict[str, Any], device: str, size: int) -> None:
-    assert {name: each.peak for name, each in memories([statement], None).items()} == {device: size}
+    assert {name: use.peak for name, use in memories([statement], None).items()} == {device: size}
 
 
 def test_an_array_that_the_program_keeps_lies_in_the_host() -> None:
@@ -155,7 +155,7 @@ def test_an_array_that_the_program_keeps_lies_in_the_host() -> None:
         {"asnumpy": {"reads": "a", "writes": "b"}},
     ]
     for runtime in (None, {"dispatch": "1 us"}):
-        assert {name: each.peak for name, each in memories(program, runtime).items()} == {"cpu": 2 * 10**6, "gpu": 10**6}
+        assert {name: use.peak for name, use in memories(program, runtime).items()} == {"cpu": 2 * 10**6, "gpu": 10**6}
 
 
 @pytest.mark.parametrize("free", FREEING)
@@ -215,14 +215,14 @@ runtimes = st.none() | st.builds(runtime_of, st.integers(0, 20), st.sampled_from
 
 def written_out(body: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for each in body:
-        repeat = each.get("repeat")
-        found += [each] if repeat is None else written_out(repeat["do"]) * repeat["times"]
+    for statement in body:
+        repeat = statement.get("repeat")
+        found += [statement] if repeat is None else written_out(repeat["do"]) * repeat["times"]
     return found
 
 
 def profile(found: Mapping[str, DeviceMemory]) -> dict[str, Any]:
-    return {name: (each.time.tolist(), each.taken.tolist(), each.allocations) for name, each in found.items()}
+    return {name: (use.time.tolist(), use.taken.tolist(), use.allocations) for name, use in found.items()}
 
 
 @given(bodies, runtimes)
@@ -232,9 +232,9 @@ def test_a_loop_takes_what_its_iterations_written_out_take(body: list[dict[str, 
 
 @given(bodies, runtimes)
 def test_memory_is_as_read_aloud(body: list[dict[str, Any]], runtime: dict[str, Any] | None) -> None:
-    plain = [each["busy"] for each in written_out(body) if "busy" in each]
+    plain = [statement["busy"] for statement in written_out(body) if "busy" in statement]
     timeline = simulate(lowered(written_out(body), runtime))
-    found = {each.device: (each.peak, int(each.taken[-1])) for each in memory(timeline, {})}
+    found = {use.device: (use.peak, int(use.taken[-1])) for use in memory(timeline, {})}
     assert found == {device: peak for device, peak in told(plain, timeline, runtime).items() if any(peak)}
 
 
@@ -273,7 +273,7 @@ def told(plain: list[dict[str, Any]], timeline: Timeline, runtime: dict[str, Any
     found: dict[str, tuple[int, int]] = {}
     for device in {happen[2] for happen in happens}:
         total = peak = 0
-        for _, _, _, size in sorted(each for each in happens if each[2] == device):
+        for _, _, _, size in sorted(event for event in happens if event[2] == device):
             total += size
             peak = max(peak, total)
         found[device] = (peak, total)
@@ -291,7 +291,7 @@ def test_very_many_iterations_stay_a_few_buffers() -> None:
     timeline = simulate(graph)
     assert effort(lambda: memory(timeline, {})) < 8
     found = memory(timeline, {})
-    assert [each.device for each in found] == ["d0", "d1"]
+    assert [use.device for use in found] == ["d0", "d1"]
     assert found[1].taken[-1] == 10**6
 
 
@@ -414,7 +414,7 @@ def test_what_a_collective_replaces_goes_with_its_last_bucket() -> None:
         {"busy": {"time": "5 ms"}},
     ]  # fmt: skip
     run = api.simulate(machine, {"hwsim": "workload/1", "program": {"each": "gpu*", "do": do}})
-    found = next(each for each in memory(run.timeline, {}) if each.device == "gpu0")
+    found = next(use for use in memory(run.timeline, {}) if use.device == "gpu0")
     assert found.peak == 3_000_000
     freed = found.time[[int(taken) for taken in found.taken].index(2_000_000)] / 1e15
     assert freed == 0.044

@@ -46,11 +46,11 @@ def competes(timeline: Timeline) -> bool:
 def quantities(value: Any, place: Place = ()) -> Iterator[tuple[Place, float, str]]:
     """(place, number, unit) of every quantity in a file."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            yield from quantities(each, (*place, key))
+        for key, node in value.items():
+            yield from quantities(node, (*place, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from quantities(each, (*place, index))
+        for index, node in enumerate(value):
+            yield from quantities(node, (*place, index))
     elif isinstance(value, str) and (found := NUMBER.match(value)):
         yield place, float(found[1]), found[2]
 
@@ -128,13 +128,13 @@ def names_and_the_order_of_entries_change_nothing(dice: random.Random) -> None:
     def renamed(value: Any, *, key: bool = False) -> Any:
         if isinstance(value, dict):
             entries = [
-                (renamed(name, key=True) if name in words and name not in FIXED else name, each) for name, each in value.items()
+                (renamed(name, key=True) if name in words and name not in FIXED else name, node) for name, node in value.items()
             ]
             if dice.random() < 0.5:
                 entries.reverse()
-            return {name: each if name in KEPT else renamed(each) for name, each in entries}
+            return {name: node if name in KEPT else renamed(node) for name, node in entries}
         if isinstance(value, list):
-            return [renamed(each) for each in value]
+            return [renamed(node) for node in value]
         if isinstance(value, str) and (found := re.fullmatch(r"(cpu|gpu|disk|psw|switch|old|new|x|y)(\d*\*?)", value)):
             return words[found[1]] + found[2]
         return value
@@ -156,9 +156,9 @@ def two_independent_copies_take_the_time_of_one(dice: random.Random) -> None:
 
     def twin(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: each if key in KEPT else twin(each) for key, each in value.items()}
+            return {key: node if key in KEPT else twin(node) for key, node in value.items()}
         if isinstance(value, list):
-            return [twin(each) for each in value]
+            return [twin(node) for node in value]
         if isinstance(value, str) and (found := re.fullmatch(r"(cpu|gpu|disk|psw|switch|old|new)(\d*\*?)", value)):
             return f"twin-{found[1]}{'-' if found[2] else ''}{found[2]}"
         return value

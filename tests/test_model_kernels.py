@@ -39,26 +39,26 @@ def test_kernels_of_a_layer_do_the_flop_of_the_formula(attention: str, tensor: i
 
 def test_causal_flash_attention_leaves_out_half() -> None:
     part = MicrobatchSlice(1, 512, 512)
-    whole = next(each for each in forward(small(causal=False), part) if each.flash)
-    assert next(each for each in forward(small(), part) if each.flash).work.flop == whole.work.flop / 2
+    whole = next(kernel for kernel in forward(small(causal=False), part) if kernel.flash)
+    assert next(kernel for kernel in forward(small(), part) if kernel.flash).work.flop == whole.work.flop / 2
 
 
 def test_a_token_that_is_decoded_reads_the_cache_of_all_before_it() -> None:
     model = small(kv_heads=4)
-    kernel = next(each for each in forward(model, MicrobatchSlice(3, 1, 5000)) if each.flash)
+    kernel = next(call for call in forward(model, MicrobatchSlice(3, 1, 5000)) if call.flash)
     assert kernel.work.reads == pytest.approx(3 * 5000 * model.kv_bytes() / model.layers, rel=1e-3)
 
 
 def test_experts_compute_what_the_tokens_ask_for() -> None:
     dense, sparse = small(ffn=4096), small(ffn=4096, experts=8, top_k=2)
     part = MicrobatchSlice(4, 512, 512)
-    usual = sum(each.work.flop for each in forward(dense, part) if each.name in ("up", "down"))
-    [kernel] = [each for each in forward(sparse, part) if each.name == "experts"]
+    usual = sum(call.work.flop for call in forward(dense, part) if call.name in ("up", "down"))
+    [kernel] = [call for call in forward(sparse, part) if call.name == "experts"]
     assert kernel.work.flop == 2 * usual
     assert products(backward(sparse, part)) == pytest.approx(
         2 * products(forward(sparse, part)), rel=0.05
     )  # attention: 2.5 times
-    halved = next(each for each in forward(sparse, replace(part, expert=4)) if each.name == "experts")
+    halved = next(call for call in forward(sparse, replace(part, expert=4)) if call.name == "experts")
     assert halved.work.flop == kernel.work.flop  # a quarter of the experts, and the tokens of four GPUs
     assert halved.work.reads < kernel.work.reads
 
@@ -72,8 +72,8 @@ def test_experts_of_a_model_take_what_the_op_takes() -> None:
     )  # fmt: skip
     for tokens, dtype, weights in cases:
         part = served_slice(1, tokens, tokens, 1, dtype, "flash", gpu)
-        [kernel] = [each for each in forward(model, replace(part, cache=False)) if each.name == "experts"]
-        [drawn] = [each for each in forward(model, part) if each.name == "experts"]
+        [kernel] = [call for call in forward(model, replace(part, cache=False)) if call.name == "experts"]
+        [drawn] = [call for call in forward(model, part) if call.name == "experts"]
         op = Moe(device="gpu0", tokens=tokens, hidden=2048, inner=1024, experts=16, top_k=4, weights=weights)
         cost = op.lower(Scope(machine)).cost
         times = KernelTimes(gpu, load_framework("vllm"))
@@ -87,7 +87,7 @@ def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:
     machine, model = api.load_machine("dgx-h100"), small(hidden=4096)
     gpu = machine.device("gpu0").model
     assert isinstance(gpu, Gpu)
-    [up] = [each for each in forward(model, served_slice(1, 64, 64, 1, "fp8", "flash", gpu)) if each.name == "up"]
+    [up] = [kernel for kernel in forward(model, served_slice(1, 64, 64, 1, "fp8", "flash", gpu)) if kernel.name == "up"]
     seconds = {}
     for software in ("", "vllm"):
         op = Matmul(device="gpu0", m=64, n=16384, k=4096, dtype="fp8", software=software)
@@ -105,12 +105,12 @@ def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:
 def test_a_window_bounds_what_a_token_sees_and_reads() -> None:
     whole, near = small(), small(window=512)
     for part in (MicrobatchSlice(3, 1, 5000), MicrobatchSlice(1, 4096, 4096), MicrobatchSlice(2, 1024, 30000)):
-        [a], [b] = ([each for each in forward(model, part) if each.flash] for model in (whole, near))
+        [a], [b] = ([kernel for kernel in forward(model, part) if kernel.flash] for model in (whole, near))
         assert b.work.flop < 0.3 * a.work.flop
         assert b.work.reads <= a.work.reads
-    [step] = [each for each in forward(near, MicrobatchSlice(3, 1, 5000)) if each.flash]
+    [step] = [kernel for kernel in forward(near, MicrobatchSlice(3, 1, 5000)) if kernel.flash]
     assert step.work.reads == pytest.approx(3 * 512 * near.kv_bytes() / near.layers, rel=0.02)
-    [a], [b] = ([each for each in forward(model, MicrobatchSlice(3, 1, 300)) if each.flash] for model in (whole, near))
+    [a], [b] = ([call for call in forward(model, MicrobatchSlice(3, 1, 300)) if call.flash] for model in (whole, near))
     assert (a.work.flop, a.work.reads) == (b.work.flop, b.work.reads)  # no window is full yet
 
 
@@ -120,7 +120,7 @@ def test_layers_with_a_window_and_without_take_their_parts() -> None:
     times = KernelTimes(gpu, load_framework("vllm"))
 
     def seconds(part: MicrobatchSlice, **keys: Any) -> float:
-        return sum(times.seconds(each) for each in (*forward(small(**keys), part), *backward(small(**keys), part)) if each.flash)
+        return sum(times.seconds(call) for call in (*forward(small(**keys), part), *backward(small(**keys), part)) if call.flash)
 
     part = MicrobatchSlice(1, 8192, 8192)
     assert seconds(part, window=1024) < 0.4 * seconds(part)

@@ -62,7 +62,7 @@ def test_kernels_do_the_flop_of_the_formula(tensor: int, batch: int) -> None:
     model, s = latent(causal=False), 256
     part = MicrobatchSlice(batch, s, s, tensor)
     formula = batch * s * 2 * model.layer_flop(s)
-    once = next(each.work.flop for each in forward(model, part) if each.name == "latent-down")  # whole on every GPU
+    once = next(call.work.flop for call in forward(model, part) if call.name == "latent-down")  # whole on every GPU
     norms = 2 * batch * s * (LATENT.rank + LATENT.query_rank)  # type: ignore[operator]
     assert tensor * products(forward(model, part)) == pytest.approx(formula + (tensor - 1) * once - norms, rel=1e-3)
     assert products(backward(model, part)) > 2 * products(forward(model, part))
@@ -70,7 +70,7 @@ def test_kernels_do_the_flop_of_the_formula(tensor: int, batch: int) -> None:
 
 def test_a_step_of_decoding_reads_one_vector_of_each_token() -> None:
     model = latent()
-    [step] = [each for each in forward(model, MicrobatchSlice(3, 1, 5000, cache=True)) if each.flash]
+    [step] = [kernel for kernel in forward(model, MicrobatchSlice(3, 1, 5000, cache=True)) if kernel.flash]
     assert step.work.reads == pytest.approx(3 * 5000 * (128 + 32) * 2, rel=0.02)
     assert step.work.flop == 3 * 5000 * 16 * 2 * (2 * 128 + 32)
     assert model.kv_bytes() == model.layers * (128 + 32) * 2
@@ -85,9 +85,9 @@ def test_deepseek_keeps_576_numbers_of_a_token_in_each_layer_on_every_gpu() -> N
 
 
 def test_cached_tokens_of_a_prompt_are_taken_to_heads_anew() -> None:
-    kernels = {each.name: each for each in forward(latent(), MicrobatchSlice(2, 64, 1024, cache=True))}
+    kernels = {kernel.name: kernel for kernel in forward(latent(), MicrobatchSlice(2, 64, 1024, cache=True))}
     assert kernels["cached-up"].work.flop == 2 * 2 * 960 * 128 * 16 * 128
-    assert "cached-up" not in {each.name for each in forward(latent(), MicrobatchSlice(2, 64, 64, cache=True))}
+    assert "cached-up" not in {kernel.name for kernel in forward(latent(), MicrobatchSlice(2, 64, 64, cache=True))}
 
 
 def test_an_indexer_bounds_what_is_looked_at_but_looks_at_all_itself() -> None:
@@ -95,7 +95,7 @@ def test_an_indexer_bounds_what_is_looked_at_but_looks_at_all_itself() -> None:
     assert chosen.attention_parameters - latent().attention_parameters == 256 * 128 + 1024 * 32 + 64 + 1024 * 4
     flop = {}
     for context in (200, 4000, 8000):
-        kernels = {each.name: each.work.flop for each in forward(chosen, MicrobatchSlice(1, 1, context, cache=True))}
+        kernels = {call.name: call.work.flop for call in forward(chosen, MicrobatchSlice(1, 1, context, cache=True))}
         flop[context] = kernels["attention"], kernels["indexer"]
     assert flop[4000][0] == flop[8000][0] > flop[200][0]
     assert flop[8000][1] == 2 * flop[4000][1] == 2 * 8000 * 4 * 32
@@ -127,7 +127,7 @@ def test_one_kind_of_layer_written_as_runs_is_the_same_model() -> None:
         model.kv_bytes(),
     )
     plan = ParallelPlan(tp=2, pp=2, global_batch=16)
-    before, after = (estimate(each, plan, gpus(8), Framework()) for each in (model, same))
+    before, after = (estimate(variant, plan, gpus(8), Framework()) for variant in (model, same))
     assert after.seconds == pytest.approx(before.seconds, rel=1e-3)
     assert after.memory == before.memory
 
@@ -141,7 +141,7 @@ def test_layers_of_two_kinds_are_the_sum_of_both() -> None:
     part = MicrobatchSlice(1, 1, 600, cache=True)
     layers = {layer.name: layer for layer in pass_layers(model, part)}
     assert (layers["block"].times, layers["block 2"].times) == (2, 6)
-    seconds = [one_pass(each, part, gpus(1), Framework(steady=False)).seconds for each in (dense, model, sparse)]
+    seconds = [one_pass(variant, part, gpus(1), Framework(steady=False)).seconds for variant in (dense, model, sparse)]
     assert seconds[1] == pytest.approx((2 * seconds[0] + 6 * seconds[2]) / 8, rel=0.01)
 
 
@@ -149,7 +149,7 @@ def test_stages_have_the_layers_of_their_places() -> None:
     model, plan = small(**KINDS), ParallelPlan(pp=4, ep=2, global_batch=8)
     assert [runs_of(model, plan, stage) for stage in range(4)] == [(((0, 2),),), (((1, 2),),), (((1, 2),),), (((1, 2),),)]
     laid = derive_plan(model, plan, 8)
-    assert [[(block.name, block.times) for block in stage_of(laid, Framework(), at).blocks] for at in (0, 3)] == [
+    assert [[(block.name, block.times) for block in stage_of(laid, Framework(), stage).blocks] for stage in (0, 3)] == [
         [("block", 2)],
         [("block 2", 2)],
     ]
@@ -217,8 +217,8 @@ def test_windows_bound_the_cache_where_the_model_says_so() -> None:
     assert every.kv_bytes() == bounded.kv_bytes()
     assert (every.cached(4096), bounded.cached(4096), bounded.cached(100)) == (4096, 0.75 * 128 + 0.25 * 4096, 100)
     pair = [
-        serve(each, gpus(1), Framework(steady=False), phase="decode", tp=1, batch=4, prompt=2000, output=100, dtype="bf16")
-        for each in (every, bounded)
+        serve(case, gpus(1), Framework(steady=False), phase="decode", tp=1, batch=4, prompt=2000, output=100, dtype="bf16")
+        for case in (every, bounded)
     ]
     assert pair[1].memory.cache == pytest.approx(pair[0].memory.cache * bounded.cached(2100) / 2100)
     assert pair[0].capacity == pair[1].capacity
@@ -251,7 +251,7 @@ def test_narrow_weights_take_less_memory_and_are_read_faster() -> None:
         narrow = 0 if quantised is None else model.layers * model.narrow
         width = 2.0 if quantised is None else quantised.width
         assert serving_memory(model, 1, 0).weights == pytest.approx(2 * (model.parameters - narrow) + narrow * width)
-    assert all(each < seconds[0] for each in seconds[1:])
+    assert all(second < seconds[0] for second in seconds[1:])
     narrow_room, room = (
         cache_room(model, 1, 80e9, "bf16", PLAIN)[1]
         for model in (replace(plain, quantised=QuantizedWeights(format="int4")), plain)

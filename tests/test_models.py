@@ -192,7 +192,7 @@ def test_the_bubble_is_that_of_the_schedule(stages: int, microbatches: int, chun
     model = small(vocab=1, layers=16)
     free = replace(gpus(stages), pair=math.inf, across=math.inf)
     shares = estimate(model, plan, free, Framework()).shares
-    layers = sum(shares[each] for each in ("matmul", "attention", "elementwise"))
+    layers = sum(shares[kind] for kind in ("matmul", "attention", "elementwise"))
     whole = layers + shares["bubble"]
     ends = shares["output"] / microbatches  # what the embedding and the output take of a micro-batch
     assert shares["bubble"] / whole == pytest.approx((stages - 1) / (chunks * microbatches + stages - 1), abs=2 * ends / whole)

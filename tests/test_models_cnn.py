@@ -70,7 +70,7 @@ def flop(items: Iterable[Item]) -> float:
     return sum(op.work.flop for op in kernels_of(items) if op.work.mix == "matmul")
 
 
-@pytest.mark.parametrize("name", [each for each in names("model") if read(find("model", each)).text("kind") in ("cnn", "mlp")])
+@pytest.mark.parametrize("name", [stem for stem in names("model") if read(find("model", stem)).text("kind") in ("cnn", "mlp")])
 def test_every_network_of_the_library_loads_and_adds_up(name: str) -> None:
     network = load_network(name)
     layers = layers_of(network, 2, "fp32")
@@ -130,9 +130,9 @@ def test_no_convolution_beats_the_peak_or_the_memory() -> None:
         gpu, (asked, _) = part(Gpu, name), kernels(name)
         for layer in layers_of(load_network("vgg-16"), 16, "fp32"):
             for op in kernels_of((*layer.forward, *layer.backward)):
-                for each in asked.choose(op):
-                    assert each.seconds >= 0.999 * each.work.flop / max(gpu.flop.values())
-                    assert each.slower > 0
+                for launch in asked.choose(op):
+                    assert launch.seconds >= 0.999 * launch.work.flop / max(gpu.flop.values())
+                    assert launch.slower > 0
 
 
 def test_the_host_binds_small_batches() -> None:

@@ -67,7 +67,7 @@ def test_weights_of_32_bits_are_kept_once_and_their_gradients_are_as_wide(level:
     laid, narrow, wide = derive_plan(model, plan, 8), Framework(gradient=2.0), Framework(gradient=4.0)
     held = training_memory(laid, narrow)
     assert state_bytes(plan) == 12.0
-    assert [each / model.parameters for each in (held.weights, held.gradients, held.optimizer)] == pytest.approx(kept, rel=1e-6)
+    assert [size / model.parameters for size in (held.weights, held.gradients, held.optimizer)] == pytest.approx(kept, rel=1e-6)
     assert (held, stage_of(laid, narrow)) == (training_memory(laid, wide), stage_of(laid, wide))
 
 

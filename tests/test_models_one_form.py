@@ -64,7 +64,7 @@ def test_a_step_of_a_network_takes_as_long(row: Mapping[str, Any]) -> None:
     times = KernelTimes(machine.gpu, software.kernels)
     exchange = (lambda size: machine.seconds("all-reduce", size, gpus)) if gpus > 1 else None
     step = data_parallel_step(load_network(row["model"]), row["batch"], row["dtype"], times, software, gpus, exchange)
-    equal({**row, "shares": {kind: each for kind, each in row["shares"].items() if kind != "dp" or gpus > 1}}, step.seconds,
+    equal({**row, "shares": {kind: share for kind, share in row["shares"].items() if kind != "dp" or gpus > 1}}, step.seconds,
           step.shares)  # fmt: skip
 
 

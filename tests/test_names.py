@@ -114,8 +114,8 @@ def numbers(value: Any) -> Iterator[float]:
     if isinstance(value, int | float):
         yield float(value)
     else:
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from numbers(each)
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from numbers(child)
 
 
 def told(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
@@ -131,28 +131,28 @@ def told(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[floa
 @pytest.mark.parametrize(
     ("command", "workload"),
     [pytest.param(*row, marks=pytest.mark.slow) if row[0].startswith("sensitivity") else row for row in COMMANDS],
-    ids=[f"{at} {command}" for at, (command, _) in enumerate(COMMANDS)],
+    ids=[f"{index} {command}" for index, (command, _) in enumerate(COMMANDS)],
 )
 def test_parts_by_any_name_give_the_same_numbers(
     command: str, workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
-    for at, names in enumerate(({}, *OTHERS)):
-        written(tmp_path / str(at), names, workload)
-        found.append(told(tmp_path / str(at), called(command, names), monkeypatch))
-    for at, each in enumerate(found[1:]):
-        assert each == pytest.approx(found[0], rel=1e-12), OTHERS[at]
+    for index, names in enumerate(({}, *OTHERS)):
+        written(tmp_path / str(index), names, workload)
+        found.append(told(tmp_path / str(index), called(command, names), monkeypatch))
+    for index, answer in enumerate(found[1:]):
+        assert answer == pytest.approx(found[0], rel=1e-12), OTHERS[index]
 
 
 def test_a_run_compares_with_a_profile_whatever_its_parts_are_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time between kernels on a GPU is a launch gap, on a host it is not: the kind of the device says which it is."""
     found = []
-    for at, names in enumerate(({}, *OTHERS)):
-        folder = tmp_path / str(at)
+    for index, names in enumerate(({}, *OTHERS)):
+        folder = tmp_path / str(index)
         written(folder, names, TRAIN)
         told(folder, "export kineto m.yaml w.yaml -o out", monkeypatch)
         found.append(told(folder, "compare m.yaml w.yaml out --json", monkeypatch))
-    assert all(each == pytest.approx(found[0], rel=1e-9) for each in found[1:])
+    assert all(answer == pytest.approx(found[0], rel=1e-9) for answer in found[1:])
 
 
 RESOURCES: Final = (
@@ -220,7 +220,7 @@ def cuts(tree: ast.AST) -> Iterator[int]:
             words, signs = node.args, SIGNS if node.func.attr in CUTS else SIGNS[:-1]
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             words = [node.left] if isinstance(node.left, ast.Constant) else []
-        texts = [each.value for word in words for each in ast.walk(word) if isinstance(each, ast.Constant)]
+        texts = [part.value for word in words for part in ast.walk(word) if isinstance(part, ast.Constant)]
         if any(isinstance(text, str) and text in signs for text in texts):
             yield getattr(node, "lineno", 0)
 

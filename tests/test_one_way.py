@@ -57,7 +57,7 @@ class House:
                 size += many
                 kinds.append(kind)
             elif isinstance(value, list):
-                read = [(each, *self.read(file, each)) for each in value if isinstance(each, ast.AST)]
+                read = [(child, *self.read(file, child)) for child in value if isinstance(child, ast.AST)]
                 size += sum(many for _, many, _ in read)
                 kinds += [kind for _, _, kind in read]
                 code = [(one, many, kind) for one, many, kind in read if isinstance(one, ast.stmt) and not is_prose(one)]
@@ -131,7 +131,7 @@ def test_no_stretch_of_code_stands_twice() -> None:
     for file, code in house().blocks:
         for stretch in stretches(code):
             place = file, stretch[0][0].lineno
-            near[tuple([kinds for _, _, kinds in stretch])].append((place, [each for each, _, _ in stretch]))
+            near[tuple([kinds for _, _, kinds in stretch])].append((place, [statement for statement, _, _ in stretch]))
     places: dict[tuple[str, ...], list[Place]] = defaultdict(list)
     for same in near.values():
         for place, statements in same if len(same) > 1 else ():

@@ -172,7 +172,7 @@ def is_imported(module: str, text: str) -> bool:
     for node in ast.walk(ast.parse(text)) if re.search(rf"\b{module}\b", text) else ():
         match node:
             case ast.Import(names=several):
-                named = [each.name for each in several]
+                named = [alias.name for alias in several]
             case ast.ImportFrom(module=str(name)) | ast.Call(args=[ast.Constant(value=str(name)), *_]):  # import_module("pandas")
                 named = [name]
             case _:

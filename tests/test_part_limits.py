@@ -132,9 +132,9 @@ def value_at(tree: Tree, path: str) -> Tree:
     if not path:
         return tree.get("value") or tree
     listed = enumerate(tree.elements() if tree.is_list else ())
-    for key, each in (*tree.items(), *((each.text("name") or str(at), each) for at, each in listed)):
+    for key, child in (*tree.items(), *((member.text("name") or str(index), member) for index, member in listed)):
         if path == key or path.startswith(f"{key}."):
-            return value_at(each, path[len(key) + 1 :])
+            return value_at(child, path[len(key) + 1 :])
     raise KeyError(path)
 
 

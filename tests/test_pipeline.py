@@ -65,7 +65,7 @@ def by_hand(times: list[list[int]], ahead: list[int], workers: list[int]) -> int
 )
 def test_stages_with_workers_and_buffers_take_what_they_take_by_hand(line: list[tuple[int, int, int]], batches: int) -> None:
     stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
-    expected = by_hand([[time * US] * batches for time, _, _ in line], [each[1] for each in line], [each[2] for each in line])
+    expected = by_hand([[time * US] * batches for time, _, _ in line], [row[1] for row in line], [row[2] for row in line])
     assert fs(stages, batches=batches) == expected
 
 
@@ -182,8 +182,8 @@ def test_of_several_hosts_each_sees_other_samples_every_epoch(hosts: int) -> Non
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(0, 40), st.integers(0, 12), st.integers(1, 6))
 def test_the_bodies_are_the_batches_in_order(epochs: list[int], batches: int, every: int, reach: int) -> None:
     found = [batch for body in bodies(tuple(epochs), batches, every, reach) for _ in range(body.times) for batch in body.batches]
-    assert [each.epoch for each in found] == [epoch for epoch in epochs for _ in range(batches)]
-    assert [number for number, each in enumerate(found, 1) if each.saves] == [
+    assert [batch.epoch for batch in found] == [epoch for epoch in epochs for _ in range(batches)]
+    assert [number for number, batch in enumerate(found, 1) if batch.saves] == [
         number for number in range(1, len(found) + 1) if every and number % every == 0
     ]
 

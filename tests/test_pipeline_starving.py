@@ -98,13 +98,13 @@ def data_parallel(**keys: Any) -> dict[str, Any]:
 def test_who_is_done_early_waits_for_the_others() -> None:
     result = hwsim.simulate(MACHINE, data_parallel())
     found = pipelines(result.timeline)
-    assert [each.program for each in found] == ["gpu0", "gpu1", "gpu2", "gpu3"]
-    assert {each.epochs[0].batches for each in found} == {20}
-    waits = [sum(wait.time_fs for wait in each.epochs[0].waits if wait.name == OTHERS) for each in found]
+    assert [pipeline.program for pipeline in found] == ["gpu0", "gpu1", "gpu2", "gpu3"]
+    assert {pipeline.epochs[0].batches for pipeline in found} == {20}
+    waits = [sum(wait.time_fs for wait in pipeline.epochs[0].waits if wait.name == OTHERS) for pipeline in found]
     assert waits == sorted(waits, reverse=True)
     assert waits[0] == 20 * 15 * US
     assert waits[3] == 0
-    assert len({each.epochs[0].rate for each in found}) == 1
+    assert len({pipeline.epochs[0].rate for pipeline in found}) == 1
     assert "at least 92 % (gpu0)" in str(result)
 
 
@@ -113,8 +113,8 @@ def test_readers_of_one_file_system_share_it() -> None:
     alone = pipelines(hwsim.simulate(MACHINE, workload(stages, each="gpu0", batches=50)).timeline)[0]
     four = pipelines(hwsim.simulate(MACHINE, workload(stages, each="gpu*", batches=50)).timeline)
     assert alone.epochs[0].busy == pytest.approx(1)
-    assert [each.epochs[0].busy for each in four] == pytest.approx([0.5] * 4)
-    assert all(wait.name == "read" for each in four for wait in each.epochs[0].waits)
+    assert [pipeline.epochs[0].busy for pipeline in four] == pytest.approx([0.5] * 4)
+    assert all(wait.name == "read" for pipeline in four for wait in pipeline.epochs[0].waits)
 
 
 def test_a_training_is_a_stage() -> None:
@@ -164,7 +164,7 @@ def test_runs_of_hours_are_told_exactly() -> None:
 def test_buffers_fill_before_the_bottleneck_and_stay_empty_behind_it() -> None:
     result = run([busy("read", 10), busy("decode", 30), busy("copy", 5), busy("train", 20)], batches=100, ahead=3)
     first, second, third = buffers(result.timeline)
-    assert [(each.before, each.then) for each in (first, second, third)] == [
+    assert [(buffer.before, buffer.then) for buffer in (first, second, third)] == [
         ("read", "decode"),
         ("decode", "copy"),
         ("copy", "train"),
@@ -178,9 +178,11 @@ def test_buffers_fill_before_the_bottleneck_and_stay_empty_behind_it() -> None:
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3), st.integers(1, 3)), min_size=2, max_size=4))
 def test_no_buffer_holds_more_than_there_is_room_for_and_one_in_each_hand(line: list[tuple[int, int, int]]) -> None:
     stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
-    for each, (_, ahead, _), (_, _, next_workers) in zip(buffers(run(stages, batches=40).timeline), line, line[1:], strict=False):
-        assert min(each.level) >= 0
-        assert max(each.level) <= ahead + next_workers
+    for buffer, (_, ahead, _), (_, _, next_workers) in zip(
+        buffers(run(stages, batches=40).timeline), line, line[1:], strict=False
+    ):
+        assert min(buffer.level) >= 0
+        assert max(buffer.level) <= ahead + next_workers
 
 
 def test_the_buffers_can_be_drawn(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ def test_the_best_is_that_of_a_search_through_all(seed: int) -> None:
     assert found == best
     assert len(answer.options) == held
     assert len(answer.rejected) == answer.points - held
-    for each in answer.rejected:  # every reason is true by its own numbers
-        for reason in each.reasons:
+    for rejection in answer.rejected:  # every reason is true by its own numbers
+        for reason in rejection.reasons:
             if reason.needed is not None and reason.allowed is not None:
                 assert reason.needed > reason.allowed
                 assert math.isclose(reason.excess, reason.needed / reason.allowed - 1, rel_tol=1e-9)
@@ -101,7 +101,7 @@ def test_time_limits_name_what_would_do() -> None:
     groups = [group for group in answer.groups if group.reason.constraint == "training"]
     assert groups
     assert groups[0].reason.lift == "nodes=4 meets it"
-    assert len(groups[0].numbers) == len([each for each in answer.rejected if each.reasons[0].constraint == "training"])
+    assert len(groups[0].numbers) == len([miss for miss in answer.rejected if miss.reasons[0].constraint == "training"])
 
 
 def test_what_does_not_fit_says_by_how_much() -> None:
@@ -164,7 +164,7 @@ def test_any_workload_is_simulated() -> None:
     answer = looped({"wait": ["20 us", "0 us", "40 us"]}, require="time at most 100 us", minimise="time")
     assert answer.best.point.values == (("wait", "0 us"),)
     assert answer.simulations == 3
-    assert [each.reasons[0].constraint for each in answer.rejected] == ["time"]
+    assert [rejection.reasons[0].constraint for rejection in answer.rejected] == ["time"]
 
 
 def test_a_lexicographic_objective_goes_on_with_the_next() -> None:
@@ -183,7 +183,7 @@ def test_several_workloads_each_hold_their_own() -> None:
         "minimise": {"quick.time": 1, "slow.time": 2},
     })  # fmt: skip
     assert dict(answer.best.point.values) == {"quick.let.wait": "0 us"}
-    assert [each.reasons[0].constraint for each in answer.rejected] == ["quick.time"]
+    assert [rejection.reasons[0].constraint for rejection in answer.rejected] == ["quick.time"]
 
 
 def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> None:

@@ -70,7 +70,7 @@ def test_a_strict_library_refuses_invented_parts(tmp_path: Path) -> None:
     for more, refused in (("", []), ("parts: {gpu: {power: 900 W}}\n", ["library"])):
         (tmp_path / "m.yaml").write_text("hwsim: machine/1\nuse: dgx-a100\n" + more, "utf-8")
         answer = asked(machine=str(tmp_path / "m.yaml"), minimise="step", simulate=0, strict_library=True)
-        assert [reason.constraint for each in answer.rejected for reason in each.reasons] == refused
+        assert [reason.constraint for rejection in answer.rejected for reason in rejection.reasons] == refused
 
 
 def test_a_part_without_a_price_is_named() -> None:

@@ -97,13 +97,13 @@ def test_a_training_that_is_simulated_costs_its_time() -> None:
 def test_a_number_that_no_run_tells_does_not_hold() -> None:
     answer = looped({"n": [1, 2]}, require=["mfu at least 50 %"], minimise="time")
     assert answer.best is None
-    assert ["not available from the workload" in str(each.reasons[0]) for each in answer.rejected] == [True, True]
+    assert ["not available from the workload" in str(refusal.reasons[0]) for refusal in answer.rejected] == [True, True]
 
 
 def test_no_point_goes_without_a_value_or_a_reason() -> None:
     answer = looped({"n": [1, 2]}, minimise="energy")
     assert answer.best is None
-    assert all("the period of use is not stated" in each.reasons[0].text for each in answer.rejected)
+    assert all("the period of use is not stated" in refusal.reasons[0].text for refusal in answer.rejected)
     assert len(answer.rejected) == 2
     assert looped({"n": [1, 2]}, minimise="energy", period="1 day").best is not None
 
@@ -127,7 +127,7 @@ def test_a_frontier_keeps_what_nothing_beats() -> None:
         )
         for n, row in enumerate(rows)
     ]
-    assert [each.point.number for each in frontier(question, options)] == [3, 1, 4]
+    assert [option.point.number for option in frontier(question, options)] == [3, 1, 4]
 
 
 # ---- ranges

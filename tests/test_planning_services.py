@@ -39,7 +39,7 @@ def asked(workload: str, **more: Any) -> PlanAnswer:
 def test_a_machine_that_does_not_keep_up_is_no_answer(workload: str, requirement: str) -> None:
     answer = asked(workload, set={"workload.let.rate": "2000 1/s"}, require=[requirement])
     assert answer.best is None
-    assert [each.reasons[0].constraint for each in answer.rejected] == ["load"]
+    assert [rejection.reasons[0].constraint for rejection in answer.rejected] == ["load"]
     assert "no steady state" in str(answer)
 
 
@@ -92,7 +92,7 @@ def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services()
         assert amount.value == spread.p95
         assert amount.low <= spread.p95 * halves[measure].low * 1.000001
         assert amount.high >= spread.p95 * halves[measure].high * 0.999999
-        (draws,) = (each for each in service.sampling_errors if (each.measure, each.percentile) == (measure, 95))
+        (draws,) = (error for error in service.sampling_errors if (error.measure, error.percentile) == (measure, 95))
         assert amount.low / amount.value <= draws.low_s / draws.value_s * 1.000001
         assert draws.high_s is None or amount.high / amount.value >= draws.high_s / draws.value_s * 0.999999
 
@@ -101,12 +101,12 @@ def test_a_service_that_does_not_keep_up_is_a_warning_wherever_rows_are_compared
     swept = hwsim.sweep(
         GPU, CHAT, {"workload.let.rate": ["20 1/s", "2000 1/s"]}, set={"workload.let.requests": 400}, by="requests/s"
     )
-    assert [[each.code for each in row.warnings] for row in swept.rows] == [[], ["overloaded"]]
+    assert [[notice.code for notice in row.warnings] for row in swept.rows] == [[], ["overloaded"]]
     assert "within the limits of the machine: 18.4 requests/s at rate 20 1/s" in str(swept)
     shop = hwsim.simulate(GPU, SHOP, set={"workload.let.rate": "2000 1/s"})
     assert [warning.code for warning in shop.warnings] == ["overloaded"]
     short = hwsim.simulate(GPU, CHAT, set={"workload.let.rate": "100 1/s", "workload.let.requests": 60})
-    assert [each.code for each in short.warnings] == ["no-steady-state"]
+    assert [notice.code for notice in short.warnings] == ["no-steady-state"]
 
 
 DAY = "{day: {mean: 10 1/s, peak: 20 1/s, at: 14 h}}"
@@ -116,7 +116,7 @@ def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> No
     night = CHAT.replace("{poisson: $rate}", DAY)
     answer = asked(night, vary={"replicas": "1..4"}, require=["ttft_p95 at most 1 h"])
     assert answer.best is None
-    assert {reason.constraint for each in answer.rejected for reason in each.reasons} == {"day"}
+    assert {reason.constraint for rejection in answer.rejected for reason in rejection.reasons} == {"day"}
     assert "864000`" in str(answer)
     day = replica_workload(
         tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"day": {"mean": "10 1/s", "peak": "20 1/s"}}}}), 4

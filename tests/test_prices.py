@@ -34,7 +34,7 @@ def test_a_user_s_list_comes_before_the_file_and_the_file_before_the_library() -
 
     def price(text: str) -> list[float]:
         priced = price_of(machine, load_prices(text))
-        found = {way: item.amount.value for way, each in priced.items() for item in each.items if item.name == "a100-sxm-40gb"}
+        found = {way: item.amount.value for way, bill in priced.items() for item in bill.items if item.name == "a100-sxm-40gb"}
         return [found["purchase"], found["on_demand"] * 3600]
 
     assert price(PRICES) == pytest.approx([20000, 4])
@@ -48,7 +48,7 @@ def test_the_price_of_a_whole_machine_is_not_the_sum_of_its_parts() -> None:
     whole = price_of(api.load_machine("dgx-h100"), prices)
     assert [(item.name, item.amount.value) for item in whole["purchase"].all_items] == [("dgx-h100", 250000)]
     cluster = price_of(api.load_machine(CLUSTER), prices)
-    assert {each.name: each.amount.value for each in cluster["purchase"].all_items} == {"dgx-h100": 500000, "cable": 3200}
+    assert {item.name: item.amount.value for item in cluster["purchase"].all_items} == {"dgx-h100": 500000, "cable": 3200}
     assert cluster["purchase"].missing == ("leaf",)
 
 
@@ -82,7 +82,7 @@ def test_cables_of_a_faster_network_cost_more() -> None:
         assert {"cable", "cable-800"} & items.keys() == {name}
         assert items[name].high / items[name].low > 2
         own = price_of(api.load_machine(text), load_prices(PRICES))
-        assert [each.amount.value / each.count for each in own["purchase"].all_items if each.name == name] == [100]
+        assert [item.amount.value / item.count for item in own["purchase"].all_items if item.name == name] == [100]
 
 
 def test_of_several_offers_the_middle_one_decides_with_the_range_of_all() -> None:
@@ -91,7 +91,7 @@ def test_of_several_offers_the_middle_one_decides_with_the_range_of_all() -> Non
     machine = api.load_machine(MACHINE)
     (item,) = price_of(machine, load_prices(text))["on_demand"].all_items
     assert (item.provider, item.date, item.offers) == ("b", "2026-01", 3)
-    assert [each * 3600 / 2 for each in (item.amount.low, item.amount.value, item.amount.high)] == pytest.approx([3, 9, 10])
+    assert [rate * 3600 / 2 for rate in (item.amount.low, item.amount.value, item.amount.high)] == pytest.approx([3, 9, 10])
     (alone,) = price_of(machine, load_prices(text, provider="c"))["on_demand"].all_items
     assert alone.provider == "c"
     assert alone.amount.value * 3600 / 2 == pytest.approx(10)
@@ -137,7 +137,7 @@ def test_old_prices_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     cost = cost_of(price_of(api.load_machine(MACHINE), load_prices(text))["purchase"], 1.0)
     assert "cpu: somebody, 2023-11; 36 months old" in cost.said
     young = cost_of(price_of(api.load_machine(MACHINE), load_prices(PRICES))["purchase"], 1.0)
-    assert not any("old" in each for each in young.said)
+    assert not any("old" in note for note in young.said)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_topics_that_take_long_are_topics() -> None:
     assert set(TOPICS) > LONG
 
 
-@pytest.mark.parametrize("topic", [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG)) for each in TOPICS])
+@pytest.mark.parametrize("topic", [pytest.param(topic, marks=[pytest.mark.slow] * (topic in LONG)) for topic in TOPICS])
 def test_every_score_keeps_its_bound(topic: str, reference_data: Path) -> None:
     scores = scores_of(topic, reference_data)
     assert scores

@@ -56,8 +56,8 @@ def test_a_convolution_of_an_eager_framework_waits_for_its_images() -> None:
 
 def test_cells_of_a_build_are_predicted_from_the_other(reference_data: Path) -> None:
     found = cnn_d2l.residuals(reference_data)
-    assert {each.regime for each in found} == {"eager"}
-    left_out = [each for each in found if each.case == "source"]
-    assert {each.unit for each in left_out} == set(eager.PYTORCH)
-    assert not any(cnn_d2l.FIRST in each.row for each in found)
-    assert sorted(abs(each.log) for each in left_out)[len(left_out) // 2] < 0.2
+    assert {residual.regime for residual in found} == {"eager"}
+    left_out = [residual for residual in found if residual.case == "source"]
+    assert {residual.unit for residual in left_out} == set(eager.PYTORCH)
+    assert not any(cnn_d2l.FIRST in residual.row for residual in found)
+    assert sorted(abs(residual.log) for residual in left_out)[len(left_out) // 2] < 0.2

@@ -227,8 +227,8 @@ def test_intervals_hold_what_they_say_altogether(covers: list[coverage.Cover]) -
     assert 0.88 <= whole["held-out device"].inside[0.9] <= 0.92
     assert 0.88 <= whole["interpolated"].inside[0.9] <= 0.93
     assert whole["held-out source"].inside[0.9] >= 0.85
-    for each in ("interpolated", "held-out device"):
-        assert 0.45 <= whole[each].inside[0.5] <= 0.57, each
+    for case in ("interpolated", "held-out device"):
+        assert 0.45 <= whole[case].inside[0.5] <= 0.57, case
 
 
 # Outside of its band by more than its groups allow: the best figure, and why.
@@ -255,9 +255,9 @@ def test_faster_is_right_in_95_of_100_claims(judged: list[coverage.Judged]) -> N
     assert made > 1000
     assert right >= 0.95 * made
     # A topic of its own is held to it as far as its number of claims allows to say: 5 % of a binomial.
-    for each in found:
-        least = 0.95 * each.claims - 1.645 * math.sqrt(0.05 * 0.95 * each.claims) - 1
-        assert each.right >= least, f"{each.topic} {each.case}: {each.right} of {each.claims}"
+    for tally in found:
+        least = 0.95 * tally.claims - 1.645 * math.sqrt(0.05 * 0.95 * tally.claims) - 1
+        assert tally.right >= least, f"{tally.topic} {tally.case}: {tally.right} of {tally.claims}"
 
 
 @pytest.mark.rows

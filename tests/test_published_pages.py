@@ -35,12 +35,12 @@ def test_every_table_that_is_shipped_is_listed_with_its_digest(listed: dict[str,
 
 
 def test_what_is_shipped_is_a_few_megabytes(listed: dict[str, Any]) -> None:
-    assert sum(each["bytes"] for each in listed["tables"].values()) < 3_000_000
+    assert sum(archive["bytes"] for archive in listed["tables"].values()) < 3_000_000
 
 
 def test_only_licensed_sources_are_shipped(listed: dict[str, Any]) -> None:
-    by_name = {each["name"]: each for each in listed["sources"]}
-    assert all(each["licence"] in LICENSED for each in listed["sources"] if each["here"])
+    by_name = {origin["name"]: origin for origin in listed["sources"]}
+    assert all(origin["licence"] in LICENSED for origin in listed["sources"] if origin["here"])
     assert not by_name["te42kyfo/gpu-benches"]["here"]
     for name in listed["tables"]:
         for row in table(shipping.SHIPPED / name.removesuffix(".xz")):
@@ -56,7 +56,7 @@ def test_rows_that_are_shipped_name_their_source() -> None:
 
 
 def test_every_source_says_where_it_is(listed: dict[str, Any]) -> None:
-    assert all(each["at"] and each["rows"] >= each["unflagged"] for each in listed["sources"])
+    assert all(source["at"] and source["rows"] >= source["unflagged"] for source in listed["sources"])
 
 
 @pytest.mark.parametrize("topic", ["core_to_core", "inference"])
@@ -87,14 +87,14 @@ def found() -> list[Residual]:
     random = np.random.default_rng(1)
     gpus = [f"gpu{index}" for index in range(6)]
     cases = ("known", "source", "device")
-    rows = [made("product", case, gpu, random.normal(0, 0.1), f"{at}") for case in cases for gpu in gpus for at in range(20)]
+    rows = [made("product", case, gpu, random.normal(0, 0.1), f"{n}") for case in cases for gpu in gpus for n in range(20)]
     return [*rows, made("product", "outside", "k80", -0.8, "0"), made("moe", "known", "gpu0", 0.1, "0")]
 
 
 def test_a_quantity_has_a_row_for_every_evaluation(found: list[Residual]) -> None:
     text = summary.page(found, {})
     lines = [splitline for splitline in text.splitlines() if splitline.startswith("| GEMMs, 16")]
-    assert [each.split("|")[2].strip() for each in lines] == ["interpolated", "cross-validated", "cross-validated", "not fitted"]
+    assert [row.split("|")[2].strip() for row in lines] == ["interpolated", "cross-validated", "cross-validated", "not fitted"]
     assert "| 80 % | 80 % |" in lines[-1]
 
 
@@ -140,5 +140,5 @@ def test_figures_that_are_read_are_counted(tmp_path: Path) -> None:
 
 
 def test_every_reason_for_a_row_without_a_score_is_of_a_source(listed: dict[str, Any]) -> None:
-    names = {each["name"] for each in listed["sources"]}
+    names = {origin["name"] for origin in listed["sources"]}
     assert {source for _, source in accounts.WHY} <= names

@@ -97,6 +97,6 @@ def test_served_runs_on_one_and_two_gpus_stay_near(reference_data: Path) -> None
     found, refused = all_of(rows)
     assert not refused
     for quantity, bound in (("latency", 0.04), ("first_token", 0.10)):
-        assert group_median([each.miss(quantity) for each in found])[0] <= bound
-    dense = [each for each in serving_single.rows(reference_data) if each.kind == "dense"]
-    assert max(each.miss("latency").relative for each in all_of(dense)[0]) <= 0.03
+        assert group_median([run.miss(quantity) for run in found])[0] <= bound
+    dense = [served for served in serving_single.rows(reference_data) if served.kind == "dense"]
+    assert max(run.miss("latency").relative for run in all_of(dense)[0]) <= 0.03

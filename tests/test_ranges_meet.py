@@ -89,10 +89,10 @@ def test_no_steady_state_is_waited_for_beside_a_job_on_the_same_parts() -> None:
 
 def test_a_parameter_s_spread_is_felt_or_refused_as_if_it_stood_at_the_number() -> None:
     by_name = {**machine(read="$rate"), "let": {"rate": {"value": "1 GB/s", "spread": SPREAD}}}
-    one, other = (hwsim.simulate(each, program(READ)).interval for each in (machine(), by_name))
+    one, other = (hwsim.simulate(file, program(READ)).interval for file in (machine(), by_name))
     assert (one.low, one.high) == pytest.approx((other.low, other.high))
     services = {"x": {"device": "cpu", "arrivals": {"every": "2 s"}, "request": [READ]}}
-    served = [hwsim.simulate(each, {"hwsim": "workload/1", "services": services, "requests": 5}) for each in (machine(), by_name)]
+    served = [hwsim.simulate(file, {"hwsim": "workload/1", "services": services, "requests": 5}) for file in (machine(), by_name)]
     halves = [work_interval(run).half for run in served if run.services is not None]
     assert halves == pytest.approx([halves[0]] * 2)
     assert halves[0] > SPREAD * NORMAL[90]

@@ -334,9 +334,9 @@ def test_whatever_a_script_does_with_numpy_is_recorded_and_simulates(tmp_path: P
 
 def test_ten_turns_of_the_text_are_a_repeat_of_ten(tmp_path: Path) -> None:
     found = statements(recorded(tmp_path, TEXT))
-    assert [list(each) for each in found] == [["repeat"]]
+    assert [list(statement) for statement in found] == [["repeat"]]
     assert found[0]["repeat"]["times"] == 10
-    assert [next(iter(each)) for each in found[0]["repeat"]["do"]] == ["elementwise", "matmul"]
+    assert [next(iter(statement)) for statement in found[0]["repeat"]["do"]] == ["elementwise", "matmul"]
 
 
 def test_a_value_of_the_turn_before_takes_two_turns(tmp_path: Path) -> None:
@@ -377,9 +377,9 @@ def test_a_recording_is_a_table_of_measurements(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     table.write_bytes(packed(measured))
     compared = against({"machine": "laptop", "workload": path}, "", read_table(table))
-    assert math.fsum(each.measured_s for each in compared.ops) == pytest.approx(found.inside)
-    assert math.fsum(each.predicted_s for each in compared.ops) == pytest.approx(hwsim.simulate("laptop", path).makespan_s)
-    assert sum(each.times for each in compared.ops) == len(found.steps)
+    assert math.fsum(op.measured_s for op in compared.ops) == pytest.approx(found.inside)
+    assert math.fsum(op.predicted_s for op in compared.ops) == pytest.approx(hwsim.simulate("laptop", path).makespan_s)
+    assert sum(op.times for op in compared.ops) == len(found.steps)
     assert not compared.missing
     trace = next(op for op in compared.ops if op.name.startswith("trace@"))
     assert trace.known_by == "stated"

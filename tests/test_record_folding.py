@@ -70,8 +70,8 @@ def holds(folded: Folded, steps: Sequence[Step]) -> None:
             if value is not None:
                 assert meant[folded.names[value]] == value
                 assert named.setdefault((leaf, place), folded.names[value]) == folded.names[value]
-        for each in step.made:
-            meant[folded.names[each.value]] = each.value
+        for array in step.made:
+            meant[folded.names[array.value]] = array.value
 
 
 # ---- programs made up: any loops, any array handed on from anywhere ----
@@ -86,7 +86,7 @@ def programs(draw: st.DrawFn) -> list[Step]:
 
     def statement(line: int, back: Any, makes: Any, same_line: Any) -> None:
         nonlocal count
-        reads = tuple(at if 1 <= at <= count else None for at in ((count - n) if late else n + 1 for late, n in back))
+        reads = tuple(array if 1 <= array <= count else None for array in ((count - n) if late else n + 1 for late, n in back))
         made = tuple(RecordedArray(count + 1 + index, (4,), "fp32", 16) for index in range(makes))
         op = Described("busy", {}, reason="made up")
         count += makes

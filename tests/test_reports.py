@@ -82,7 +82,7 @@ def test_same_result_same_bytes_of_an_empty_run_too(name: str) -> None:
     timeline = simulate(GraphBuilder([Capacity("gpu0.compute", 1.0)]).build())
     empty = Result("m", "w", timeline, usage(timeline))
     for first, second in ((result(), result()), (empty, empty)):
-        one, two = (b"".join(WRITTEN[name](each)) for each in (first, second))
+        one, two = (b"".join(WRITTEN[name](run)) for run in (first, second))
         assert one == two
         assert one
 
@@ -246,7 +246,7 @@ def test_lanes_hold_ops_that_do_not_overlap_and_are_as_few_as_can_be(pairs: list
     ops = Result("m", "w", timeline).ops.numbers
     assert sorted(op for lane in found for op in lane.ops.tolist()) == ops.tolist()
     starts, ends = timeline.start[ops], timeline.end[ops]
-    deepest = max((int(((starts <= at) & (ends > at)).sum()) for at in starts), default=0)
+    deepest = max((int(((starts <= instant) & (ends > instant)).sum()) for instant in starts), default=0)
     if all(length for _, length in pairs):
         assert len(found) == deepest
 
@@ -362,7 +362,7 @@ Drawn = tuple[str, float, dict[str, float], dict[str, Any]]  # device, own time,
     ids=["a capacity", "a device by more than a capacity", "not by latency", "not by time of no device"],
 )  # fmt: skip
 def test_what_limits_stands_first_however_busy_others_are(drawn: list[tuple[str, str]], ops: list[Drawn], first: str) -> None:
-    builder = GraphBuilder([Capacity.of(*each) if each[1] else Capacity(f"{each[0]}.", 1.0) for each in drawn])
+    builder = GraphBuilder([Capacity.of(*pair) if pair[1] else Capacity(f"{pair[0]}.", 1.0) for pair in drawn])
     for device, time, amounts, more in ops:
         builder.op("x", device=device, time=time, cost=Cost(Demand(amounts=tuple(amounts.items()), **more)) if amounts else None)
     timeline = simulate(builder.build())

@@ -45,8 +45,8 @@ class Server:
         return np.zeros_like(address), "server"
 
     def offer(self, served: RequestColumns) -> None:
-        for i, at in enumerate(served.at):
-            self.events.append((at, i, served))
+        for i, arrival in enumerate(served.at):
+            self.events.append((arrival, i, served))
         self.events.sort(key=lambda event: event[0])
 
     def due(self) -> float:
@@ -138,8 +138,8 @@ def test_every_request_ends_no_earlier_than_it_can(served: RequestColumns) -> No
     serve(simulation, served)
     assert served.left == 0
     assert simulation.due() == math.inf
-    for at, issued, finish in zip(served.at, served.issued, served.finish, strict=True):
-        assert at <= issued
+    for arrival, issued, finish in zip(served.at, served.issued, served.finish, strict=True):
+        assert arrival <= issued
         assert finish - issued >= TWO.latency("hit") * (1 - 1e-9)
     if served.depth is not None:
         ends = sorted([*[(time, 1) for time in served.issued], *[(time, 0) for time in served.finish]])
@@ -154,7 +154,7 @@ def test_every_request_ends_no_earlier_than_it_can(served: RequestColumns) -> No
 @settings(max_examples=40)
 def test_who_comes_later_changes_nothing_before(first: RequestColumns, second: RequestColumns) -> None:
     late = 5e-7
-    second.at = [at + late for at in second.at]
+    second.at = [arrival + late for arrival in second.at]
     alone, beside = again(first), again(first)
     serve(DramSimulation(TWO), alone)
     simulation = DramSimulation(TWO)

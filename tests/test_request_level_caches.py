@@ -25,10 +25,10 @@ LINES = st.lists(st.integers(0, 40), min_size=1, max_size=300)
 def hits_of_stack_distances(lines: Sequence[int], ways: int, sets: int = 1) -> int:
     """A hit is a line that fewer than `ways` other lines of its set were asked for since (Mattson et al.)."""
     found = 0
-    for at, line in enumerate(lines):
-        before = [other for other in range(at) if lines[other] == line]
+    for index, line in enumerate(lines):
+        before = [other for other in range(index) if lines[other] == line]
         if before:
-            between = {other for other in lines[before[-1] + 1 : at] if other % sets == line % sets}
+            between = {other for other in lines[before[-1] + 1 : index] if other % sets == line % sets}
             found += len(between) < ways
     return found
 
@@ -76,7 +76,7 @@ def test_a_working_set_shows_its_level_in_the_time_of_an_access() -> None:
 def test_misaligned_accesses_touch_two_lines() -> None:
     whole, split = CacheSimulation(THREE), CacheSimulation(THREE)
     play(whole, [index * 64 for index in range(100)], size=64)
-    play(split, [at * 64 + 32 for at in range(100)], size=64)
+    play(split, [line * 64 + 32 for line in range(100)], size=64)
     assert whole.counters["lines"] == 100
     assert split.counters["lines"] == 200
 
@@ -85,7 +85,7 @@ def test_a_prefetcher_hides_most_of_the_memory_from_a_stream_and_nothing_from_a_
     stream = [index * 8 for index in range(20_000)]
     order = list(range(20_000))
     random.Random(2).shuffle(order)
-    chain = [at * 4096 for at in order]
+    chain = [page * 4096 for page in order]
     without, ahead = CacheSimulation(THREE, prefetch="none"), CacheSimulation(THREE, prefetch="stream")
     assert play(ahead, stream).end < 0.3 * play(without, stream).end
     assert play(CacheSimulation(THREE), chain).end == pytest.approx(
@@ -95,7 +95,7 @@ def test_a_prefetcher_hides_most_of_the_memory_from_a_stream_and_nothing_from_a_
 
 def test_backwards_is_as_fast_as_forwards() -> None:
     forward = play(CacheSimulation(THREE), [index * 8 for index in range(20_000)])
-    backward = play(CacheSimulation(THREE), [at * 8 for at in reversed(range(20_000))])
+    backward = play(CacheSimulation(THREE), [word * 8 for word in reversed(range(20_000))])
     assert backward.end == pytest.approx(forward.end, rel=0.05)
 
 
@@ -166,7 +166,7 @@ def test_random_arrivals_at_the_memory_are_the_queue_with_constant_service() -> 
         simulation = CacheSimulation(Caches(levels={"L1": L1}), memory=80e-9, bandwidth=10e9, prefetch="none")
         asked = columns([index * 4096 for index in range(count)], 8, at=poisson(load / service, count, seed=4))
         served = serve(simulation, asked)
-        mean = sum(end - at for at, end in zip(served.issued, served.finish, strict=True)) / count
+        mean = sum(end - start for start, end in zip(served.issued, served.finish, strict=True)) / count
         assert mean - 80e-9 == pytest.approx(service * load / (2 * (1 - load)), rel=0.08)
 
 

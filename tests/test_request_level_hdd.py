@@ -100,7 +100,7 @@ def test_a_faster_drive_is_never_slower() -> None:
 def test_random_arrivals_in_order_are_the_queue_with_general_service() -> None:
     """M/G/1: mean wait = rate x E[S^2] / (2 (1 - load)) (Pollaczek and Khinchine)."""
     alone = latencies(serve(HddSimulation(EVEN, policy="fcfs"), columns(at_random(20_000), 4096, depth=1)))
-    mean, square = sum(alone) / len(alone), sum(each**2 for each in alone) / len(alone)
+    mean, square = sum(alone) / len(alone), sum(latency**2 for latency in alone) / len(alone)
     for load in (0.3, 0.6):
         asked = columns(at_random(20_000), 4096, at=poisson(load / mean, 20_000, seed=2))
         found = latencies(serve(HddSimulation(EVEN, policy="fcfs"), asked))

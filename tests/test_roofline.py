@@ -56,13 +56,13 @@ def test_every_machine_of_the_library_has_rooflines_in_order(name: str) -> None:
     able = any(placed.kind in ("cpu", "gpu") for placed in machine.devices.values())
     for roofline in rooflines(machine, links=True) if able else ():
         assert roofline.compute
-        assert [each.key for each in roofline.memory].count("memory") == 1
-        for each in (*roofline.memory, *roofline.compute):
-            assert 0 < each.sustained <= each.peak * (1 + 1e-9) < math.inf, f"{roofline.device} {each.key}"
-        caches = [each.peak for each in roofline.memory if each.key not in ("memory", *KINDS)]
+        assert [ceiling.key for ceiling in roofline.memory].count("memory") == 1
+        for ceiling in (*roofline.memory, *roofline.compute):
+            assert 0 < ceiling.sustained <= ceiling.peak * (1 + 1e-9) < math.inf, f"{roofline.device} {ceiling.key}"
+        caches = [ceiling.peak for ceiling in roofline.memory if ceiling.key not in ("memory", *KINDS)]
         assert min(caches, default=math.inf) >= 0.99 * roofline.bandwidth
-        for each in roofline.compute:
-            assert roofline.ridge(each) * roofline.bandwidth == pytest.approx(each.peak)
+        for ceiling in roofline.compute:
+            assert roofline.ridge(ceiling) * roofline.bandwidth == pytest.approx(ceiling.peak)
 
 
 @pytest.mark.parametrize("machine", ["p3.16xlarge", "dgx-a100", "dgx-h100", "g4dn.12xlarge", "workstation", "d2l-4gpu-pcie"])
@@ -71,7 +71,7 @@ def test_no_op_is_above_its_roof(machine: str) -> None:
         assert one.points
         for point in one.points:
             assert 0 < point.attained <= one.roof(point) * (1 + 1e-9), f"{one.device} {point.name}"
-            assert point.peak <= max(each.peak for each in one.compute) * (1 + 1e-9)
+            assert point.peak <= max(ceiling.peak for ceiling in one.compute) * (1 + 1e-9)
 
 
 @given(m=st.integers(1, 4096), n=st.integers(1, 4096), k=st.integers(1, 4096), dtype=st.sampled_from(["fp16", "fp32", "int8"]))
@@ -113,7 +113,7 @@ def test_an_op_in_the_caches_has_no_intensity_and_the_peak_as_its_roof() -> None
 
 def test_one_format_only() -> None:
     for roofline in rooflines(GPU, dtype="fp16"):
-        assert {each.key.partition(" ")[0] for each in roofline.compute} == {"fp16"}
+        assert {ceiling.key.partition(" ")[0] for ceiling in roofline.compute} == {"fp16"}
     with pytest.raises(Unshowable, match="fp4"):
         rooflines(GPU, dtype="fp4")
 
@@ -176,7 +176,7 @@ def test_labels_beside_the_ceilings_do_not_overlap() -> None:
 def test_a_convolution_is_below_the_roof_of_its_own_format() -> None:
     """The GPU has fp16 units of four times the rate of fp32, which a network in fp32 does not compute on."""
     roofline = under("d2l-4gpu-pcie", "d2l/multi-gpu-resnet18")[0]
-    fp32 = next(each.peak for each in roofline.compute if each.key == "fp32")
+    fp32 = next(ceiling.peak for ceiling in roofline.compute if ceiling.key == "fp32")
     convolutions = [point for point in roofline.points if point.kind == "convolution"]
     assert {point.peak for point in convolutions} == {fp32}
     assert all(0.5 < point.attained / roofline.roof(point) <= 1.0 for point in convolutions)

@@ -95,9 +95,9 @@ def test_every_pair_is_routed_alike_and_adaptive_is_never_slower_than_ecmp_nor_e
         for b in range(n):
             ends = f"s{a}", f"s{b}"
             if machines["single"]._routes.find(*ends) is None:
-                assert all(each._routes.find(*ends) is None for each in machines.values())
+                assert all(network._routes.find(*ends) is None for network in machines.values())
                 continue
-            routes = {routing: each.route(*ends) for routing, each in machines.items()}
+            routes = {routing: network.route(*ends) for routing, network in machines.items()}
             assert len({len(route) for route in routes.values()}) == 1
             for routing, route in routes.items():
                 assert all(one.target == two.source for one, two in pairwise(route))

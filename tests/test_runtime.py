@@ -96,7 +96,7 @@ def test_the_same_file_runs_compiled_imperatively_and_without_software() -> None
 @given(n=st.integers(1, 5), sites=st.integers(1, 3))
 def test_each_call_of_the_program_is_compiled_once(n: int, sites: int) -> None:
     body = [call(busy(1), name=f"net {i}") for i in range(sites)]
-    slow, fast = (makespan([loop(n, *body)], us(call=2, compile=each)) for each in (70, 0))
+    slow, fast = (makespan([loop(n, *body)], us(call=2, compile=compile_us)) for compile_us in (70, 0))
     assert slow - fast == sites * 70 * US
 
 
@@ -163,7 +163,7 @@ def pointwise(name: str, reads: object, writes: object = (), **keys: Any) -> dic
 def traffic(program: object, runtime: dict[str, Any] | None) -> tuple[float, int]:
     """Arrays of a million fp32 numbers moved by the GPU's memory, and ops that did it."""
     timeline = simulate(lowered(program, runtime))
-    moved = next(each.moved for each in usage(timeline) if each.capacity == "gpu.memory")
+    moved = next(row.moved for row in usage(timeline) if row.capacity == "gpu.memory")
     kinds = [timeline.flat.graph.labels[label].kind for label in timeline.flat.label.tolist()]
     return moved / 4e6, kinds.count("elementwise")
 

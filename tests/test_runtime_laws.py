@@ -75,7 +75,7 @@ def test_compiled_is_never_slower_in_the_steady_state_and_never_takes_more_memor
     peaks: dict[str, int] = {}
     for name, runtime in (("eager", runtime_of(eager, compiled)), ("compiled", {"use": compiled})):
         one, two = run(runtime, body, 20), run(runtime, body, 40)
-        times[name], peaks[name] = fs(two) - fs(one), max(each.peak for each in two.memory)
+        times[name], peaks[name] = fs(two) - fs(one), max(memory.peak for memory in two.memory)
     alone = compiled == "cuda-graph" and len(kinds) == 1  # to start a graph takes longer than to start its one kernel
     assert times["compiled"] <= times["eager"] + (20 * femtoseconds(6.795e-6 - 3.495e-6) if alone else 0)
     assert peaks["compiled"] <= peaks["eager"]
@@ -130,7 +130,7 @@ def test_each_job_gives_its_buffers_back_as_its_own_runtime_says() -> None:
 
     jobs = {"a": job({"dispatch": "1 us", "free": "last-use"}, "cpu"), "b": job({"dispatch": "1 us", "free": "scope"}, "gpu")}
     found = api.simulate(MACHINE, {"hwsim": "workload/1", "jobs": jobs})
-    assert {each.device: each.peak for each in found.memory}["gpu"] == 12_000_000
+    assert {memory.device: memory.peak for memory in found.memory}["gpu"] == 12_000_000
     alone = api.simulate(MACHINE, {"hwsim": "workload/1", **jobs["b"]})
     assert alone.memory[0].peak == 12_000_000
 

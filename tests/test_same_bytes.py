@@ -52,18 +52,18 @@ def machine(name: str) -> Tree:
 def test_each_unsure_number_of_both_files_is_counted_once(data: st.DataObject) -> None:
     chosen = [machine(data.draw(st.sampled_from(names("machine")))) for _ in range(2)]
     try:
-        both = [terms_of(each, read(find("workload", "d2l/async-loop"))) for each in chosen]
+        both = [terms_of(tree, read(find("workload", "d2l/async-loop"))) for tree in chosen]
     except SpecError:
         return
     terms = joined(both)
-    for at, mine in enumerate(both):
-        assert sorted(term.place for term in terms if at in term.options) == sorted(term.place for term in mine)
+    for index, mine in enumerate(both):
+        assert sorted(term.place for term in terms if index in term.options) == sorted(term.place for term in mine)
     assert len({term.name for term in terms}) == len(terms)
-    assert joined(both) == joined([tuple(reversed(each)) for each in both])
+    assert joined(both) == joined([tuple(reversed(side)) for side in both])
 
 
 def told(lines: Sequence[str], seed: int, folder: Path) -> str:
-    variables = {**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+    variables = {**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
         [sys.executable, "-c", RUN, *lines], cwd=folder, env=variables, capture_output=True, text=True, check=True
     )

@@ -33,7 +33,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 CLASSES = ROOT / "machines" / "classes"  # mappings of any depth, see tests/test_classes.py
 FILES = sorted(
-    each for each in [*(ROOT / "machines").rglob("*.yaml"), *(ROOT / "workloads").rglob("*.yaml")] if CLASSES not in each.parents
+    path for path in [*(ROOT / "machines").rglob("*.yaml"), *(ROOT / "workloads").rglob("*.yaml")] if CLASSES not in path.parents
 )
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

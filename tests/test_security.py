@@ -34,7 +34,7 @@ def parsed() -> dict[str, ast.Module]:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    names = [each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names]
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
     return {name.partition(".")[0] for name in names}
 

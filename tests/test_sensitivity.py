@@ -155,7 +155,7 @@ def test_two_options_have_a_break_even_and_a_share_that_both_have_cancels() -> N
     assert not [bar for bar in answer.bars if bar.name == "cpu.flop.fp32"]  # both have it
     faster = sensitivity(read_text(MACHINE), COMPUTE, set_b={"machine.cpu.flop.fp32": "{value: 120 GFLOP/s, spread: 10 %}"})
     assert faster.answer == pytest.approx(1.2)
-    [point] = [each for each in faster.breaks if each.name == "cpu.flop.fp32"]
+    [point] = [crossing for crossing in faster.breaks if crossing.name == "cpu.flop.fp32"]
     assert point.factor == pytest.approx(1 / 1.2, rel=2e-3)
     assert point.written == "100 GFLOP/s"
 

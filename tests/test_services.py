@@ -75,7 +75,7 @@ def test_requests_are_conserved_and_littles_law_holds_to_the_femtosecond(files: 
         assert answered + notes.refused + notes.failed + notes.wasted + notes.dropped == notes.entered
         assert notes.stay == notes.area  # every request from its coming to its end, and the integral of those there
         assert sum(len(window.answers) for window in notes.windows) == answered
-        assert sum(each.count for each in notes.above.values()) == answered
+        assert sum(latency_bin.count for latency_bin in notes.above.values()) == answered
     assert b.retries <= b.timeouts + b.refused + b.failed
     assert a.failed <= a.entered
 
@@ -328,7 +328,7 @@ def test_two_services_share_one_disk() -> None:
 )  # fmt: skip
 def test_mistakes_are_told(services: dict[str, Any], keys: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
-        hwsim.simulate(MACHINE, workload({name: {"device": "cpu", **each} for name, each in services.items()}, **keys))
+        hwsim.simulate(MACHINE, workload({name: {"device": "cpu", **service} for name, service in services.items()}, **keys))
 
 
 def test_a_run_needs_an_end() -> None:

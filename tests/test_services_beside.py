@@ -78,7 +78,7 @@ def test_a_service_beside_a_job_has_one_interval(request_: Any, unsure: bool) ->
 def held(driver: Driver) -> int:
     """Entries of everything that a driver keeps, two levels deep."""
     fluid = driver._replay.fluid
-    columns = [value for each in (driver, driver._replay, fluid, driver._issued, driver.env) for value in vars(each).values()]
+    columns = [value for part in (driver, driver._replay, fluid, driver._issued, driver.env) for value in vars(part).values()]
     sized = [column for column in columns if isinstance(column, Sized)]
     return sum(map(len, sized)) + sum(len(inner) for outer in (fluid.history, fluid.members, fluid.users) for inner in outer)
 
@@ -106,8 +106,8 @@ def test_paces_put_together_give_as_much() -> None:
     assert both[0].start == 0
     assert len(both) == 2
     ends = [both[1].start, 20]
-    assert sum(each.pace * (end - each.start) for each, end in zip(both, ends, strict=True)) == 7 * 3 + 2 * 7 + 8 + 4 * 9
-    assert {each.bound for each in both} == {1}  # for 12 of 20
+    assert sum(step.pace * (end - step.start) for step, end in zip(both, ends, strict=True)) == 7 * 3 + 2 * 7 + 8 + 4 * 9
+    assert {step.bound for step in both} == {1}  # for 12 of 20
     assert _merged(changes[:1], 5) == changes[:1]
 
 

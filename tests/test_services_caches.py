@@ -25,9 +25,9 @@ def found(entries: int, asked: list[int]) -> np.ndarray[Any, np.dtype[np.bool_]]
     """Whether each is in a cache of those asked for last, empty to begin with."""
     kept: OrderedDict[int, None] = OrderedDict()
     hits = np.zeros(len(asked), np.bool_)
-    for at, thing in enumerate(asked):
+    for index, thing in enumerate(asked):
         if thing in kept:
-            hits[at] = True
+            hits[index] = True
             kept.move_to_end(thing)
             continue
         kept[thing] = None
@@ -100,7 +100,7 @@ def test_an_emptied_cache_fills_again() -> None:
     flushed = {**CACHED, "empty_at": [f"{index * 100} ms" for index in range(20)]}
     came, asked = missed(flushed, requests=2000)
     expected = hit_rate_curve(100, 10_000, 1.0)
-    misses = 20 * sum(1 - expected.at(at) for at in range(100))
+    misses = 20 * sum(1 - expected.at(lookup) for lookup in range(100))
     assert came == 2000
     assert asked == pytest.approx(misses, abs=4 * (2000 * 0.25) ** 0.5)
     assert misses > 2000 * (1 - expected.hit) * 1.1

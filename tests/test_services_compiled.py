@@ -45,7 +45,7 @@ def noted(play: ServiceSimulation | CompiledSimulation) -> list[object]:
     for notes in play.notes:
         notes.flush()
         kept = {name: getattr(notes, name) for name in notes.__slots__}
-        kept["above"] = sorted((at, above.count, above.spent, sorted(above.waits.items())) for at, above in notes.above.items())
+        kept["above"] = sorted((key, above.count, above.spent, sorted(above.waits.items())) for key, above in notes.above.items())
         found.append(repr(kept))
     for station in play.stations:
         there = station.count(play.now)
@@ -111,7 +111,7 @@ def test_whom_another_asks_may_ask_a_third() -> None:
         (Serve(0), End()),
     )
     keys = [ArrivalKeys(every=10e-3), None, None]
-    services = [ServiceProgram(f"s{at}", each, arrivals=key) for at, (each, key) in enumerate(zip(steps, keys, strict=True))]
+    services = [ServiceProgram(f"s{index}", row, arrivals=key) for index, (row, key) in enumerate(zip(steps, keys, strict=True))]
     costs = (served("compute", 0),)
     stations = (Station("shared", (CORES,), (WORKS["compute"][0],)),)
     program = ServicesProgram(tuple(services), costs, stations, (), (), (ArrivalLoad((0,), 100),), resources=("cpu.cores",))

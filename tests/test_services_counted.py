@@ -42,8 +42,8 @@ def test_a_crowd_counts_at_the_beginning_as_at_the_end(tmp_path: Path) -> None:
     """3,000 requests of 1 ms in a second, each waits 2/3 ms longer than the one before; the others wait for nobody."""
     crowd = [index / 3000 for index in range(3000)]
     for name, instants in (
-        ("early", [*crowd, *(3 + each / 100 for each in range(5000))]),
-        ("late", [*(each / 100 for each in range(5000)), *(52 + each for each in crowd)]),
+        ("early", [*crowd, *(3 + number / 100 for number in range(5000))]),
+        ("late", [*(number / 100 for number in range(5000)), *(52 + arrival for arrival in crowd)]),
     ):
         (tmp_path / f"{name}.csv").write_text("arrival\n" + "\n".join(map(repr, instants)) + "\n")
         came = {"trace": str(tmp_path / f"{name}.csv")}

@@ -225,7 +225,7 @@ def test_the_mean_that_an_array_is_warned_of_is_that_of_one_access() -> None:
     machine = {**ARM, "parts": {**ARM["parts"], "disk": disk}}
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 20})
     assert [statement.seconds for statement in run.services.statements] == pytest.approx([ALONE, ALONE])
-    (warning,) = [each.message for each in run.warnings if each.code == "mean-access-time"]
+    (warning,) = [notice.message for notice in run.warnings if notice.code == "mean-access-time"]
     assert f"takes its average time ({1e3 * ALONE:.3g} ms)," in warning
 
 

@@ -58,8 +58,8 @@ def test_a_request_that_comes_in_a_run_waits_as_if_its_iterations_were_counted_o
     run: IterationRun, seen: list[float], refusal: Refusal
 ) -> None:
     at_once, one_by_one = (Meters(end=900, spent=(5, 6, 7, 8, 9), refusal=refusal) for _ in range(2))
-    come = [900 + round(each * (run.end - 900)) for each in seen]
-    stays = [[RequestAccount(number, at, 0, 10, 10, at) for number, at in enumerate(come)] for _ in range(2)]
+    come = [900 + round(share * (run.end - 900)) for share in seen]
+    stays = [[RequestAccount(number, time, 0, 10, 10, time) for number, time in enumerate(come)] for _ in range(2)]
     for meters, every in zip((at_once, one_by_one), stays, strict=True):
         for stay in every:
             meters.came(stay)

@@ -58,7 +58,7 @@ def test_no_more_adapters_are_in_use_than_there_are_places_for() -> None:
     assert found.breakdowns[0].parts[0][0] == "adapter_wait"
     drawn = Adapters(40, 16, 1.0, (), 2.0, 3, 0, RandomDraws(stream(0, "adapters"), Uniform(0.0, 1.0)))
     for row in found.rows:
-        at_once = {drawn.of(at) for at, other in enumerate(found.rows) if other.begin_s <= row.begin_s < other.end_s}
+        at_once = {drawn.of(index) for index, other in enumerate(found.rows) if other.begin_s <= row.begin_s < other.end_s}
         assert len(at_once) <= 3
 
 

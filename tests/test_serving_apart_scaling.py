@@ -87,8 +87,8 @@ def test_laws_of_both_parts(kind: str) -> None:
         assert wanted or not scaling.stops
         for copy in range(many):
             assert all(a.end_s is not None and a.end_s <= b.start_s for a, b in pairwise(lives_of(scaling, copy)))
-        ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
-        integral = sum(each.paid * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
+        ends = [*(step.at_s for step in scaling.changes[1:]), scaling.span_s]
+        integral = sum(step.paid * (end - step.at_s) for step, end in zip(scaling.changes, ends, strict=True))  # fits
         assert scaling.paid_s == pytest.approx(integral, rel=1e-12)
     assert readers.stops + writers.stops > 0
     paid = readers.paid_s + writers.paid_s
@@ -147,7 +147,7 @@ def test_what_holds_keys_and_values_is_free_while_its_part_is_off() -> None:
         service = {"infer": {"model": SMALL, **keys, "split": split}}
         return hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": service, "batch": busy}}, expect=False)
 
-    taken = {each.device: each.peak for each in run(1).memory}
+    taken = {memory.device: memory.peak for memory in run(1).memory}
     assert taken["gpu1"] == 40_000_000_000  # the second copy never starts
     assert taken["gpu0"] > 70e9
     with pytest.raises(hwsim.OutOfMemory, match="gpu1"):
@@ -168,7 +168,7 @@ def test_the_most_gpus_of_two_parts_are_those_at_one_instant() -> None:
     """4 and 2 GPUs a copy: 4 + 2 at first, then 8 + 2, then 4 + 6, both at the second second."""
 
     def part(gpus: int, *on: tuple[float, int]) -> AutoscalingStatistics:
-        changes = tuple(ReplicaCounts(at, many, many) for at, many in on)
+        changes = tuple(ReplicaCounts(time_s, many, many) for time_s, many in on)
         return AutoscalingStatistics(1, 3, gpus, 10.0, changes, 0, 0, 10.0, 0.0, (), 0, 0.0, 0.0)
 
     assert most_gpus((part(4, (0.0, 1), (1.0, 2), (2.0, 1)), part(2, (0.0, 1), (2.0, 3)))) == 10

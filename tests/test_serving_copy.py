@@ -50,19 +50,17 @@ class Watched(ContinuousReplica):
 
     def next(self, now: int) -> IterationRun | None:
         run = super().next(now)
-        busy = {id(each): each for each in (*self.partial, *(row[3] for row in self._ends if row[2] == row[3].put_off))}
-        answering = [each for each in busy.values() if each not in self.partial]
+        busy = {id(seq): seq for seq in (*self.partial, *(row[3] for row in self._ends if row[2] == row[3].put_off))}
+        answering = [seq for seq in busy.values() if seq not in self.partial]
         assert len(answering) == self.answers
         assert len(busy) <= self.settings.sequences
-        lengths = [each.read + self.count - each.joined for each in answering]
+        lengths = [seq.read + self.count - seq.joined for seq in answering]
         assert self.context == sum(lengths)
-        grown = sum(
-            self.growth.need(length) - self.growth.need(each.read) for length, each in zip(lengths, answering, strict=True)
-        )
+        grown = sum(self.growth.need(length) - self.growth.need(seq.read) for length, seq in zip(lengths, answering, strict=True))
         wanted = self.growth.wanted(1) if run is not None and run.parts and run.answers else 0
         holding = [*busy.values(), *self.loading, *self.loaded]
-        pieces = {key for each in holding for key in each.keys}
-        held = sum(self.pool.held(key) for key in pieces) + sum(each.own for each in holding) + grown + wanted
+        pieces = {key for seq in holding for key in seq.keys}
+        held = sum(self.pool.held(key) for key in pieces) + sum(seq.own for seq in holding) + grown + wanted
         assert self.pool.blocks - self.pool.free == held
         assert 0 <= self.pool.free <= self.pool.blocks
         if run is not None and self.settings.chunked and self.settings.prompts == "beside":
@@ -155,9 +153,9 @@ def test_a_prompt_that_is_wholly_cached_is_read_again_only_in_its_last_block() -
 
 
 def test_what_was_used_longest_ago_is_forgotten_first() -> None:
-    rows = [Request(number * 10**9, 160, 1, (each,), 160) for number, each in enumerate((1, 2, 3, 1, 2, 4, 1, 2, 3))]
+    rows = [Request(number * 10**9, 160, 1, (key,), 160) for number, key in enumerate((1, 2, 3, 1, 2, 4, 1, 2, 3))]
     _, _, _, found = play(rows, {"prefixes": True}, 30, 1, skip=True)  # room for three such prompts
-    assert [bool(each) for each in found["cached"]] == [False, False, False, True, True, False, True, True, False]
+    assert [bool(count) for count in found["cached"]] == [False, False, False, True, True, False, True, True, False]
 
 
 def decisions(lengths: tuple[int, ...], told: Callable[[IterationRun], Any], **keys: Any) -> list[Any]:
@@ -176,7 +174,7 @@ def decisions(lengths: tuple[int, ...], told: Callable[[IterationRun], Any], **k
 
 
 def test_answers_come_first_and_one_prompt_at_a_time_is_read_in_part() -> None:
-    seen = decisions((100, 100, 40), lambda run: (run.answers, [(each.number, tokens) for each, tokens in run.parts]))
+    seen = decisions((100, 100, 40), lambda run: (run.answers, [(seq.number, tokens) for seq, tokens in run.parts]))
     assert seen[:5] == [(0, [(0, 64)]), (0, [(0, 36), (1, 28)]), (1, [(1, 63)]), (1, [(1, 9), (2, 40)]), (3, [])]
 
 

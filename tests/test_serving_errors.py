@@ -44,13 +44,13 @@ def test_what_is_known_less_well_is_less_sure() -> None:
 def test_intervals_hold_nine_of_ten_rows_whose_model_and_gpu_were_left_out() -> None:
     """By rows as they count for the widths, a group of many for less than its rows; and by rows one by one."""
     found = list(residual.folded(serving_kept.residuals(serving_kept.read())))
-    without = [each for each in coverage.judged(found) if each.case == "source"]
-    assert {each.topic for each in without} == {"ttft", "tpot", "e2e", "throughput"}
-    for each in without:
-        weight = weights(columns(each.rows).group)
-        share = float((each.inside[0.9] * weight).sum() / weight.sum())
-        assert 0.88 <= share <= 0.92, each.topic
-        assert 0.88 <= float(each.inside[0.9].mean()) <= 0.94, each.topic
+    without = [verdict for verdict in coverage.judged(found) if verdict.case == "source"]
+    assert {verdict.topic for verdict in without} == {"ttft", "tpot", "e2e", "throughput"}
+    for verdict in without:
+        weight = weights(columns(verdict.rows).group)
+        share = float((verdict.inside[0.9] * weight).sum() / weight.sum())
+        assert 0.88 <= share <= 0.92, verdict.topic
+        assert 0.88 <= float(verdict.inside[0.9].mean()) <= 0.94, verdict.topic
 
 
 def test_the_kept_rows_are_those_that_the_errors_are_of() -> None:

@@ -73,7 +73,7 @@ def test_laws_of_copies(kind: str) -> None:
     assert scaling.starts > 1
     assert scaling.stops > 0
     assert all(scaling.min_replicas <= change.ready <= change.paid <= scaling.max_replicas for change in scaling.changes)
-    lives = [(each, each.ready_s) for each in scaling.lifetimes]
+    lives = [(lifetime, lifetime.ready_s) for lifetime in scaling.lifetimes]
     for row in found.rows:  # nobody is answered by a copy that is not there
         assert any(
             life.replica == row.replica
@@ -87,8 +87,8 @@ def test_laws_of_copies(kind: str) -> None:
     for each_copy in range(found.replicas):  # GPUs have one copy at a time
         mine = [life for life in scaling.lifetimes if life.replica == each_copy]
         assert all(before.end_s is not None and before.end_s <= after.start_s for before, after in pairwise(mine))
-    ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
-    integral = sum(each.paid * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
+    ends = [*(step.at_s for step in scaling.changes[1:]), scaling.span_s]
+    integral = sum(step.paid * (end - step.at_s) for step, end in zip(scaling.changes, ends, strict=True))  # fits
     assert scaling.paid_s == pytest.approx(integral, rel=1e-12)
     assert scaling.gpu_hours == pytest.approx(integral * scaling.gpus / 3600, rel=1e-12)
     assert all(tier.loaded_tokens for tier in found.tiers)
@@ -217,7 +217,7 @@ def test_a_copy_that_is_always_on_costs_its_share_of_the_machine(device: str, mo
     paying = Paying(load_prices(), "purchase", Site(electricity=Amount.exact(1e-7), hosting=Amount.exact(5e-8)))
     run = served("auto", **keys, **wide, scale={**RULES, "least": 1, "most": most, "target": 1000})
     always = served("auto", **{**keys, "device": "gpu0" if most == 1 else "gpu0..1"}, **wide)
-    part, whole = (bill_of(each, paying).cost for each in (run, always))
+    part, whole = (bill_of(result, paying).cost for result in (run, always))
     items, entire = ({item.name: item.amount.value for item in cost.items} for cost in (part, whole))
     share = (1 if most == 1 else 2) / 8
     for name in ("machines", "hosting"):
@@ -232,7 +232,7 @@ def test_memory_of_a_copy_is_given_back_with_it() -> None:
     run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": {"infer": infer}, "other": wait}})
     scaling = run.serving[0].scaling
     assert scaling.stops
-    (memory,) = [each for each in run.memory if each.device == "gpu1"]
+    (memory,) = [row for row in run.memory if row.device == "gpu1"]
     for life in scaling.lifetimes:
         if life.replica == 1:
             at = memory.taken[memory.time.searchsorted(round(life.start_s * 1e15), side="right") - 1]

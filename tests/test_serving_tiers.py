@@ -44,7 +44,7 @@ class Kept(Watched):
 
 def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[int, ...], copies: int, *, skip: bool) -> Any:
     found, log = Settings(**keys), Log(copies)
-    tiers = [OffloadTiers(tuple(OffloadTier(f"tier{at}", size) for at, size in enumerate(sizes))) for _ in range(copies)]
+    tiers = [OffloadTiers(tuple(OffloadTier(f"tier{rank}", size) for rank, size in enumerate(sizes))) for _ in range(copies)]
     made = [Kept(number, found, blocks, log, lower=tiers[number]) for number in range(copies)]
     pace: list[Any] = [Linear(skip=skip)] * copies
     lanes: list[Any] = [Slow() for _ in made]
@@ -57,7 +57,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[in
     for index in range(len(rows)):
         assert sum(rows_of[name][index] for name in PARTS) == rows_of["end"][index] - rows_of["arrival"][index]
     rows_of = {name: column for name, column in rows_of.items() if name not in PARTS or name == "kv_load"}
-    counts = [[(tier.stored, tier.brought, tier.used) for tier in each.tiers] for each in tiers]
+    counts = [[(tier.stored, tier.brought, tier.used) for tier in stack.tiers] for stack in tiers]
     return end, [copy.iterations for copy in made], rows_of, log.below, counts
 
 
@@ -116,10 +116,10 @@ def test_runs_are_the_iterations_one_by_one_where_pieces_are_brought_back(
 
 def test_a_prompt_that_the_gpus_gave_up_comes_from_below_and_its_time_is_told() -> None:
     keys = {"prefixes": True, "block": 16}
-    rows = [Request(number * 10**12, 160, 1, (each,), 160) for number, each in enumerate((1, 2, 3, 4, 1, 2))]
+    rows = [Request(number * 10**12, 160, 1, (key,), 160) for number, key in enumerate((1, 2, 3, 4, 1, 2))]
     for late, sizes, below in ((False, (100,), [20]), (True, (100,), [20]), (False, (10, 100), [0, 20]), (False, (5,), [])):
         _, _, found, brought, _ = play(rows, {**keys, "late": late}, 30, sizes, 1, skip=True)
         assert brought == [blocks * 16 for blocks in below]
-        assert [bool(each) for each in found["cached"]] == [False] * 4 + [bool(below)] * 2
+        assert [bool(count) for count in found["cached"]] == [False] * 4 + [bool(below)] * 2
         expected = Slow().time((0, 10)[-len(sizes) :] if len(sizes) == 2 else (10,)) if below else 0
         assert found["kv_load"] == [0] * 4 + [expected] * 2

@@ -161,7 +161,7 @@ def test_a_pipeline_of_n_stages_serves_n_batches_at_once_each_as_one_gpu_with_mo
     one = only(served("auto", device="gpu0", **keys, arrivals={"clients": 8}, requests=80))
     run = served("auto", device="gpu0..3", parallel={"pp": 4}, **keys, arrivals={"clients": 32}, requests=320)
     found = only(run)
-    many, few = (dict(each.time_by_use) for each in (found, one))
+    many, few = (dict(service.time_by_use) for service in (found, one))
     kept = [(spent["prefill"] + spent["decode"]) / sum(spent.values()) for spent in (many, few)]  # fits
     assert kept[0] < kept[1]
     assert found.tokens_per_s == pytest.approx(4 * one.tokens_per_s * kept[0] / kept[1], rel=0.05)
@@ -195,7 +195,7 @@ APART: dict[str, Any] = {"prefill": {"device": "gpu0..1", "parallel": {"pp": 2}}
 def test_no_request_is_lost_through_outages(way: Any, keys: dict[str, Any]) -> None:
     """Whoever has a GPU that stands still waits: all that come are answered."""
     infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 60, "prompt": 500, "output": 40, **keys}
-    events = [{"at": f"{at} ms", "part": f"gpu{at % 7}", "down": "70 ms"} for at in (15, 30, 60, 95, 200)]
+    events = [{"at": f"{time} ms", "part": f"gpu{time % 7}", "down": "70 ms"} for time in (15, 30, 60, 95, 200)]
     run = hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer, "events": events}, engine=way)
     found = only(run)
     assert found.requests + found.warm_up == 60
@@ -250,7 +250,7 @@ def test_every_stage_goes_at_the_speed_of_its_own_gpus(split: tuple[int, int], s
     """A batch alone takes the sum of its stages, each as its slowest GPU; as many as there are stages wait for the slowest."""
     (tp, pp), count = split, split[0] * split[1]
     infer = {"model": SMALL, "device": f"gpu0..{count - 1}", "parallel": {"tp": tp, "pp": pp}, "prompt": 300, "output": 40}
-    events = [{"at": "0 s", "part": f"gpu{at}", "speed": f"{100 * speed} %"} for at, speed in enumerate(speeds)]
+    events = [{"at": "0 s", "part": f"gpu{index}", "speed": f"{100 * speed} %"} for index, speed in enumerate(speeds)]
 
     def found(requests: int, events: Any = None) -> ServiceStatistics:
         workload = {"hwsim": "workload/1", "infer": {**infer, "requests": requests}, **({"events": events} if events else {})}

@@ -59,14 +59,14 @@ def test_every_slider_sets_a_number(machine: str, workload: str) -> None:
         workload = "hwsim: workload/1\nlet: {n: 3}\nprogram: [{repeat: {times: $n, do: [{busy: {device: cpu, time: 3 ms}}]}}]\n"
     session = Session(machine, workload)
     found = sliders(*session.files)
-    assert len({each.path for each in found}) == len(found) > 20
-    for each in found:
-        assert each.values[each.at] == each.text
-        assert sorted(each.numbers) == list(each.numbers)
-        assert len(each.values) == len(each.numbers) == len(set(each.values)) > 1
-        for value in {each.values[0], each.values[-1]}:
+    assert len({slider.path for slider in found}) == len(found) > 20
+    for slider in found:
+        assert slider.values[slider.at] == slider.text
+        assert sorted(slider.numbers) == list(slider.numbers)
+        assert len(slider.values) == len(slider.numbers) == len(set(slider.values)) > 1
+        for value in {slider.values[0], slider.values[-1]}:
             before = session.files
-            after = changed(*before, {each.path: value}, Mistakes(), [])
+            after = changed(*before, {slider.path: value}, Mistakes(), [])
             assert after[0] is not before[0] or after[1] is not before[1]
 
 
@@ -76,7 +76,7 @@ def test_values_of_a_slider_are_written_in_its_unit(number: float, unit: str) ->
     one = made("a", "a", "machine", text)
     assert one.text == one.values[one.at] == text
     assert one.unit == unit
-    assert all(each.partition(" ")[2] == unit and float(each.partition(" ")[0]) >= 0 for each in one.values)
+    assert all(label.partition(" ")[2] == unit and float(label.partition(" ")[0]) >= 0 for label in one.values)
     assert all(
         abs(float(text.partition(" ")[0]) - value) <= 5e-3 * value for text, value in zip(one.values, one.numbers, strict=True)
     )

@@ -35,7 +35,7 @@ def below(page: Path) -> list[Path]:
 
 def reached(page: Path) -> list[Path]:
     """A page and all pages below it, each as often as it is named."""
-    return [page, *(each for child in below(page) for each in reached(child))]
+    return [page, *(descendant for child in below(page) for descendant in reached(child))]
 
 
 def anchors(page: Path) -> set[str]:
@@ -90,5 +90,5 @@ def test_the_reference_has_every_schema_and_every_kind_of_file() -> None:
     shown = {cls for cls, _ in headings()}
     assert {name for name, cls in ROOTS.items() if cls not in shown} == set()
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
-    assert {f"{name}.{each.key}" for name, cls in ROOTS.items() for each in plan(cls) if f"`{each.key}`" not in page} == set()
+    assert {f"{name}.{row.key}" for name, cls in ROOTS.items() for row in plan(cls) if f"`{row.key}`" not in page} == set()
     assert [format_ for format_ in FORMATS.values() if f"`hwsim: {format_}`" not in HEAD] == []

@@ -128,7 +128,7 @@ def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands(tmp_path: Pa
 
 def test_only_the_first_send_of_a_collective_says_what_was_chosen() -> None:
     machine = load_machine("dgx-h100")
-    costs = [each.cost for each in collective_sends(Task(machine, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6), None)]
+    costs = [send.cost for send in collective_sends(Task(machine, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6), None)]
     assert costs[0].choice is not None
     assert all(cost.choice is None for cost in costs[1:])
 

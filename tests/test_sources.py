@@ -31,12 +31,12 @@ def numbers(tree: Tree, path: str = "") -> list[str]:
     if tree.is_mapping:
         if tree.get("value") is not None:
             return numbers(tree.get("value") or tree, path)
-        inside = [(f"{path}.{key}" if path else key, each) for key, each in tree.items() if key not in WORDS]
+        inside = [(f"{path}.{key}" if path else key, child) for key, child in tree.items() if key not in WORDS]
     elif tree.is_list:
-        inside = [(f"{path}.{each.text('name') or at}", each) for at, each in enumerate(tree.elements())]
+        inside = [(f"{path}.{element.text('name') or index}", element) for index, element in enumerate(tree.elements())]
     else:
         return [path] if is_number(tree) else []
-    return [found for key, each in inside for found in numbers(each, key)]
+    return [found for key, child in inside for found in numbers(child, key)]
 
 
 def is_number(tree: Tree) -> bool:

@@ -164,7 +164,7 @@ def test_each_mistake_has_its_place_and_its_words(line: str, column: int, messag
 
 def test_all_mistakes_come_at_once() -> None:
     found = wrong("latency: 5\ncores: 0\nmemory: {size: 5 s, speed: 1}\nwidht: 3\n")
-    assert [each[0] for each in found] == ["1:1", "1:10", "2:8", "3:16", "3:21", "4:1"]
+    assert [mistake[0] for mistake in found] == ["1:1", "1:10", "2:8", "3:16", "3:21", "4:1"]
     assert found[0][1] == "'bandwidth' is missing"
 
 
@@ -181,7 +181,7 @@ def test_sources_stand_where_a_file_has_them() -> None:
     text = "bandwidth: {value: 16 GB/s, source: standard, ref: p. 3, ci95: [1, 2], points: 30}\nsource: guess\n"
     text += "memory: {size: 1 GB, ref: x}\n"
     assert thing(text, sourced=True).bandwidth == 16e9
-    assert [each[1] for each in wrong(text)] == ["unknown key 'source' in thing", "unknown key 'ref' in memory"]
+    assert [mistake[1] for mistake in wrong(text)] == ["unknown key 'source' in thing", "unknown key 'ref' in memory"]
     assert thing("bandwidth: 1 GB/s\nwidth: {value: 8, source: standard}\ncores: {value: 8, spread: 0 %}\n").width == 8
     for unsure in (
         "return: {value: 8 us, source: guess}",
@@ -270,4 +270,4 @@ def test_a_schema_that_cannot_be_read_is_a_programmers_error() -> None:
 
 def test_what_an_alias_repeats_is_noted_once_and_refused_each_time() -> None:
     text = "bandwidth: 1 GB/s\nmemory: &m {sise: 1 GB}\nmemories: [*m, *m]\n"
-    assert [each[:2] for each in wrong(text)] == [("2:9", "'size' is missing"), ("2:13", "unknown key 'sise' in memory")]
+    assert [flaw[:2] for flaw in wrong(text)] == [("2:9", "'size' is missing"), ("2:13", "unknown key 'sise' in memory")]

@@ -118,7 +118,7 @@ def test_units_that_cancel_leave_a_number() -> None:
 def test_what_is_no_expression_is_said(text: str, message: str) -> None:
     with pytest.raises((ExpressionError, UnitError)) as caught:
         evaluate(text, NAMES)
-    assert any(each in str(caught.value) for each in message.split("|"))
+    assert any(phrase in str(caught.value) for phrase in message.split("|"))
 
 
 def substituted(text: str, names: dict[str, Any] | None = None) -> tuple[Any, list[tuple[str, str]]]:
@@ -145,7 +145,7 @@ def test_what_a_rank_only_knows_is_left_for_later() -> None:
 
 def test_mistakes_in_expressions_have_places() -> None:
     _, wrong = substituted("a: $m\nb: 1\nc: [x, $n / 0]\nd: $n + 1 s\ne: ($rank + ) mod $ranks\nf: $n * 1e308 * 1e308\n")
-    assert [each[0] for each in wrong] == ["f:1:4", "f:3:8", "f:4:4", "f:5:4", "f:6:4"]
+    assert [mistake[0] for mistake in wrong] == ["f:1:4", "f:3:8", "f:4:4", "f:5:4", "f:6:4"]
     assert wrong[1][1] == "'$n / 0' divides by zero"
     assert wrong[4][1] == "'$n * 1e308 * 1e308' is too large to be a number"
 
@@ -153,7 +153,7 @@ def test_mistakes_in_expressions_have_places() -> None:
 def let(text: str, given: dict[str, Any] | None = None) -> tuple[dict[str, Any], list[str]]:
     mistakes = Mistakes()
     found = parameters(read_text(text, "f"), mistakes, given)
-    return {key: each.plain() if hasattr(each, "plain") else each for key, each in found.items()}, [
+    return {key: value.plain() if hasattr(value, "plain") else value for key, value in found.items()}, [
         mistake.message for mistake in mistakes
     ]
 
@@ -167,7 +167,7 @@ def test_parameters_may_be_made_of_others_in_any_order() -> None:
 
 
 def test_parameters_in_a_circle_are_refused() -> None:
-    assert let("a: $b\nb: $c\nc: $a\nd: 1\n")[1] == [f"parameter '{each}' is part of a cycle: a, b, c" for each in "abc"]
+    assert let("a: $b\nb: $c\nc: $a\nd: 1\n")[1] == [f"parameter '{name}' is part of a cycle: a, b, c" for name in "abc"]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_names_of_parameters_are_words(text: str, message: str) -> None:
 
 def test_numbers_cannot_be_made_to_explode() -> None:
     text = "a0: 1000000000000000000000000000000\n" + "".join(f"a{i + 1}: $a{i} * $a{i}\n" for i in range(40))
-    assert any("too large" in each for each in let(text)[1])
+    assert any("too large" in message for message in let(text)[1])
 
 
 def test_lists_cannot_be_made_to_explode(monkeypatch: pytest.MonkeyPatch) -> None:

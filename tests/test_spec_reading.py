@@ -78,7 +78,7 @@ def test_every_value_knows_where_it_stands() -> None:
     b = read_text("a: 1\nb:\n  - x\n  - {c: 'é', d: 2}\n", "f.yaml").get("b")
     mapping = b.elements()[1]
     assert str(mapping.place) == "f.yaml:4:5"
-    assert [str(each.place) for _, each in mapping.items()] == ["f.yaml:4:9", "f.yaml:4:17"]
+    assert [str(value.place) for _, value in mapping.items()] == ["f.yaml:4:9", "f.yaml:4:17"]
     assert str(mapping.key_place("d")) == "f.yaml:4:14"
 
 
@@ -139,7 +139,7 @@ def test_hints_say_what_to_do() -> None:
 
 def test_all_mistakes_of_a_file_come_at_once_in_order() -> None:
     found = mistakes_of("a: .nan\nb: !x 1\na: 2\n9: 1\n")
-    assert [each.place.line for each in found if each.place] == [1, 2, 3, 4]
+    assert [mistake.place.line for mistake in found if mistake.place] == [1, 2, 3, 4]
 
 
 def test_a_message_shows_the_line_and_a_caret_under_the_column() -> None:

@@ -214,7 +214,7 @@ def never_slower(device: Storage, better: Storage, direction: Direction, asked: 
 
 @given(hdds(), directions, questions, st.floats(1, 4))
 def test_a_better_hard_disk_is_never_slower(disk: Hdd, direction: Direction, asked: StorageAccesses, factor: float) -> None:
-    track, average, full = ((each or 0.0) / factor for each in (disk.seek.track, disk.seek.average, disk.seek.full))
+    track, average, full = ((seek or 0.0) / factor for seek in (disk.seek.track, disk.seek.average, disk.seek.full))
     quicker = Seek(disk.seek.cylinders, track=track, average=average, full=full)
     never_slower(disk, replace(disk, rpm=disk.rpm * factor), direction, asked)
     never_slower(disk, replace(disk, seek=quicker), direction, asked)
@@ -300,7 +300,7 @@ def test_a_smaller_region_is_never_slower(
     disk: Hdd, direction: Direction, asked: StorageAccesses, part: float, less: float
 ) -> None:
     disk = replace(disk, size=1e12)
-    wide, narrow = (replace(asked, access="random", region=each * 1e12) for each in (part, part * less))
+    wide, narrow = (replace(asked, access="random", region=size * 1e12) for size in (part, part * less))
     assert seconds(disk, direction, narrow) <= seconds(disk, direction, wide) * (1 + 1e-9)
 
 

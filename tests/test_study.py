@@ -62,7 +62,7 @@ VALUES = st.lists(st.one_of(st.integers(), st.booleans(), st.sampled_from(["ring
 def test_a_grid_is_every_combination_in_the_order_given(vary: dict[str, list[object]]) -> None:
     points = grid(vary)
     different = [
-        [each for at, each in enumerate(values) if value_text(each) not in map(value_text, values[:at])]
+        [value for index, value in enumerate(values) if value_text(value) not in map(value_text, values[:index])]
         for values in vary.values()
     ]
     assert points.paths == tuple(vary)

@@ -23,7 +23,7 @@ LOOP = ("d2l-laptop", "d2l/async-loop")
 
 def test_the_same_sweep_prints_the_same_bytes(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.csv", "b.csv", "a.svg", "b.svg")]
-    runs = [hwsim("sweep", *LOOP, "--vary", "n=1..8", "--json", "-o", files[at], "--plot", files[at + 2]) for at in (0, 1)]
+    runs = [hwsim("sweep", *LOOP, "--vary", "n=1..8", "--json", "-o", files[run], "--plot", files[run + 2]) for run in (0, 1)]
     assert runs[0].stdout == runs[1].stdout
     assert files[0].read_bytes() == files[1].read_bytes()
     assert files[2].read_bytes() == files[3].read_bytes()

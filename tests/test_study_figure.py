@@ -34,7 +34,7 @@ def test_the_first_path_that_takes_numbers_is_across() -> None:
 def test_names_are_bars() -> None:
     shown = curves(found({"machine.gpu.use": ["x", "y"], "b": [True, False]}, [1, 2, 3, None]))
     assert (shown.across, shown.numbers, shown.names) == ("gpu type", (), ("x", "y"))
-    assert all(f">{each}<" in text(shown) for each in ("x", "y", "true", "false", "gpu type", "time (s)"))
+    assert all(f">{label}<" in text(shown) for label in ("x", "y", "true", "false", "gpu type", "time (s)"))
 
 
 @pytest.mark.parametrize("values", [["x", 1], [True, 2], [None], ["1 s", "1 B"], ["1 s", 2]])
@@ -47,7 +47,7 @@ def test_axes_say_their_units() -> None:
     assert ">link bandwidth (GB/s)<" in narrow
     assert ">time (ms)<" in narrow
     wide = text(curves(found({"bytes": ["1 kB", "1 MB", "1 GB"]}, [1e-6, 1e-3, 1.0])))
-    assert all(f">{each}<" in wide for each in ("1 kB", "1 MB", "1 GB", "bytes", "time", "1 ms"))
+    assert all(f">{label}<" in wide for label in ("1 kB", "1 MB", "1 GB", "bytes", "time", "1 ms"))
 
 
 def test_the_legend_is_capped() -> None:

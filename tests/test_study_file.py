@@ -126,13 +126,13 @@ def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
     keys = "points: {grid: {n: 1}}\nmeasure: [time, mfuu]\nset: {n: 3}\nrows: x.txt\n"
     (tmp_path / "s.yaml").write_text(f"hwsim: study/1\nmachine: no-such\nworkload: d2l/async-loop\n{keys}")
     said = hwsim("study", tmp_path / "s.yaml", code=2).stderr
-    for each in (
+    for message in (
         "no-such",
         "5:17: unknown measure 'mfuu'",
         "6:7: `n` is both set and varied",
         "7:7: `rows` must be a .csv file",
     ):
-        assert each in said
+        assert message in said
     hwsim("check", str(tmp_path / "s.yaml"), code=2)
 
 

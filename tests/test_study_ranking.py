@@ -141,7 +141,7 @@ def test_the_speed_up_does_not_depend_on_how_work_is_cut(pairs: list[tuple[float
 
 @given(st.lists(amounts, min_size=1, max_size=5))
 def test_work_differs_if_and_only_if_an_amount_does(found: list[float]) -> None:
-    works = [(WorkAmount("samples", each, 1.0),) for each in found]
+    works = [(WorkAmount("samples", amount, 1.0),) for amount in found]
     assert bool(differing_unit(works)) == (max(found) > 1.01 * min(found))
     assert not differing_unit([*works, ()]), "a row that counts nothing cannot be compared by it"
 
@@ -193,9 +193,9 @@ def test_no_row_is_called_the_fastest_where_the_range_of_the_difference_holds_no
         for time, half in rows
     ]
     vary = (("n", tuple(range(len(rows)))),)
-    found = Sweep("m", "w", (), vary, len(rows), tuple(each.at((n,)) for n, each in enumerate(outcomes)))
-    over = [each for each in found.over_best if each is not None]
-    told = [each.is_conclusive or each.value <= 1 + 1e-9 for each in over]
+    found = Sweep("m", "w", (), vary, len(rows), tuple(outcome.at((n,)) for n, outcome in enumerate(outcomes)))
+    over = [ratio for ratio in found.over_best if ratio is not None]
+    told = [ratio.is_conclusive or ratio.value <= 1 + 1e-9 for ratio in over]
     assert len(over) == len(rows)
     said = str(found)
     assert ("  fastest  " in said) == all(told)
@@ -203,8 +203,8 @@ def test_no_row_is_called_the_fastest_where_the_range_of_the_difference_holds_no
     assert "fastest at 95 % confidence" not in said or all(told)
     marked = [line for line in said.splitlines() if "~" in line and line.split()[0].isdigit()]
     assert len(marked) == sum(
-        each is not None and not each.is_conclusive and each.half > 5e-4 and up != 1
-        for each, up in zip(found.over_first, found.speedups, strict=True)
+        ratio is not None and not ratio.is_conclusive and ratio.half > 5e-4 and up != 1
+        for ratio, up in zip(found.over_first, found.speedups, strict=True)
     )
 
 

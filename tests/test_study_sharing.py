@@ -175,7 +175,7 @@ def test_prices_alone_run_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(point, "simulate", counting)
     cheap, dear = ({"machine.gpu.price": price} for price in ("5000 USD", "9000 USD"))
-    found = [run_point(*both, each, (), "prices") for each in (cheap, dear, cheap)]
+    found = [run_point(*both, setting, (), "prices") for setting in (cheap, dear, cheap)]
     assert len(runs) == 1
     assert found[1] == run_point(*both, dear)
     assert found[0] == found[2]

@@ -26,7 +26,7 @@ def shell(line: str, folder: Path, **environment: str) -> subprocess.CompletedPr
     own = {
         **{name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPYCACHEPREFIX")},
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         **environment,
     }
     text = line.replace("hwsim", f"'{sys.executable}' -m hwsim")

@@ -88,7 +88,7 @@ def test_numpy_shares_what_pytorch_has_in_the_host_s_memory() -> None:
 
 
 def test_waiting_for_an_intermediate_result_keeps_the_backend_busy() -> None:
-    some, everything = (api.simulate("d2l-laptop", "d2l/wait-intermediate", set={"all": each}).makespan_s for each in (0, 1))
+    some, everything = (api.simulate("d2l-laptop", "d2l/wait-intermediate", set={"all": flag}).makespan_s for flag in (0, 1))
     assert some < everything
 
 

@@ -36,7 +36,7 @@ def canonical(column: ticks.Column) -> list[int]:
     values: list[int] = column.tolist()
     fits = all(-(2**63) <= value < 2**63 for value in values)
     assert column.dtype == (np.int64 if fits else object)
-    assert all(type(each) is int for each in values)
+    assert all(type(number) is int for number in values)
     return values
 
 
@@ -69,7 +69,7 @@ def test_sums_and_products_are_those_of_python(one: list[int], other: list[int],
 @given(st.lists(st.lists(near, min_size=1, max_size=4), max_size=4))
 def test_groups_are_added_up_one_by_one(groups: list[list[int]]) -> None:
     firsts = np.cumsum([0, *map(len, groups)])[:-1]
-    found = ticks.group_totals(ticks.column([each for group in groups for each in group]), firsts)
+    found = ticks.group_totals(ticks.column([number for group in groups for number in group]), firsts)
     assert canonical(found) == [sum(group) for group in groups]
 
 
@@ -94,7 +94,7 @@ def test_columns_that_meet_have_one_dtype() -> None:
     wide = ticks.column([2**63])
     assert ticks.matching([1], wide).dtype == object
     assert ticks.matching([1], ticks.column([1])).dtype == np.int64
-    assert [each.dtype for each in ticks.alike(ticks.column([1]), wide)] == [object, object]
+    assert [column.dtype for column in ticks.alike(ticks.column([1]), wide)] == [object, object]
 
 
 def test_a_column_of_other_numbers_is_refused() -> None:
@@ -192,7 +192,7 @@ LOOPS = [(100, "1 h", 100.0), (1000, "3 h", 3000.0), (2000, "43.83 h", 87660.0),
 def test_a_long_loop_takes_as_long_as_its_iterations(times: int, each: str, hours: float) -> None:
     found = api.simulate("d2l-laptop", loop(times, busy("cpu", each)))
     assert found.timeline.makespan_fs == round(hours * 3600) * ticks.FEMTO
-    assert {each.capacity: each.busy_fs for each in found.usage}["cpu.cores"] == found.timeline.makespan_fs
+    assert {usage.capacity: usage.busy_fs for usage in found.usage}["cpu.cores"] == found.timeline.makespan_fs
 
 
 def test_a_job_starts_late(tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def assert_sound(run: api.Run) -> None:
     found = sums(run.timeline)
     assert found["makespan",] == found["causes",] == found["steps",]
     assert all(time >= 0 for time in found.values())
-    for each in run.usage:
-        assert 0 <= each.busy_fs <= run.timeline.makespan_fs
-        assert 0 <= each.utilization <= 1 + 1e-9
+    for usage in run.usage:
+        assert 0 <= usage.busy_fs <= run.timeline.makespan_fs
+        assert 0 <= usage.utilization <= 1 + 1e-9
     json.dumps(run.to_json(ops=True), allow_nan=False)
 
 

@@ -32,12 +32,12 @@ def crossed(machine: Machine, a: str, b: str) -> list[str]:
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.booleans())
 def test_a_torus_links_every_member_to_its_neighbours_in_every_dimension(size: list[int], wrap: bool) -> None:
     count = 1
-    for each in size:
-        count *= each
+    for extent in size:
+        count *= extent
     members = [f"m{index}" for index in range(count)]
     degrees = Counter(end for edge in TorusTopology(tuple(size), wrap).edges(members) for end in (edge.a, edge.b))
     if wrap:
-        assert set(degrees.values()) <= {sum(2 if each > 2 else 1 if each == 2 else 0 for each in size)}
+        assert set(degrees.values()) <= {sum(2 if extent > 2 else 1 if extent == 2 else 0 for extent in size)}
     assert (
         len({frozenset((edge.a, edge.b)) for edge in TorusTopology(tuple(size), wrap).edges(members)})
         == sum(degrees.values()) // 2
@@ -99,7 +99,7 @@ def test_in_a_dragonfly_one_link_leads_to_every_other_group(p: int, a: int, h: i
     between: Counter[tuple[str, ...]] = Counter()
     for edge in edges:
         if edge.b.startswith("@"):
-            pair = tuple(sorted(each.partition("-")[0] for each in (edge.a, edge.b)))
+            pair = tuple(sorted(name.partition("-")[0] for name in (edge.a, edge.b)))
             between[pair] += edge.count
             if pair[0] != pair[1]:
                 used[edge.a] += edge.count

@@ -116,7 +116,7 @@ def test_a_backplane_and_a_slow_card_limit_too() -> None:
 def random_machine(seed: int) -> Machine | None:
     rng = random.Random(seed)
     n, switches = rng.randint(2, 7), rng.randint(0, 4)
-    names = [f"gpu{index}" for index in range(n)] + [f"s{at}" for at in range(switches)]
+    names = [f"gpu{index}" for index in range(n)] + [f"s{number}" for number in range(switches)]
     pairs = [(a, b) for a, b in combinations(names, 2) if rng.random() < 0.45]
     if not pairs:
         return None
@@ -130,7 +130,7 @@ def least_cut(of: Machine, members: Sequence[str]) -> float:
     devices = list(of.devices)
     least = float("inf")
     for mask in range(1 << len(devices)):
-        side = {name for at, name in enumerate(devices) if mask >> at & 1}
+        side = {name for index, name in enumerate(devices) if mask >> index & 1}
         if sum(name in side for name in members) == len(members) // 2:
             least = min(least, sum(link.bandwidth for link in of.links if link.source in side and link.target not in side))
     return least
@@ -180,10 +180,10 @@ def test_pairs_are_called_as_nvidia_smi_does() -> None:
     pairs = {(pair.a, pair.b): pair for pair in found.pairs}
     assert [pairs["gpu0", f"gpu{n}"].how for n in range(1, 8)] == ["NV1", "NV1", "NV2", "NV2", "SYS", "SYS", "SYS"]
     assert pairs["gpu0", "gpu5"].hops == 5
-    assert {each.how for each in topology(load_machine("dgx-a100")).pairs} == {"NV12"}
-    assert {each.how for each in topology(load_machine("d2l-4gpu-pcie")).pairs} == {"PIX"}
-    assert {each.how for each in topology(load_machine("g4dn.12xlarge")).pairs} == {"PHB", "SYS"}
-    assert {each.how for each in topology(load_machine("p2.16xlarge")).pairs} == {"PIX", "PXB", "PHB", "SYS"}
+    assert {route.how for route in topology(load_machine("dgx-a100")).pairs} == {"NV12"}
+    assert {route.how for route in topology(load_machine("d2l-4gpu-pcie")).pairs} == {"PIX"}
+    assert {route.how for route in topology(load_machine("g4dn.12xlarge")).pairs} == {"PHB", "SYS"}
+    assert {route.how for route in topology(load_machine("p2.16xlarge")).pairs} == {"PIX", "PXB", "PHB", "SYS"}
 
 
 def test_a_pair_under_adaptive_routing_has_the_bandwidth_of_all_its_ways() -> None:

@@ -98,7 +98,7 @@ def test_layers_one_by_one_take_as_long_as_all_at_once() -> None:
 def test_every_pass_is_written_behind_the_one_it_waits_for(schedule: Schedule, chunks: int) -> None:
     lines = [passes(schedule, stage, 4, 8, chunks) for stage in range(4)]
     written = list(in_order(lines, chunks))
-    place = {each: at for at, each in enumerate(written)}
+    place = {stage_pass: index for index, stage_pass in enumerate(written)}
     assert len(place) == sum(map(len, lines)) == 2 * 4 * 8 * chunks
     assert [[done for stage, done in written if stage == number] for number in range(4)] == [list(line) for line in lines]
     awaited = [(following, (stage, done)) for stage, done in written if (following := successor(stage, done, 4, chunks))]
@@ -119,7 +119,7 @@ def test_the_fullest_gpu_of_experts_is_waited_for_as_in_a_program() -> None:
     def written(imbalance: float) -> tuple[float, float]:
         uneven = [imbalance, *[(ranks - imbalance) / (ranks - 1)] * (ranks - 1)]
         experts = {"device": "gpu0", "tokens": round(imbalance * tokens), "hidden": 1024, "inner": 4096, "experts": 2, "top_k": 2}
-        there, back = ([uneven] * ranks, [[each] * ranks for each in uneven])
+        there, back = ([uneven] * ranks, [[load] * ranks for load in uneven])
         ops = [
             {"moe": experts},
             *(

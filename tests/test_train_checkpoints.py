@@ -72,7 +72,7 @@ def test_the_state_is_14_bytes_a_parameter_with_adam_however_it_is_sharded() -> 
 
 def test_storage_outside_of_the_machine_is_reached_over_the_cards() -> None:
     stored = ({"bandwidth": "4 GB/s"}, {"bandwidth": "1 TB/s"}, {"write": "7 s"})
-    found = [saved({"every": 5, "bytes": "16 GB", **each}).write_s for each in stored]
+    found = [saved({"every": 5, "bytes": "16 GB", **storage}).write_s for storage in stored]
     assert found == pytest.approx([4.0, 0.8, 7.0], rel=1e-6)
 
 
@@ -288,9 +288,9 @@ def test_a_write_beside_a_job_that_reads_is_as_the_writes_of_its_nodes_one_by_on
     loader = {"program": [{"repeat": {"times": 300, "do": [{"read": {"from": to, "to": "node0.cpu", "bytes": "100 MB"}}]}}]}
     disks = [f"node{node}.disk{disk}" for node in (0, 1) for disk in (0, 1)] if own else ["store"] * 2
     writes = [
-        {"write": {"name": "part", "from": f"node{at * 2 // len(disks)}.cpu", "to": disk, "bytes": f"{16e9 / len(disks)} B",
-                   "queue": f"{at}"}}
-        for at, disk in enumerate(disks)
+        {"write": {"name": "part", "from": f"node{index * 2 // len(disks)}.cpu", "to": disk, "bytes": f"{16e9 / len(disks)} B",
+                   "queue": f"{index}"}}
+        for index, disk in enumerate(disks)
     ]  # fmt: skip
     trained, written = (
         api.simulate(made, {"hwsim": "workload/1", "jobs": {"one": job, "loader": loader}})
@@ -313,7 +313,7 @@ def test_a_figure_has_a_bar_for_each_loss_and_the_longest_is_in_its_title() -> N
              "checkpoint": {"every": "auto"}}  # fmt: skip
     run = api.simulate(machine(), {"hwsim": "workload/1", "name": "a training", "train": train})
     failing = run.trainings[0].failing
-    lost, causes = (sorted(each, key=lambda name: -each[name]) for each in (failing.goodput.lost, failing.goodput.by_cause))
+    lost, causes = (sorted(loss, key=lambda name: -loss[name]) for loss in (failing.goodput.lost, failing.goodput.by_cause))
     drawn = b"".join(FIGURES["failures"](run, ".svg")).decode()
     places = [[drawn.index(name) for name in names] for names in (lost, causes)]
     assert places == [sorted(place) for place in places], "the largest first"

@@ -60,8 +60,8 @@ def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
 )
 def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said: list[str]) -> None:
     found = command.hwsim("check", written(tmp_path, f"hwsim: workload/1\ntrain:\n  {keys}\n"), code=2)
-    for each in said:
-        assert f"train.yaml:{each}" in found.output, found.output
+    for message in said:
+        assert f"train.yaml:{message}" in found.output, found.output
 
 
 # ---- nothing is read over in silence ----
@@ -114,8 +114,8 @@ def test_another_run_is_not_that_of_all_copies() -> None:
     few = hwsim.simulate(CLUSTER, training(sharding="zero-3"), fold="always")
     many = hwsim.simulate(CLUSTER, training(sharding="zero-3", microbatch=1, sequence=512), fold="never")
     found = list(replicas_differ(few.timeline, many.timeline))
-    assert any(each.startswith("it takes") for each in found)
-    assert any("'forward' 0 on node0.gpu0 runs from" in each for each in found)
+    assert any(difference.startswith("it takes") for difference in found)
+    assert any("'forward' 0 on node0.gpu0 runs from" in difference for difference in found)
 
 
 def test_fold_check_compares_the_copies_of_a_training(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_rate_of_an_op_is_the_same_folded_or_not(tmp_path: Path) -> None:
     few, many = (simulated("scale/rail-fat-tree", workload, set=RAILS, fold=fold) for fold in ("always", "never"))
     rows = [{row.name: row for row in activities(run).rows} for run in (few, many)]
     for name, rate in (("send activations", 36.3e9), ("send gradients back", 34.1e9)):  # some beside gradients
-        assert [each[name].rates.amount for each in rows] == pytest.approx([rate, rate], rel=2e-3)
+        assert [table[name].rates.amount for table in rows] == pytest.approx([rate, rate], rel=2e-3)
 
 
 def test_a_folded_training_does_not_call_unused_what_other_copies_use() -> None:

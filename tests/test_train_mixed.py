@@ -34,7 +34,7 @@ links:
 
 def node(kinds: Sequence[str]) -> Machine:
     """GPUs of these kinds in order, g0, g1, ..., on one switch that carries the same for each."""
-    parts = ", ".join(f"g{at}: {{kind: gpu, use: {kind}}}" for at, kind in enumerate(kinds))
+    parts = ", ".join(f"g{number}: {{kind: gpu, use: {kind}}}" for number, kind in enumerate(kinds))
     names = ", ".join(f"g{index}" for index in range(len(kinds)))
     link = f"{{between: [[{names}], sw], kind: nvlink, gen: 2, links: 6}}"
     return load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{{parts}, sw: {{kind: switch}}}}\nlinks: [{link}]\n")
@@ -102,9 +102,9 @@ def test_a_faster_gpu_in_the_place_of_a_slower_one_never_slows(parallel: dict[st
     kinds = [OLD] * 4
     model = {"hwsim": "model/1", **SMALL, "layers": 4}
     steps = []
-    for at, better in ((None, ""), (2, SLOW), (0, FAST), (3, SLOW), (1, SLOW), (3, FAST), (1, FAST), (2, FAST)):
-        if at is not None:
-            kinds[at] = better
+    for place, better in ((None, ""), (2, SLOW), (0, FAST), (3, SLOW), (1, SLOW), (3, FAST), (1, FAST), (2, FAST)):
+        if place is not None:
+            kinds[place] = better
         steps.append(trained(node(kinds), model=model, parallel=parallel, dtype="fp16", sharding="zero-1").step_s)
     # what a faster copy exchanges falls beside what a slower one does, on links that both use: 20 us of 50 ms
     assert all(after <= before * (1 + 5e-4) for before, after in pairwise(steps)), steps
@@ -115,7 +115,7 @@ def test_a_faster_gpu_in_the_place_of_a_slower_one_never_slows(parallel: dict[st
 def test_memory_is_held_against_each_gpu_s_own(order: list[int]) -> None:
     kinds = [FAST, FAST, SLOW, "a100-sxm-40gb"]
     keys: dict[str, Any] = {"model": "gpt2-xl", "parallel": {"dp": 4}, "microbatch": 8, "global_batch": 32}
-    machine = node([kinds[at] for at in order])
+    machine = node([kinds[index] for index in order])
     with pytest.raises(hwsim.OutOfMemory, match=f"g{order.index(3)} needs"):
         run(machine, **keys)
     assert run(node([FAST, FAST, SLOW, SLOW]), **keys).fits

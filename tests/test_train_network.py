@@ -151,7 +151,7 @@ def test_a_stage_of_a_network_keeps_its_micro_batches_in_flight() -> None:
     for schedule in ("gpipe", "1f1b"):
         train = {"model": "resnet-50", **keys, "schedule": schedule, "parallel": {"pp": 2, "dp": 4}}
         run = hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": train})
-        played.append(max(each.peak for each in run.memory))
+        played.append(max(memory.peak for memory in run.memory))
         step = hwsim.estimate("dgx-a100", "resnet-50", pp=2, dp=4, schedule=schedule, dtype="fp32", **keys)
         said.append(step.to_json()["memory"]["activations"])
     assert said[0] == 2 * said[1]
@@ -176,8 +176,8 @@ def mistake(train: Mapping[str, Any]) -> str:
     keys = "\n".join(f"  {key}: {value}" for key, value in {"model": "lenet", "global_batch": 64, **train}.items())
     with pytest.raises(SpecError) as caught:
         hwsim.simulate(V100S, f"hwsim: workload/1\ntrain:\n{keys}\n")
-    assert all(each.place is not None for each in caught.value.mistakes)
-    return "\n".join(each.message for each in caught.value.mistakes)
+    assert all(fault.place is not None for fault in caught.value.mistakes)
+    return "\n".join(fault.message for fault in caught.value.mistakes)
 
 
 def test_a_process_for_each_gpu_issues_faster_than_one_for_all() -> None:
@@ -193,7 +193,7 @@ def test_memory_that_does_not_fit_is_said_by_gpu_and_by_what() -> None:
 def test_stages_share_the_memory_of_the_weights() -> None:
     def weights(**more: Any) -> float:
         run = played({"model": "vgg-16", "gpus": 2, "global_batch": 2, **more})
-        return sum(each.peak for each in run.memory)
+        return sum(memory.peak for memory in run.memory)
 
     assert weights(parallel={"tp": 2}) < 0.7 * weights()
 

@@ -81,7 +81,7 @@ def rails(nodes: int) -> Machine:
 def by_rail(nodes: list[int]) -> list[tuple[str, ...]]:
     """A group for each of two rails through these nodes, and one that changes rails."""
     straight = [tuple([f"node{node}.gpu{gpu}" for node in nodes]) for gpu in range(2)]
-    return [*straight, tuple([f"node{node}.gpu{2 + at % 2}" for at, node in enumerate(nodes)])]
+    return [*straight, tuple([f"node{node}.gpu{2 + index % 2}" for index, node in enumerate(nodes)])]
 
 
 def like_first(machine: Machine, groups: Sequence[tuple[str, ...]]) -> list[bool]:

@@ -130,6 +130,6 @@ program: [{busy: {device: gpu0, time: $twice}}]
 """
     for settings in ({}, {"mode": "async"}):
         found = hwsim.simulate(gpus(4), workload, set=settings).warnings
-        assert [(each.code, each.text) for each in found] == [
+        assert [(warning.code, warning.text) for warning in found] == [
             ("no-effect", "`let: mode` has no effect: the workload does not use $mode")
         ]

@@ -144,18 +144,18 @@ BYTE_WORDS = ["B", "Byte", "Bytes", "Bps", "B/s", "B/sec"]
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_no_hint_goes_from_bit_to_byte_or_back(prefix: str) -> None:
     for word in BIT_WORDS:
-        assert not any("B" in each for each in suggest_unit(prefix + word)), prefix + word
+        assert not any("B" in hint for hint in suggest_unit(prefix + word)), prefix + word
     for word in BYTE_WORDS:
-        assert not any("b" in each for each in suggest_unit(prefix + word)), prefix + word
+        assert not any("b" in hint for hint in suggest_unit(prefix + word)), prefix + word
 
 
 @given(st.text(alphabet="kKMGTmunibBtsphzFLOPWJ/1%", max_size=8), st.sampled_from([None, *NAMED]))
 def test_a_hint_is_a_unit_that_works_and_never_changes_bits_to_bytes(unit: str, wanted: Dimension | None) -> None:
-    for each in suggest_unit(unit, wanted) if unit else []:
-        found = parse("1 " + each)
+    for hint in suggest_unit(unit, wanted) if unit else []:
+        found = parse("1 " + hint)
         assert wanted is None or found.dimension.fits(wanted)
-        assert not ("b" in unit and "B" not in unit and "B" in each)
-        assert not ("B" in unit and "b" not in unit and "b" in each)
+        assert not ("b" in unit and "B" not in unit and "B" in hint)
+        assert not ("B" in unit and "b" not in unit and "b" in hint)
 
 
 @given(st.text(max_size=30), st.sampled_from([TIME, BANDWIDTH, RATIO]))
@@ -258,5 +258,5 @@ def test_dimensions_combine() -> None:
 
 
 def test_every_named_dimension_reads_its_own_example() -> None:
-    for each in NAMED:
-        assert math.isfinite(parse_as(each.example, each))
+    for dimension in NAMED:
+        assert math.isfinite(parse_as(dimension.example, dimension))

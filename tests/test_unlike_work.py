@@ -127,8 +127,8 @@ def test_numbers_of_two_runs_are_told_apart_by_more_than_both_miss(measure: str,
         {"machine": MACHINE, "workload": "d2l/async-loop", "minimise" if measure[0] != "s" else "maximise": measure}
     )
     one, other = (
-        PlanOption(PlanPoint(at, "", ()), "simulation", {measure: Amount.within(value, 0.2)})
-        for at, value in enumerate((1.0, apart))
+        PlanOption(PlanPoint(index, "", ()), "simulation", {measure: Amount.within(value, 0.2)})
+        for index, value in enumerate((1.0, apart))
     )
     assert compare_options(question, other, one).is_conclusive == told
 
@@ -157,7 +157,7 @@ def test_parts_of_a_ramp_answer_no_plan() -> None:
     question = {"machine": MACHINE, "workload": {"hwsim": "workload/1", "infer": served}, "minimise": "power"}
     answer = plan({**question, "require": ["ttft_p95 at most 1 h"]})
     assert answer.best is None
-    assert [reason.constraint for each in answer.rejected for reason in each.reasons] == ["day"]
+    assert [reason.constraint for candidate in answer.rejected for reason in candidate.reasons] == ["day"]
 
 
 def test_what_its_machine_cannot_do_is_no_answer() -> None:
@@ -184,7 +184,7 @@ def test_written_runs_compare_as_the_runs_and_tell_nothing_of_unlike_work(first:
     if differing_unit([run.work for run in sides]) in UNCOUNTED:
         assert not [claim for claim in CLAIMS if claim in str(both)]
     with pytest.raises(SpecError, match="missing key 'work'"):
-        of_document({key: each for key, each in documents[0].items() if key != "work"}, "old")
+        of_document({key: value for key, value in documents[0].items() if key != "work"}, "old")
 
 
 MATMUL: dict[str, Any] = {"matmul": {"device": "gpu0", "m": 8192, "n": 8192, "k": 8192, "dtype": "bf16"}}

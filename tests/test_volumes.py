@@ -66,7 +66,7 @@ def test_a_volume_is_paid_along_with_each_way_to_pay() -> None:
     bought = cost_of(priced["purchase"], seconds, energy, prices)
     assert {item.name: item.amount.value for item in bought.items}["volumes"] == pytest.approx(volume)
     three = cost_of(priced["purchase"], seconds, energy, prices, nodes=3)
-    assert {each.name: each.amount.value for each in three.items}["volumes"] == pytest.approx(3 * volume)
+    assert {charge.name: charge.amount.value for charge in three.items}["volumes"] == pytest.approx(3 * volume)
 
 
 def test_tiers_of_a_volume_meet() -> None:

@@ -236,7 +236,7 @@ def codes(text: str) -> set[str]:
     """Codes below the key `warnings`, at the top of a document or in its rows."""
     document: dict[str, Any] = json.loads(text[text.index("{") :])
     rows = [document, *document.get("rows", ())]
-    return {each["code"] for row in rows for each in row.get("warnings", ())}
+    return {warning["code"] for row in rows for warning in row.get("warnings", ())}
 
 
 def test_every_code_has_a_pair_that_raises_it() -> None:
@@ -248,7 +248,7 @@ def test_every_code_has_a_pair_that_raises_it() -> None:
 def test_a_warning_reaches_every_command_that_takes_the_pair(code: str, files: Path) -> None:
     case = CASES[code]
     both = pair(code, files)
-    settings = [word for each in case.set for word in ("--set", each)]
+    settings = [word for setting in case.set for word in ("--set", setting)]
     simulate = ["simulate", *both, *settings]
     assert f"warning[{code}]:" in ran(*simulate)
     assert f"warning[{code}]:" in ran(*simulate, "--quiet")

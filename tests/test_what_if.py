@@ -216,7 +216,7 @@ def test_a_service_is_measured_by_its_own_measure() -> None:
     assert not any(one.hypothetical or one.combined for one in found.what_if or ())
     assert any("time to first token (p95)" in said for said in found.sentences)
     said = json.loads(json.dumps([dict(one.measured) for one in found.what_if or ()]))
-    assert all({"ttft_p95", "tpot_p95", "tokens_per_s"} == set(each) for each in said)
+    assert all({"ttft_p95", "tpot_p95", "tokens_per_s"} == set(record) for record in said)
 
 
 def test_a_service_whose_requests_come_at_once_is_measured_by_its_tokens() -> None:
@@ -286,7 +286,7 @@ SUM: dict[str, Any] = {"hwsim": "workload/1", "program": [{"allreduce": {"name":
 
 def test_several_links_of_a_machine_inside_are_set_in_any_order() -> None:
     sets = {"machine.node.links.nics.gen": 3, "machine.node.links.slots.gen": 3, "machine.node.links.nvlink.latency": "1 us"}
-    found = [api.prepare(TWO_NODES, SUM, set=dict(each)).machine for each in (sets.items(), reversed(sets.items()))]
+    found = [api.prepare(TWO_NODES, SUM, set=dict(order)).machine for order in (sets.items(), reversed(sets.items()))]
     for name in ("nics", "slots"):
         rates = [one.links_called(name)[0].bandwidth for one in found]
         assert rates[0] == rates[1] == pytest.approx(_bandwidth(TWO_NODES, name) / 2)

@@ -119,7 +119,7 @@ def test_three_programs_whose_barriers_make_a_circle_are_all_named(times: int) -
              for who, one, two in (("p", "x", "y"), ("q", "y", "z"), ("r", "z", "x"))]  # fmt: skip
     with pytest.raises(SpecError, match="crossed barriers") as caught:
         load("programs:\n  " + "\n  ".join(loops))
-    assert all(f"'{each}'" in str(caught.value) for each in ("p", "q", "r", "x", "y", "z"))
+    assert all(f"'{label}'" in str(caught.value) for label in ("p", "q", "r", "x", "y", "z"))
 
 
 def test_barriers_in_one_order_finish_whatever_stands_between_them() -> None:

@@ -44,7 +44,7 @@ def written(body: Statements) -> list[dict[str, Any]]:
         if kind == "repeat":
             found.append({"repeat": {"times": keys["times"], "do": written(keys["do"])}})
         elif kind == "busy":
-            found.append({"busy": {**{key: each for key, each in keys.items() if key != "fs"}, "time": f"{keys['fs'] // US} us"}})
+            found.append({"busy": {**{key: word for key, word in keys.items() if key != "fs"}, "time": f"{keys['fs'] // US} us"}})
         else:
             found.append(dict(statement))
     return found
@@ -57,7 +57,7 @@ def workload_of(programs: Mapping[str, Statements], runtime: Mapping[str, int] |
     else:
         tree["programs"] = {name: written(body) for name, body in programs.items()}
     if runtime is not None:
-        tree["runtime"] = {key: each if key == "queue_depth" else f"{each // US} us" for key, each in runtime.items()}
+        tree["runtime"] = {key: time if key == "queue_depth" else f"{time // US} us" for key, time in runtime.items()}
     return tree_of(tree)
 
 

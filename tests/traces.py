@@ -66,28 +66,28 @@ def run(rank: int = 0, world: int = 1, steps: int = 2, layers: int = 3, slow: fl
 def kineto(events: list[dict[str, Any]], rank: int = 0, world: int = 1, *, host: str = "") -> dict[str, Any]:
     """The document of PyTorch's profiler."""
     written: list[Any] = []
-    for number, each in enumerate(events):
+    for number, event in enumerate(events):
         args: dict[str, Any] = {"External id": number, "Ev Idx": number}
-        if "shapes" in each:
-            args |= {"Input Dims": each["shapes"], "Input type": each["types"], "Input Strides": [[] for _ in each["shapes"]],
-                     "Concrete Inputs": ["" for _ in each["shapes"]]}  # fmt: skip
-        if "link" in each:
-            args["correlation"] = each["link"]
-        if "stream" in each:
-            args |= {"device": each["device"], "stream": each["stream"], "context": 1}
-        if "bytes" in each:
-            args["bytes"] = each["bytes"]
-        if "collective" in each:
-            said = each["collective"]
+        if "shapes" in event:
+            args |= {"Input Dims": event["shapes"], "Input type": event["types"], "Input Strides": [[] for _ in event["shapes"]],
+                     "Concrete Inputs": ["" for _ in event["shapes"]]}  # fmt: skip
+        if "link" in event:
+            args["correlation"] = event["link"]
+        if "stream" in event:
+            args |= {"device": event["device"], "stream": event["stream"], "context": 1}
+        if "bytes" in event:
+            args["bytes"] = event["bytes"]
+        if "collective" in event:
+            said = event["collective"]
             args |= {"Collective name": said["name"], "In msg nelems": said["elements"], "Out msg nelems": said["elements"],
                      "Group size": len(said["ranks"]), "dtype": "Float", "Process Group Name": "0",
                      "Process Group Ranks": str(said["ranks"]), "In split size": "[]", "Out split size": "[]"}  # fmt: skip
-        pid, tid = (each["device"], each["stream"]) if "stream" in each else (1000 + rank, 1000 + rank)
-        times = {"ts": _us(each["start"]), "dur": _us(each["length"])}
-        written.append({"ph": "X", "cat": each["what"], "name": each["name"], "pid": pid, "tid": tid, **times, "args": args})
-        if "link" in each:
-            place = {"id": each["link"], "pid": pid, "tid": tid, "ts": times["ts"], "cat": "ac2g", "name": "ac2g"}
-            written.append({"ph": "f", **place, "bp": "e"} if "stream" in each else {"ph": "s", **place})
+        pid, tid = (event["device"], event["stream"]) if "stream" in event else (1000 + rank, 1000 + rank)
+        times = {"ts": _us(event["start"]), "dur": _us(event["length"])}
+        written.append({"ph": "X", "cat": event["what"], "name": event["name"], "pid": pid, "tid": tid, **times, "args": args})
+        if "link" in event:
+            place = {"id": event["link"], "pid": pid, "tid": tid, "ts": times["ts"], "cat": "ac2g", "name": "ac2g"}
+            written.append({"ph": "f", **place, "bp": "e"} if "stream" in event else {"ph": "s", **place})
     gpus = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}, {"id": 1, "name": "NVIDIA A100-SXM4-80GB"}]
     return {
         "schemaVersion": 1, "deviceProperties": gpus, **({"host_name": host} if host else {}),

@@ -64,7 +64,7 @@ class Clock:
         return [found] if found else []
 
     def wait(self, wanted: list[tuple[str, int, int]]) -> None:
-        news = [each for each in wanted if each[1] > self.awaited.get(each[0], 0)]
+        news = [op for op in wanted if op[1] > self.awaited.get(op[0], 0)]
         if not news:
             return
         for queue, number, _ in news:
@@ -124,13 +124,13 @@ def interpret(
     """Makespan, and the ends of all ops by program in order of issue."""
     clocks = {name: Clock(runtime) for name in programs}
     running = {name: clocks[name].run(body) for name, body in programs.items()}
-    waiting = {name: next(each, None) for name, each in running.items()}
+    waiting = {name: next(program, None) for name, program in running.items()}
     while any(waiting.values()):
-        asked = [each[0] for each in waiting.values() if each]
+        asked = [arrival[0] for arrival in waiting.values() if arrival]
         barrier = next(
-            each
-            for each in asked
-            if all(arrived and arrived[0] == each for name, arrived in waiting.items() if _needs(programs[name], each))
+            gate
+            for gate in asked
+            if all(arrived and arrived[0] == gate for name, arrived in waiting.items() if _needs(programs[name], gate))
         )
         there = [name for name in programs if (arrived := waiting[name]) and arrived[0] == barrier]
         release = max(arrived[1] for name in there if (arrived := waiting[name]))

@@ -47,9 +47,9 @@ def _counted(data: Path, path: Path, read: set[tuple[str, int]]) -> Mapping[str,
 
 
 def _rows(data: Path, path: Path, read: set[tuple[str, int]]) -> Iterator[tuple[str, bool, bool]]:
-    for at, row in enumerate(parts.table(path)):
+    for index, row in enumerate(parts.table(path)):
         name = name_of(source_of(str(path.relative_to(data)), row))
-        yield name, bool(row.get("flag")), (path.name, at) in read
+        yield name, bool(row.get("flag")), (path.name, index) in read
 
 
 def _why(table: str, source: str) -> str:

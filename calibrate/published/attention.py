@@ -150,7 +150,7 @@ def fit_pooled(
     columns, rates = kernels.together(parts, rates_of)
     call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
-    start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in (*CONSTANTS, *LAW)}
+    start = {} if known is None else {term.name: float(getattr(known, term.name)) for term in (*CONSTANTS, *LAW)}
     constants = kernels.near((*CONSTANTS, *LAW), start)
     free = [constant for constant in constants if names is None or constant.name in names]
 
@@ -208,7 +208,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     long = [(group.of(group.columns["queries"] >= LONG), said[group.columns["queries"] >= LONG]) for group, said in plain]
     fits: dict[tuple[str, str], PrefillKernel] = {}
     return (
-        kernels.score("prefill kernels, prompts from 2,048 tokens", [each for each in long if len(each[0])], 0.06),
+        kernels.score("prefill kernels, prompts from 2,048 tokens", [pair for pair in long if len(pair[0])], 0.06),
         kernels.score("prefill kernels, prompts of any length", plain, 0.09),
         kernels.score("prefill kernels, latent attention (MLA) and encoders", others, 0.09),
         kernels.score("prefill kernels, held-out GPU generation", left_out(found, "generation", fits=fits), 0.18,

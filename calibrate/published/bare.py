@@ -64,7 +64,7 @@ def gpu(name: str, case: Case) -> Gpu:
     left = frozenset({name, *twins(name)})
     folder = root(left)
     if case == "generation":
-        alike = [each for each, other in classes.parts("gpu").items() if class_of(other, "gpu").path == path]
+        alike = [part for part, other in classes.parts("gpu").items() if class_of(other, "gpu").path == path]
         folder = root(frozenset({*left, *alike}), path)
     bare: Gpu = decode_all(with_class_defaults(tree(name), "gpu", root=folder), Gpu, Mistakes(), sourced=True)
     return bare
@@ -74,7 +74,7 @@ def gpu(name: str, case: Case) -> Gpu:
 def twins(name: str) -> list[str]:
     """Return the parts that copy values of this part by `use:`, and the part that it copies; they share measurements."""
     uses = {part: read(find("gpu", part)).text("use") for part in classes.parts("gpu")}
-    return [each for each, other in uses.items() if other == name and "ecc" in each] + [
+    return [part for part, other in uses.items() if other == name and "ecc" in part] + [
         other for other in (uses[name],) if other is not None and "ecc" in name
     ]
 
@@ -83,7 +83,7 @@ def twins(name: str) -> list[str]:
 def lonely(name: str) -> bool:
     """Return whether the library has no other part of its generation."""
     path, left = class_of(tree(name), "gpu").path, {name, *twins(name)}
-    return not any(class_of(other, "gpu").path == path for each, other in classes.parts("gpu").items() if each not in left)
+    return not any(class_of(other, "gpu").path == path for part, other in classes.parts("gpu").items() if part not in left)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
@@ -147,7 +147,7 @@ def copies(data: Path) -> list[Miss]:
 @functools.cache
 def _host(name: str, generation: int) -> Machine:
     link = with_class_defaults(tree_of({"gen": 0, "lanes": 16}), "pcie").put("gen", tree_of(generation))
-    slot = {key: each.value for key, each in link.items()}
+    slot = {key: setting.value for key, setting in link.items()}
     return api.load_machine({
         "hwsim": "machine/1",
         "parts": {"cpu": {"kind": "cpu", "use": "xeon-e5-2686v4"}, "it": {"kind": "gpu", "use": name}},

@@ -47,7 +47,7 @@ class Number:
     generations: bool = False
 
 
-NUMBERS = tuple(Number(**each) for each in declared("classes")["numbers"])
+NUMBERS = tuple(Number(**record) for record in declared("classes")["numbers"])
 AHEAD = {"amd": 2.4}  # minimum bandwidth of a cache relative to the memory behind it; typically 1.6
 CLOCKS = 1.5e9  # assumed clock of a GPU without a stated clock, for values in cycles
 FAMILIES = ("gpu",)
@@ -117,10 +117,10 @@ def collect(trees: Mapping[str, Tree], kind: str) -> dict[str, dict[str, list[Fo
             found = counted(tree, entry)
             if found is None:
                 continue
-            for at in {path, path.partition("/")[0], ""}:
-                known = out[at][entry.key]
+            for class_path in {path, path.partition("/")[0], ""}:
+                known = out[class_path][entry.key]
                 raw = number(tree, entry.key)
-                if not any(_same(trees, each, entry, raw) for each in known):
+                if not any(_same(trees, sample, entry, raw) for sample in known):
                     known.append(Found(name, *found))
     return out
 
@@ -140,7 +140,7 @@ def spread(values: Sequence[float], wider: Iterable[Sequence[float]]) -> float:
 
 def text(entry: Number, found: Sequence[Found], wide: float, ahead: float, size: float) -> str:
     """Return a class value as written to the file. size: size of the last cache."""
-    value = statistics.median(each.value for each in found)
+    value = statistics.median(sample.value for sample in found)
     written = {
         "": _plain(entry, value),
         "clock": _cycles(value),
@@ -189,20 +189,20 @@ def block(path: str, by_class: Mapping[str, Mapping[str, Sequence[Found]]]) -> s
     lines: list[str] = []
     before: list[str] = []
     ahead = AHEAD.get(path.partition("/")[0], 1.6)
-    size = statistics.median([each.value for each in by_class[path].get("l2.size", ())] or [0.0])
+    size = statistics.median([sample.value for sample in by_class[path].get("l2.size", ())] or [0.0])
     for entry in NUMBERS:
         found = by_class[path].get(entry.key, ())
         if not found or (entry.generations and "/" not in path):
             continue
-        wider = [by_class[at].get(entry.key, ()) for at in (path.partition("/")[0], "")]
-        wide = spread([each.value for each in found], [[each.value for each in group] for group in wider])
+        wider = [by_class[parent].get(entry.key, ()) for parent in (path.partition("/")[0], "")]
+        wide = spread([sample.value for sample in found], [[sample.value for sample in group] for group in wider])
         wide *= 1.0 if path else 2.0
         *sections, last = entry.key.split(".")
         for level, section in enumerate(sections):
             if before[: level + 1] != sections[: level + 1]:
                 lines.append(f"{'  ' * level}{section}:")
         before = sections
-        of = ", ".join(each.part for each in found[:6])
+        of = ", ".join(sample.part for sample in found[:6])
         lines.append(f"{'  ' * len(sections)}{last}: {text(entry, found, wide, ahead, size)}  # {of}")
     return "\n".join(lines) + "\n" if lines else ""
 
@@ -211,7 +211,7 @@ def files(kind: str, without: Collection[str] = ()) -> dict[Path, str]:
     """Return the expected class files of a kind. without: parts to exclude, as if they had not been measured."""
     by_class = collect({name: tree for name, tree in parts(kind).items() if name not in without}, kind)
     out = {}
-    for path in sorted({*by_class, *(each.removeprefix(f"{kind}/") for each in names("class") if each.startswith(f"{kind}/"))}):
+    for path in sorted({*by_class, *(stem.removeprefix(f"{kind}/") for stem in names("class") if stem.startswith(f"{kind}/"))}):
         file = ROOT / (f"{kind}/{path}.yaml" if path else f"{kind}.yaml")
         head, _, block_there = (
             file.read_text(encoding="utf-8").partition(MARK) if file.exists() else (f"hwsim: class/1\nkind: {kind}\n", "", "")

@@ -86,26 +86,26 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def _residuals(data: Path, case: Case, builds: Mapping[str, tuple[str, ...]]) -> Iterator[Residual]:
-    for each in table(data / "validation" / "10_d2l.csv"):
-        seconds = _predicted(each, builds.get(_build(each), _framework(each)))
+    for row in table(data / "validation" / "10_d2l.csv"):
+        seconds = _predicted(row, builds.get(_build(row), _framework(row)))
         if seconds is not None:
-            name = _name(each)
+            name = _name(row)
             yield of_miss(
-                Miss(_said(each), seconds, _measured(each), f"{name}, {_framework(each)[0].split()[0]}"),
+                Miss(_said(row), seconds, _measured(row), f"{name}, {_framework(row)[0].split()[0]}"),
                 "step",
                 "eager",
                 case,
-                unit=_build(each) if case == "source" else name,
-                work=f"{name} {each['cell']}",
+                unit=_build(row) if case == "source" else name,
+                work=f"{name} {row['cell']}",
                 device=GPU,
             )
 
 
 def _misses(data: Path) -> Iterator[Miss]:
-    for each in table(data / "validation" / "10_d2l.csv"):
-        seconds = _predicted(each, _framework(each))
+    for row in table(data / "validation" / "10_d2l.csv"):
+        seconds = _predicted(row, _framework(row))
         if seconds is not None:
-            yield Miss(_said(each), seconds, _measured(each), _name(each), WHY[_name(each)])
+            yield Miss(_said(row), seconds, _measured(row), _name(row), WHY[_name(row)])
 
 
 def _said(each: Mapping[str, str]) -> str:
@@ -179,7 +179,7 @@ def software_of(builds: tuple[str, ...]) -> Software:
     def wrong(moved: float) -> float:
         tried = replace(base, moved=moved)
         return math.fsum(
-            abs(math.log(_step(each, tried) * eager.middle(builds, name) / each.batch)) for name, each in OTHERS.items()
+            abs(math.log(_step(book, tried) * eager.middle(builds, name) / book.batch)) for name, book in OTHERS.items()
         )
 
     found = replace(base, moved=min((index / 10 for index in range(6, 21)), key=wrong))

@@ -53,19 +53,19 @@ class Row:
 def rows(data: Path) -> tuple[Row, ...]:
     """Return the rows of networks that are in the library."""
     headed: dict[str, list[list[dict[str, str]]]] = {}
-    for each in table(data / "validation" / "09_infer.csv"):
-        if each["flag"] or "Classification" not in each["source"] or not last_of(NETWORKS, each["model"]):
+    for row in table(data / "validation" / "09_infer.csv"):
+        if row["flag"] or "Classification" not in row["source"] or not last_of(NETWORKS, row["model"]):
             continue
-        tables = headed.setdefault(f"{each['source']} {each['hardware']} {each['precision']}", [])
-        if each["batch"] == "1" or not tables:
+        tables = headed.setdefault(f"{row['source']} {row['hardware']} {row['precision']}", [])
+        if row["batch"] == "1" or not tables:
             tables.append([])
-        tables[-1].append(each)
+        tables[-1].append(row)
     return tuple(_row(row, *kind) for tables in headed.values() for rows, kind in zip(tables, _kinds(tables), strict=True)
                  for row in rows)  # fmt: skip
 
 
 def _kinds(tables: Sequence[Sequence[Mapping[str, str]]]) -> Sequence[tuple[bool, bool]]:
-    return TABLES.get(len(tables)) or [(each[0]["precision"] == "fp16", False) for each in tables]
+    return TABLES.get(len(tables)) or [(sheet[0]["precision"] == "fp16", False) for sheet in tables]
 
 
 def _row(each: Mapping[str, str], mixed: bool, compiled: bool) -> Row:

@@ -70,9 +70,9 @@ class Row:
 def rows(data: Path) -> tuple[Row, ...]:
     """Return the rows of networks that are in the library."""
     return tuple(
-        _row(each)
-        for each in table(data / "validation" / "08_cnn_train.csv")
-        if each["flag"] == "" and last_of(NETWORKS, each["model"]) and not ("summed" in each["metric"] and each["count"] != "1")
+        _row(row)
+        for row in table(data / "validation" / "08_cnn_train.csv")
+        if row["flag"] == "" and last_of(NETWORKS, row["model"]) and not ("summed" in row["metric"] and row["count"] != "1")
     )
 
 

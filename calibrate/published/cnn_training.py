@@ -112,7 +112,7 @@ def residuals(data: Path) -> list[Residual]:
         constants = (
             {
                 **CONVOLUTION_SPEEDS,
-                unit: _middle(CONVOLUTION_SPEEDS[unit], [CONVOLUTION_SPEEDS[each] for each in near], "part transformed direct"),
+                unit: _middle(CONVOLUTION_SPEEDS[unit], [CONVOLUTION_SPEEDS[peer] for peer in near], "part transformed direct"),
             },
             SOFTWARE,
         )
@@ -121,7 +121,7 @@ def residuals(data: Path) -> list[Residual]:
     names = sorted({row.software for row in found})
     for name in names:
         middle = _middle(
-            SOFTWARE[name], [SOFTWARE[each] for each in names if each != name], "moved dispatch casting step array number"
+            SOFTWARE[name], [SOFTWARE[peer] for peer in names if peer != name], "moved dispatch casting step array number"
         )
         kept += [
             _residual(row, "source", name, (CONVOLUTION_SPEEDS, {**SOFTWARE, name: middle}))

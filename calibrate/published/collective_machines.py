@@ -20,5 +20,5 @@ STAS: Final[Mapping[tuple[str, int, int], tuple[float, ...]]] = {
 
 _BOARDS: Final = declared("collective_machines")["boards"]
 SERVING: Final[Mapping[str, str]] = {
-    each["name"]: _BOARDS[each["board"]].format(**each) for each in declared("collective_machines")["serving"]
+    server["name"]: _BOARDS[server["board"]].format(**server) for server in declared("collective_machines")["serving"]
 }

@@ -91,7 +91,7 @@ def seconds(one: Prepared, library: Nccl) -> float:
     """Return the predicted time of a row, in seconds."""
     found = library.estimates(operation_of(one.row), one.group, one.row.size, one.bus)
     if one.taken is not None:
-        found = tuple(each for each in found if (each.method, each.protocol) == one.taken) or found
+        found = tuple(estimate for estimate in found if (estimate.method, estimate.protocol) == one.taken) or found
     return library.time(found[0])
 
 
@@ -119,7 +119,7 @@ def fitted(rows: Sequence[Prepared], begin: Fitted | None = None) -> Fitted:
     for name in machines:
         places += [(name, key, guess) for key, guess in ({**OWN, **SLOTTED} if "server" in name else OWN).items()]
     members = {
-        place: [at for at, one in enumerate(rows) if place in ("", one.row.machine, GENERATIONS[one.row.machine])]
+        place: [index for index, one in enumerate(rows) if place in ("", one.row.machine, GENERATIONS[one.row.machine])]
         for place in {place for place, _, _ in places}
     }
     measured = np.array([row.row.seconds for row in rows])
@@ -138,16 +138,16 @@ def fitted(rows: Sequence[Prepared], begin: Fitted | None = None) -> Fitted:
         """
         if last:
             before, out = last[-1][0], last[-1][1].copy()
-            changed = {places[at][0] for at in np.flatnonzero(before != values)}
-            which = sorted({at for place in changed for at in members[place]})
+            changed = {places[index][0] for index in np.flatnonzero(before != values)}
+            which = sorted({index for place in changed for index in members[place]})
         else:
             which, out = list(range(len(rows))), np.empty(len(rows) + len(places))
         said = told(values)
         libraries = {
             name: nccl({**GUESS, **said[""], **said[GENERATIONS[name]], **said[name]}, GENERATIONS[name]) for name in machines
         }
-        for at in which:
-            out[at] = math.log(seconds(rows[at], libraries[rows[at].row.machine]) / measured[at])
+        for index in which:
+            out[index] = math.log(seconds(rows[index], libraries[rows[index].row.machine]) / measured[index])
         out[len(rows) :] = _PULL * values
         if len(which) == len(rows):
             last[:] = [(values.copy(), out)]
@@ -185,4 +185,4 @@ def left_out(rows: Sequence[Prepared], machine: str, begin: Fitted, *, generatio
 
 def pooled(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the geometric mean of each constant."""
-    return {key: math.exp(math.fsum(math.log(each[key]) for each in several) / len(several)) for key in several[0]}
+    return {key: math.exp(math.fsum(math.log(fit[key]) for fit in several) / len(several)) for key in several[0]}

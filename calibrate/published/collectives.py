@@ -149,7 +149,7 @@ def halved(rows: Iterable[Row]) -> list[Row]:
 
 def operation_of(row: Row) -> Operation:
     """Return the operation of an NCCL row."""
-    return next((each for each in ALL if each == row.operation), "all-reduce")
+    return next((operation for operation in ALL if operation == row.operation), "all-reduce")
 
 
 def predicted(row: Row) -> float:

@@ -97,7 +97,7 @@ def _pair(
         workload: dict[str, Any] = {"hwsim": "workload/1", "program": [reduced, *beside], "events": events}
         timeline = api.simulate("scale/star", workload, set={"machine.let.ranks": n}).timeline
         labels = timeline.flat.graph.labels
-        mine = [at for at, number in enumerate(timeline.flat.label.tolist()) if labels[number].name.startswith("allreduce")]
+        mine = [index for index, number in enumerate(timeline.flat.label.tolist()) if labels[number].name.startswith("allreduce")]
         ends.append(float(timeline.end[mine].max()) / 1e15)
     return Miss(said, ends[0], ends[1], "flow, step")
 

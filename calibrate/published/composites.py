@@ -64,7 +64,7 @@ def page(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     yield "# Calibration: predictions of NumPy programs\n"
-    unseen = [abs(each.error) for each in first_sight()]
+    unseen = [abs(script.error) for script in first_sight()]
     median, tail = percent(statistics.median(unseen), ".1f"), percent(float(np.quantile(unseen, 0.9)), ".0f")
     yield f"**On {len(unseen)} unseen scripts in a blind test, the median error was {median} and the 90th percentile {tail}.**"
     if report.blind is not None:
@@ -104,8 +104,8 @@ def _at_first_sight() -> Iterator[str]:
     """Return the section on blind tests: programs that were scored before anyone reviewed them."""
     yield SCORED
     found = first_sight()
-    errors = sorted(abs(each.error) for each in found)
-    held = sum(each.held for each in found)
+    errors = sorted(abs(script.error) for script in found)
+    held = sum(script.held for script in found)
     yield "| set | load average (2 CPUs) | median error | 90th percentile | inside the 90 % interval |\n|---|---|---|---|---|"
     yield "| first set | 4 to 11 | 12.9 % | 81 % | |"
     yield (
@@ -116,9 +116,9 @@ def _at_first_sight() -> Iterator[str]:
         yield f"| {row} |"
     yield SHOWN
     yield "| script | CPU time | CPU time of its calls | predicted | error |\n|---|---|---|---|---|"
-    for each in sorted(found, key=lambda one: abs(one.error)):
-        times = " | ".join(format_quantity(time, "s", 3) for time in (each.script_s, each.calls_s, each.predicted_s))
-        yield f"| {each.program} | {times} | {percent(each.error, '+.1f')} |"
+    for run in sorted(found, key=lambda one: abs(one.error)):
+        times = " | ".join(format_quantity(time, "s", 3) for time in (run.script_s, run.calls_s, run.predicted_s))
+        yield f"| {run.program} | {times} | {percent(run.error, '+.1f')} |"
     yield "\n## Programs\n"
 
 

@@ -103,15 +103,15 @@ def _score(name: str, rows: Sequence[Miss], half: Half) -> Score:
 def residuals(data: Path) -> list[Residual]:
     """Return residuals of held-out percentiles, and of machines predicted from their family."""
     every, found = machines(data), []
-    for each in every:
-        own, others = part(Cpu, each.part).coherence, from_family(each, every)
-        for place, seconds in each.seconds.items():
+    for cpu in every:
+        own, others = part(Cpu, cpu.part).coherence, from_family(cpu, every)
+        for place, seconds in cpu.seconds.items():
             ways: list[tuple[Case, Coherence]] = [("device", others)]
             if own is not None and place not in FITTED:
                 ways.append(("known", own))
             for case, coherence in ways:
-                miss = Miss(place, each.predicted(place, coherence), seconds, each.hardware)
-                found.append(of_miss(miss, "latency", "core", case, unit=each.part, work=f"a line, {place}", device=each.part))
+                miss = Miss(place, cpu.predicted(place, coherence), seconds, cpu.hardware)
+                found.append(of_miss(miss, "latency", "core", case, unit=cpu.part, work=f"a line, {place}", device=cpu.part))
     return found
 
 

@@ -70,9 +70,9 @@ def judged(found: Sequence[Residual]) -> list[Judged]:
             continue
         by = {level: held(rows, level) for level in LEVELS}
         # Folds are not independent units, so the groups (source x device) are used instead.
-        unit = [f"{topic} {each.group if case == 'known' else each.unit}" for each in mine]
-        inside = {level: each.inside.astype(float) for level, each in by.items()}
-        half = {level: each.half for level, each in by.items()}
+        unit = [f"{topic} {row.group if case == 'known' else row.unit}" for row in mine]
+        inside = {level: outcome.inside.astype(float) for level, outcome in by.items()}
+        half = {level: outcome.half for level, outcome in by.items()}
         out.append(Judged(topic, mine[0].case, mine, inside, half, unit))
     return out
 
@@ -80,9 +80,9 @@ def judged(found: Sequence[Residual]) -> list[Judged]:
 def covers(found: Iterable[Judged]) -> list[Cover]:
     """Return coverage by topic and case, then for all topics together."""
     by: dict[tuple[str, str], list[Judged]] = {}
-    for each in found:
-        for topic in (each.topic, "all"):
-            by.setdefault((topic, SHOWN[each.case]), []).append(each)
+    for part in found:
+        for topic in (part.topic, "all"):
+            by.setdefault((topic, SHOWN[part.case]), []).append(part)
     return [
         _cover(topic, case, parts) for (topic, case), parts in sorted(by.items(), key=lambda item: (item[0][0] == "all", item[0]))
     ]
@@ -96,10 +96,10 @@ def _cover(topic: str, case: str, parts: Sequence[Judged]) -> Cover:
     ranges = {level: redrawn(inside[level], units) for level in LEVELS}
     return Cover(
         topic=topic, case=case, rows=len(units), units=len(set(units.tolist())), groups=len(groups),
-        inside={level: float(each.mean()) for level, each in inside.items()},
-        half={level: float(np.median(each)) for level, each in half.items()},
-        low={level: each[0] for level, each in ranges.items()},
-        high={level: each[1] for level, each in ranges.items()},
+        inside={level: float(column.mean()) for level, column in inside.items()},
+        half={level: float(np.median(column)) for level, column in half.items()},
+        low={level: span[0] for level, span in ranges.items()},
+        high={level: span[1] for level, span in ranges.items()},
     )  # fmt: skip
 
 
@@ -170,13 +170,13 @@ def paired(found: Iterable[Judged], *, apart: bool = False, shown: Mapping[Case,
     regime.
     """
     out: Paired = {}
-    for each in found:
-        halves = dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
-        for a, b in pairs(each.rows):
+    for part in found:
+        halves = dict(zip(map(id, part.rows), part.half[LEVEL].tolist(), strict=True))
+        for a, b in pairs(part.rows):
             if apart and a.regime != b.regime:
                 continue
-            topic = f"{each.topic}/{a.regime}" if apart else each.topic
-            both, sides = out.setdefault((topic, shown[each.case]), ([], []))
+            topic = f"{part.topic}/{a.regime}" if apart else part.topic
+            both, sides = out.setdefault((topic, shown[part.case]), ([], []))
             both.append((a, b))
             sides.append((halves[id(a)], halves[id(b)]))
     return dict(sorted(out.items()))
@@ -184,5 +184,5 @@ def paired(found: Iterable[Judged], *, apart: bool = False, shown: Mapping[Case,
 
 def total(found: Iterable[Claims]) -> tuple[int, int]:
     """Return the number of claims and of correct claims."""
-    both = [(each.claims, each.right) for each in found]
+    both = [(claim.claims, claim.right) for claim in found]
     return sum(a for a, _ in both), sum(b for _, b in both)

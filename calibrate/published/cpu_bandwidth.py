@@ -57,7 +57,7 @@ class Loop:
 
     def work(self, cpu: Cpu) -> Work:
         """Return the traffic of each core: 1 GB."""
-        read, written, in_place = (each * 1e9 * self.cores for each in LOOPS[self.kernel])
+        read, written, in_place = (count * 1e9 * self.cores for count in LOOPS[self.kernel])
         return Work(reads=read, writes=written, in_place=in_place, cores=self.cores, working_set=self._working_set(cpu))
 
     def _working_set(self, cpu: Cpu) -> float | None:
@@ -88,13 +88,13 @@ def _against_cores(data: Path) -> Iterator[Score]:
     ):
         misses = [
             Miss(
-                f"{each.kernel} in {each.level}, {each.cores} cores",
-                each.predicted(part(Cpu, SERVERS[each.machine])),
-                each.rate,
-                each.machine,
+                f"{loop.kernel} in {loop.level}, {loop.cores} cores",
+                loop.predicted(part(Cpu, SERVERS[loop.machine])),
+                loop.rate,
+                loop.machine,
             )
-            for each in found
-            if each.level in levels
+            for loop in found
+            if loop.level in levels
         ]
         yield scored(
             name,
@@ -128,7 +128,7 @@ def babelstream(row: Mapping[str, str], models: Mapping[str, Cpu] | None = None)
     cpu = (models or {}).get(name) or part(Cpu, name)
     model: Cpu | Sockets = cpu if sockets == 1 else Sockets(cpu, tuple(f"cpu{index}" for index in range(sockets)))
     array = float(row["working_set_bytes"])
-    read, written = (each * array for each in KERNELS[kernel])
+    read, written = (count * array for count in KERNELS[kernel])
     past = written if _bypasses(row["software"]) else 0.0
     work = Work(reads=read, writes=written, in_place=past, dtype="fp64", working_set=ARRAYS * array)
     return (read + written) / seconds(model, work)
@@ -161,7 +161,7 @@ def unmeasured(name: str, efficiency: float = 1.0, write_cost: float = 1.0) -> C
     numa = Numa(domains=cpu.numa.domains if cpu.numa else 1, efficiency=efficiency, write_cost=write_cost)
     caches = cpu.caches
     if caches is not None:
-        caches = replace(caches, levels={at: replace(each, full=0.8, none=1.3) for at, each in caches.levels.items()})
+        caches = replace(caches, levels={key: replace(level, full=0.8, none=1.3) for key, level in caches.levels.items()})
     return replace(cpu, numa=numa, caches=caches)
 
 

@@ -164,10 +164,10 @@ def fit_kernel(
     """Fit one kernel to several groups. known: fixed constants; names: constants to fit; law: over several generations."""
     columns, rates = kernels.together(parts, rates_of)
     units = [unit(part) if law else (1.0, 1.0, 0.0) for part in parts]
-    own = [np.repeat(each, [len(part) for part in parts]) for each in zip(*units, strict=True)]
+    own = [np.repeat(column, [len(part) for part in parts]) for column in zip(*units, strict=True)]
     call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
-    start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in CONSTANTS}
+    start = {} if known is None else {constant.name: float(getattr(known, constant.name)) for constant in CONSTANTS}
     free = [constant for constant in kernels.near(CONSTANTS, start) if names is None or constant.name in names]
 
     def seconds(cut: Cut, found: Mapping[str, float]) -> kernels.Array:
@@ -208,8 +208,8 @@ def scores(data: Path) -> tuple[Score, ...]:
     known = kernels.held(found, shipped, predict)
     fits: dict[tuple[str, str], DecodeKernel] = {}
     return (
-        kernels.score("decode kernels", [each for each in known if "latent" not in each[0].key], 0.10),
-        kernels.score("decode kernels, latent attention (MLA)", [each for each in known if "latent" in each[0].key], 0.10,
+        kernels.score("decode kernels", [pair for pair in known if "latent" not in pair[0].key], 0.10),
+        kernels.score("decode kernels, latent attention (MLA)", [pair for pair in known if "latent" in pair[0].key], 0.10,
               reached=0.14),
         kernels.score("decode kernels, held-out GPU generation", left_out(found, "generation", fits=fits), 0.18,
                       "cross-validated", reached=0.22),

@@ -61,7 +61,7 @@ def recorded(data: Path) -> tuple[Recorded, ...]:
         sizes = {size for size, _, _ in together}
         if len(sizes) != 1:
             raise ValueError(f"the ranks do not agree on what they reduce: {sorted(sizes)} bytes")
-        found.append(Recorded(together[0][0], tuple(each[1] for each in together), tuple(each[2] for each in together)))
+        found.append(Recorded(together[0][0], tuple(call[1] for call in together), tuple(call[2] for call in together)))
     return tuple(found)
 
 
@@ -69,7 +69,7 @@ def _of_rank(path: Path) -> list[tuple[int, float, float]]:
     """Return (bytes, start, end) of each all-reduce of one rank; calls and kernels have the same order."""
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     calls = [event for event in events if event.get("cat") == "user_annotation" and event["name"] == "nccl:all_reduce"]
-    kernels = [each for each in events if each.get("cat") == "kernel" and each["name"].startswith("ncclKernel_AllReduce")]
+    kernels = [span for span in events if span.get("cat") == "kernel" and span["name"].startswith("ncclKernel_AllReduce")]
     return [
         (WIDTH * int(call["args"]["Input Dims"][0][0]), float(kernel["ts"]), float(kernel["ts"] + kernel["dur"]))
         for call, kernel in zip(_in_time(calls), _in_time(kernels), strict=True)
@@ -93,12 +93,12 @@ def simulated(size: float, arrivals: Sequence[float]) -> tuple[float, ...]:
     timeline = api.simulate(dict(MACHINE), workload).timeline
     labels = timeline.flat.graph.labels
     came, left = {}, {}
-    for at, number in enumerate(timeline.flat.label.tolist()):
+    for index, number in enumerate(timeline.flat.label.tolist()):
         label = labels[number]
         if label.kind == "arrive":
-            came[label.device] = timeline.start[at]
+            came[label.device] = timeline.start[index]
         elif label.kind == "allreduce":
-            left[label.device] = timeline.end[at]
+            left[label.device] = timeline.end[index]
     return tuple((float(left[name]) - float(came[name])) / 1e9 for name in sorted(came))
 
 
@@ -118,10 +118,10 @@ def by_tables(size: int) -> float:
 def scores(data: Path) -> tuple[Score, ...]:
     """Return scores of transfer times, with and without a fit, and of each rank's kernel time."""
     found = recorded(data)
-    costs = [Miss(_said(each), alone(each.size), each.cost, "minimum over the ranks") for each in found]
-    tables = [Miss(_said(each), by_tables(each.size), each.cost, "minimum over the ranks") for each in found]
-    unseen = [miss for miss, each in zip(costs, found, strict=True) if each.size == HELD_OUT]
-    waits = [miss for each in found for miss in _ranks(each)]
+    costs = [Miss(_said(call), alone(call.size), call.cost, "minimum over the ranks") for call in found]
+    tables = [Miss(_said(call), by_tables(call.size), call.cost, "minimum over the ranks") for call in found]
+    unseen = [miss for miss, call in zip(costs, found, strict=True) if call.size == HELD_OUT]
+    waits = [miss for call in found for miss in _ranks(call)]
     name = "DLRM on 8 V100"
     return (
         _score(f"{name}: transfer time of the 0.9 MB all-reduce", unseen, "interpolated"),

@@ -165,7 +165,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     for what, rows, mean, worst in (("bank sweeps", banks, 0.03, 0.20), ("row-hit sweeps", hits, 0.06, None)):
         by_formula = misses(rows, formula)
         for standard in STANDARDS:
-            own = [each for each in by_formula if each.group == standard]
+            own = [miss for miss in by_formula if miss.group == standard]
             found.append(_score(f"closed form, {what}, {standard}", own, mean))
         if worst is not None:
             found.append(
@@ -177,17 +177,17 @@ def scores(data: Path) -> tuple[Score, ...]:
                     why=lambda _: "two limits meet; the closed form takes their minimum",
                 )
             )
-    reads = [each for each in stream if each.group == "100"]
+    reads = [miss for miss in stream if miss.group == "100"]
     found.append(_score("closed form, streams of reads", reads, 0.01))
     for share, bound in (("67", 0.05), ("50", 0.05)):
-        mixed = [each for each in stream if each.group == share]
+        mixed = [miss for miss in stream if miss.group == share]
         found.append(_score(f"closed form, streams of {share} % reads", mixed, bound))
     found.append(_score("closed form, latency of dependent reads", idle(data), 0.08))
     spent: list[tuple[int, float]] = []
     simulated = misses([row for row in banks if row.refresh or row.regular], partial(simulated_rate, spent=spent))
     simulated_hits = misses(hits, partial(simulated_rate, spent=spent))
     for standard in STANDARDS:
-        own = [each for each in (*simulated, *simulated_hits) if each.group == standard]
+        own = [miss for miss in (*simulated, *simulated_hits) if miss.group == standard]
         found.append(_score(f"request-level simulation, bank and row-hit sweeps, {standard}", own, 0.05))
     found.append(
         _score(
@@ -197,8 +197,8 @@ def scores(data: Path) -> tuple[Score, ...]:
         )
     )
     both = [
-        Miss(each.row, closed.predicted, each.predicted, each.group)
-        for each, closed in zip(simulated_hits, misses(hits, formula), strict=True)
+        Miss(hit.row, closed.predicted, hit.predicted, hit.group)
+        for hit, closed in zip(simulated_hits, misses(hits, formula), strict=True)
     ]
     found.append(_score("closed form against request-level simulation, row-hit sweeps", both, 0.05))
     count, seconds = (sum(column) for column in zip(*spent, strict=True))

@@ -74,7 +74,7 @@ class Host:
 
 def middle(builds: Sequence[str], cell: str) -> float:
     """Return the geometric mean of the values that several builds print for a cell."""
-    return math.exp(math.fsum(math.log(each) for build in builds for each in OTHER[build][cell])
+    return math.exp(math.fsum(math.log(value) for build in builds for value in OTHER[build][cell])
                     / sum(len(OTHER[build][cell]) for build in builds))  # fmt: skip
 
 

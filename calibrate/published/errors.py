@@ -60,7 +60,7 @@ HEADER: Final = declared("errors")["header"]
 def table(found: Sequence[Residual], data: Path) -> dict[str, Any]:
     """Return the whole file as data."""
     out = {"regimes": _filled(_regimes(found)), "steps": dict(STEPS), "ratio": dict(_ratios(found)), "numbers": spreads()}
-    if any(each.topic == "step" for each in found):
+    if any(residual.topic == "step" for residual in found):
         out["steps"]["own"] = steps.own(found, data, read_table(text(out)))
     return out
 
@@ -73,16 +73,16 @@ def write(found: Sequence[Residual], data: Path, path: Path = FILE) -> None:
 def text(data: Mapping[str, Any]) -> str:
     """Return the file's text: one line per regime and case."""
     out = [HEADER + "{"]
-    for at, (name, part) in enumerate(data.items()):
+    for index, (name, part) in enumerate(data.items()):
         out.append(f"{json.dumps(name)}: {{")
         out += _lines(part)
-        out.append("}" + ("," if at + 1 < len(data) else ""))
+        out.append("}" + ("," if index + 1 < len(data) else ""))
     return "\n".join([*out, "}"]) + "\n"
 
 
 def _lines(part: Mapping[str, Any]) -> Iterator[str]:
-    for at, (key, value) in enumerate(part.items()):
-        end = "," if at + 1 < len(part) else ""
+    for index, (key, value) in enumerate(part.items()):
+        end = "," if index + 1 < len(part) else ""
         inner = list(value.items()) if isinstance(value, Mapping) else []
         if inner and isinstance(inner[0][1], Mapping):
             yield f" {json.dumps(key)}: {{"
@@ -109,10 +109,10 @@ def _regimes(found: Sequence[Residual]) -> dict[str, dict[str, Any]]:
     for (topic, case), mine in mapped(found).items():
         rows = columns(mine)
         widths = {level: half_widths(rows, level) for level in LEVELS}
-        for regime, at in (*rows.regimes(), ("*", np.full(len(rows), True))):
-            if at.sum() >= FEWEST:
+        for regime, mask in (*rows.regimes(), ("*", np.full(len(rows), True))):
+            if mask.sum() >= FEWEST:
                 half = {str(round(100 * level)): by.get(regime, whole) for level, (by, whole) in widths.items()}
-                out.setdefault(f"{topic}/{regime}", {})[case] = _line(rows[at], half)
+                out.setdefault(f"{topic}/{regime}", {})[case] = _line(rows[mask], half)
     return dict(sorted(out.items()))
 
 
@@ -147,7 +147,7 @@ def _filled(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
             line = own.get(case) or _carried(own | lines, case, factors[case])
             times = OUTSIDE if case == "outside" else 1.0
             better = max(
-                (each for each in BETTER[case] if each in lines and each != "source"), key=partial(_width, lines), default=""
+                (peer for peer in BETTER[case] if peer in lines and peer != "source"), key=partial(_width, lines), default=""
             )
             wide = bool(better) and times * _width(lines, better) > line["half"]["90"]
             lines[case] = _widened(lines[better], better, times) if wide else line
@@ -177,14 +177,14 @@ def _times(found: Mapping[str, Mapping[str, Any]], case: Case) -> dict[str, floa
 
 def _carried(lines: Mapping[str, Any], case: str, times: Mapping[str, float]) -> dict[str, Any]:
     """Return the entry of a case without rows, derived from the nearest better case, or else from the nearest worse one."""
-    better = next((each for each in BETTER[case] if each in lines), None)
+    better = next((other for other in BETTER[case] if other in lines), None)
     if better is not None:
         found = _widened(lines[better], better, times[better])
-        worst = [(each, lines[each]) for each in WORSE[case] if each in lines]
+        worst = [(other, lines[other]) for other in WORSE[case] if other in lines]
         if worst and worst[0][1]["half"]["90"] < found["half"]["90"]:
             return _widened(worst[0][1], worst[0][0], 1.0)
         return found
-    worse = next(each for each in CASES if each in lines)
+    worse = next(other for other in CASES if other in lines)
     return _widened(lines[worse], worse, min(1.0, times[worse]))
 
 

@@ -40,7 +40,7 @@ class _Drive:
     reason: str = ""
 
 
-_DRIVES: Final = tuple(_Drive(**each) for each in declared("fio")["drives"])
+_DRIVES: Final = tuple(_Drive(**record) for record in declared("fio")["drives"])
 
 
 class Client(NamedTuple):
@@ -53,7 +53,7 @@ class Client(NamedTuple):
     sustained: float
 
 
-CLIENTS: Final = tuple(Client(**each) for each in declared("fio")["clients"])
+CLIENTS: Final = tuple(Client(**record) for record in declared("fio")["clients"])
 
 
 def _clients() -> Iterator[tuple[Client, str, Miss]]:
@@ -79,7 +79,7 @@ class Filled(NamedTuple):
     whole: float
 
 
-FILLED: Final = tuple(Filled(**each) for each in declared("fio")["filled"])
+FILLED: Final = tuple(Filled(**record) for record in declared("fio")["filled"])
 
 
 def behind(drive: Filled) -> float:
@@ -101,9 +101,9 @@ def _filling(drive: Filled, fast: float, cache: float, steady: float) -> float:
 def _from_others() -> Iterator[tuple[Filled, Miss]]:
     """Return the time to fill each drive, from the other drives' cache and bandwidth relative to their size."""
     for drive in FILLED:
-        others = [each for each in FILLED if each is not drive]
-        cache = drive.size * statistics.median(each.cache / each.size for each in others)
-        steady = drive.size * statistics.median(behind(each) / each.size for each in others)
+        others = [peer for peer in FILLED if peer is not drive]
+        cache = drive.size * statistics.median(peer.cache / peer.size for peer in others)
+        steady = drive.size * statistics.median(behind(peer) / peer.size for peer in others)
         fast = statistics.median(other.fast for other in others)
         yield (
             drive,

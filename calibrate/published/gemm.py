@@ -48,7 +48,7 @@ def reason(miss: Miss) -> str:
     """Return the cause of a large error, if the shape shows it."""
     if miss.error < 2 * SCALE:
         return ""
-    m, n, k = (int(each) for each in re.findall(r"\d+", miss.row.split(":")[1])[:3])
+    m, n, k = (int(side) for side in re.findall(r"\d+", miss.row.split(":")[1])[:3])
     if k >= 100_000:
         return "split-k kernel; each library has its own rule for the number of splits"
     if min(m, n) > 128 and k & (k - 1) == 0 and miss.group.endswith(("MI25", "Edition")):
@@ -59,10 +59,10 @@ def reason(miss: Miss) -> str:
 def llmcompass(data: Path) -> Score:
     """Return the score of 20 GEMMs of LLMCompass on an A100, with the part as in the library."""
     gpu, found = part(Gpu, "a100-sxm-80gb"), []
-    for each in table(data / "oracles" / "llmcompass_measured_matmul_A100.csv"):
-        m, n, k = int(each["M"]), int(each["N"]), int(each["K"])
+    for line in table(data / "oracles" / "llmcompass_measured_matmul_A100.csv"):
+        m, n, k = int(line["M"]), int(line["N"]), int(line["K"])
         loop = LOOP["PrincetonUniversity/LLMCompass"]
-        row = Row("", "LLMCompass", "A100", "", "fp16", MatmulShape(m, n, k), 2, 2, float(each["ms"]) * 1e-3, "host", loop)
+        row = Row("", "LLMCompass", "A100", "", "fp16", MatmulShape(m, n, k), 2, 2, float(line["ms"]) * 1e-3, "host", loop)
         found.append(Miss(f"LLMCompass: {m} x {n} x {k}", seconds_of(gpu, row), row.seconds, "LLMCompass"))
     return scored("GEMMs of LLMCompass on an A100", found, 0.06, metric="mean relative error", why=reason)
 
@@ -116,24 +116,24 @@ def sustained_clock(name: str) -> float:
 def from_datasheet(name: str) -> Gpu:
     """Return a part whose fitted constants are medians of other GPUs, preferably of its generation."""
     gpu = part(Gpu, name)
-    others = {each: part(Gpu, each) for each in FITTED if each != name}
+    others = {peer: part(Gpu, peer) for peer in FITTED if peer != name}
     tilings = {}
     for key in ("fp32", "fp16"):
-        found = [(each, tiling) for each, other in others.items() for tiling in _alike(each, other, key)]
-        near = [tiling for each, tiling in found if GENERATIONS.get(each) == GENERATIONS.get(name, name)]
+        found = [(peer, tiling) for peer, other in others.items() for tiling in _alike(peer, other, key)]
+        near = [tiling for peer, tiling in found if GENERATIONS.get(peer) == GENERATIONS.get(name, name)]
         median = _median(near or [tiling for _, tiling in found])
         median = replace(median, efficiency=min(1.0, median.efficiency * sustained_clock(name)))
         if key in gpu.flop:
             tilings[key] = replace(median, loads=_per_tile(gpu, key, median))
     launches = [other.launch for other in others.values() if isinstance(other.launch, Launch)]
     launch = Launch(
-        statistics.median([each.stream for each in launches] or [0.0]),
-        graph=statistics.median([each.graph for each in launches if each.graph is not None] or [0.0]),
-        host=statistics.median([each.host for each in launches if each.host is not None] or [0.0]),
+        statistics.median([launch.stream for launch in launches] or [0.0]),
+        graph=statistics.median([launch.graph for launch in launches if launch.graph is not None] or [0.0]),
+        host=statistics.median([launch.host for launch in launches if launch.host is not None] or [0.0]),
     )
     measured = [other.sustained for other in others.values()]
     sustained = SustainedBandwidth(
-        *(statistics.median([getattr(each, key.name) for each in measured]) for key in fields(SustainedBandwidth))
+        *(statistics.median([getattr(speed, key.name) for speed in measured]) for key in fields(SustainedBandwidth))
     )
     return replace(gpu, matmul=tilings, launch=launch, sustained=sustained)
 
@@ -142,7 +142,7 @@ def _alike(name: str, gpu: Gpu, key: str) -> list[Tiling]:
     """Return other GPUs' tiles for matrix-unit formats (key fp16) or for other formats, at the peak's clock."""
     formats = [dtype for dtype in FITTED[name] if (dtype == "fp32") == (key == "fp32")]
     found = [replace(gpu.matmul[dtype], loads=_per_tile(gpu, dtype, gpu.matmul[dtype])) for dtype in formats]
-    return [replace(each, efficiency=min(1.0, each.efficiency / sustained_clock(name))) for each in found]
+    return [replace(tiling, efficiency=min(1.0, tiling.efficiency / sustained_clock(name))) for tiling in found]
 
 
 def _per_tile(gpu: Gpu, dtype: str, tiling: Tiling) -> float | None:

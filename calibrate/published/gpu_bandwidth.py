@@ -58,10 +58,10 @@ def residuals(data: Path) -> list[Residual]:
     """Return interpolated residuals, and those with a GPU (from its generation) or a generation (from its vendor) held out."""
     rows = _babelstream(data)
     found = []
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         name = DEVICES[row["hardware"]]
         work = f"{row['pattern']} of a long array"
-        if at % 2:
+        if index % 2:
             found.append(_residual(_miss(row, part(Gpu, name)), "known", name, work, name))
         for case, unit, others in left_out(name, GENERATIONS):
             found.append(_residual(_miss(row, _as_the_others(name, others)), case, unit, work, name))
@@ -105,6 +105,6 @@ def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
 def _as_the_others(name: str, among: tuple[str, ...] = ()) -> Gpu:
     """Return the part with the median efficiency of its vendor's other GPUs, or of all others, for any access mix."""
     known = [generation for generation in GENERATIONS if generation != name]
-    others = among or [each for each in known if GENERATIONS[each][1] == GENERATIONS[name][1]] or known
+    others = among or [gpu for gpu in known if GENERATIONS[gpu][1] == GENERATIONS[name][1]] or known
     common = statistics.median(part(Gpu, other).sustained.part(2.0, 1.0) for other in others)
     return replace(part(Gpu, name), sustained=SustainedBandwidth(common, common, common))

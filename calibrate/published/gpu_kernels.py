@@ -68,7 +68,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
     if gpu is None or gpu.l2 is None:
         return None
     starts = [known.launch for other in others if isinstance((known := part(Gpu, other)).launch, Launch)]
-    launch = Launch(stream=middle(each.stream for each in starts) or 0.0, graph=middle(start.graph or 0.0 for start in starts))
+    launch = Launch(stream=middle(cost.stream for cost in starts) or 0.0, graph=middle(start.graph or 0.0 for start in starts))
     copied = [l2.sustained.copy for other in others if (l2 := part(Gpu, other).l2) is not None and l2.sustained.copy < 1]
     return replace(gpu, launch=launch, l2=replace(gpu.l2, sustained=SustainedBandwidth(copy=middle(copied) or 1.0)))
 

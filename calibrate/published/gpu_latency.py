@@ -44,10 +44,10 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu:
     """
     gpu = part(Gpu, name)
     known = [part(Gpu, other) for other in others]
-    second = middle(each.l2.latency for each in known if each.l2)
-    far = middle((each.l2.far or 0.0) for each in known if each.l2) or second
-    miss = middle(each.l2.miss for each in known if each.l2)
-    first = middle(each.l1.latency * (each.clock or 0.0) for each in known if each.l1)
+    second = middle(peer.l2.latency for peer in known if peer.l2)
+    far = middle((peer.l2.far or 0.0) for peer in known if peer.l2) or second
+    miss = middle(peer.l2.miss for peer in known if peer.l2)
+    first = middle(peer.l1.latency * (peer.clock or 0.0) for peer in known if peer.l1)
     l1 = gpu.l1 and replace(gpu.l1, latency=(first or 0.0) / (gpu.clock or 1.0), chase=Ramp(0.95, 1.3))
     l2 = gpu.l2 and replace(
         gpu.l2,

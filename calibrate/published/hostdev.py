@@ -35,7 +35,7 @@ class Pair(NamedTuple):
     maker: str = "amd"
 
 
-PAIRS: Final = tuple(Pair(**each) for each in declared("hostdev")["pairs"])
+PAIRS: Final = tuple(Pair(**record) for record in declared("hostdev")["pairs"])
 LARGE: Final = 1e6  # B of a copy with negligible setup time
 AMD: Final = 512e6  # B of the largest copies of rocm-bandwidth-test
 LEAST_INSIDE: Final = 15e6  # B: smaller copies inside a GPU are timer noise
@@ -143,7 +143,7 @@ def _one_way(pair: Pair) -> float:
 def _both_ways() -> Iterator[tuple[Pair, float]]:
     """Return (hosts, bidirectional over one-way bandwidth by the median of the other hosts)."""
     for pair in PAIRS:
-        yield pair, statistics.median(each.both / _one_way(each) for each in PAIRS if each is not pair)
+        yield pair, statistics.median(other.both / _one_way(other) for other in PAIRS if other is not pair)
 
 
 @functools.cache

@@ -128,7 +128,7 @@ def _kernel(model: Transformer, part: MicrobatchSlice, what: str) -> Kernel:
     wanted = OPS[what]
     if wanted == "embedding":
         return embedding(model, part)[0]
-    return next(each for each in (*forward(model, part), *output(model, part)) if each.name == wanted)
+    return next(kernel for kernel in (*forward(model, part), *output(model, part)) if kernel.name == wanted)
 
 
 @functools.cache
@@ -199,10 +199,10 @@ def _as_others(name: str, names: Iterable[str]) -> Framework:
     """Return the framework with the median ops of the other frameworks."""
     own, ops = _framework(name), {}
     for op in own.ops:
-        others = [_framework(each).ops.get(op) for each in sorted(names) if each != name]
+        others = [_framework(other).ops.get(op) for other in sorted(names) if other != name]
         near = [other for other in others if other is not None and other.kernels]  # fused ops have no time of their own
-        middle = {key: statistics.median(getattr(each, key) for each in near) for key in MIDDLE} if near else {}
-        ops[op] = Style(kernels=statistics.median_low([each.kernels for each in near]), **middle) if near else Style()
+        middle = {key: statistics.median(getattr(style, key) for style in near) for key in MIDDLE} if near else {}
+        ops[op] = Style(kernels=statistics.median_low([style.kernels for style in near]), **middle) if near else Style()
     return replace(own, ops=ops)
 
 

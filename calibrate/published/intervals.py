@@ -56,9 +56,9 @@ class Columns:
 
 def columns(found: Sequence[Residual]) -> Columns:
     """Return residuals in columns."""
-    signed = np.array([each.log for each in found], dtype=float)
-    names, regime = np.unique([each.regime for each in found], return_inverse=True)
-    group, unit = (np.unique([getattr(each, name) for each in found], return_inverse=True)[1] for name in ("group", "unit"))
+    signed = np.array([row.log for row in found], dtype=float)
+    names, regime = np.unique([row.regime for row in found], return_inverse=True)
+    group, unit = (np.unique([getattr(row, name) for row in found], return_inverse=True)[1] for name in ("group", "unit"))
     return Columns(np.abs(signed), signed, regime, group, unit, tuple(map(str, names)))
 
 
@@ -180,6 +180,6 @@ def parts(rows: Columns) -> tuple[float, float]:
 def mapped(found: Sequence[Residual]) -> Mapping[tuple[str, str], list[Residual]]:
     """Return residuals by topic and case."""
     out: dict[tuple[str, str], list[Residual]] = {}
-    for each in found:
-        out.setdefault((each.topic, each.case), []).append(each)
+    for row in found:
+        out.setdefault((row.topic, row.case), []).append(row)
     return dict(sorted(out.items()))

@@ -33,7 +33,7 @@ def page(found: Sequence[Residual], folder: Path) -> str:
     covers, claims = coverage.covers(judged), list(coverage.claims(judged))
     (folder / PICTURE).write_bytes(draw(covers))
     made, right = coverage.total(claims)
-    lead = ", ".join(f"{each.case} {percent(each.inside[0.9], '.0f')}" for each in covers if each.topic == "all")
+    lead = ", ".join(f"{cover.case} {percent(cover.inside[0.9], '.0f')}" for cover in covers if cover.topic == "all")
     out = (
         HEAD.format(lead=f"**Measured rows inside the 90 % interval: {lead}.**")
         + "".join(map(_cover, covers))
@@ -42,7 +42,7 @@ def page(found: Sequence[Residual], folder: Path) -> str:
     )
     share = percent(right / made, ".1f") if made else "none"
     out += f"| total | | {sum(claim.works for claim in claims):,} | | | | | {made:,} | **{share}** |\n"
-    served = [each for each in judged if each.topic in SERVED]
+    served = [part for part in judged if part.topic in SERVED]
     return out + KERNELS + "".join(map(_claims, coverage.claims(served, apart=True)))
 
 
@@ -78,7 +78,7 @@ def _claims(found: Claims) -> str:
 
 def draw(found: Iterable[Cover]) -> bytes:
     """Return a figure with one panel per case: coverage with its range, and median width."""
-    covers = [each for each in found if each.units > 1]
+    covers = [cover for cover in found if cover.units > 1]
     panels = [[cover for cover in covers if cover.case == case] for case in ORDER]
     with figure_bytes(".png", width=10, height=0.9 + 0.24 * sum(len(rows) + 1.6 for rows in panels)) as (figure, buffer):
         grid = figure.add_gridspec(len(panels), 2, width_ratios=(3, 2), height_ratios=[len(rows) + 1.6 for rows in panels])

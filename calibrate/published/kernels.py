@@ -71,7 +71,7 @@ class Group:
         """Return some rows of the group."""
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
         columns = {name: column[at] for name, column in self.columns.items()}
-        return Group(self.system, self.key, columns, self.seconds[at], self.held[at], tuple(self.said[each] for each in at))
+        return Group(self.system, self.key, columns, self.seconds[at], self.held[at], tuple(self.said[row] for row in at))
 
     def half(self, held: bool, most: int | None = None) -> Group:
         """Return the evaluated or the fitted half; `most`: maximum number of rows, sampled evenly."""
@@ -107,9 +107,9 @@ def groups(
         if not name or said["system"] not in PARTS:
             continue
         numbers = columns(said)
-        half = zlib.crc32(",".join(said[each] for each in shape).encode()) % 2 == 1
+        half = zlib.crc32(",".join(said[column] for column in shape).encode()) % 2 == 1
         text = f"{path.stem} {said['source'].partition('/')[0]} {said['system']} " + " ".join(
-            f"{each} {value:g}" for each, value in numbers.items()
+            f"{column} {value:g}" for column, value in numbers.items()
         )
         rows = found.setdefault((said["system"], name), {})
         rows.setdefault(tuple(numbers.values()), (numbers, half, [], text))[2].append(float(said["latency_ms"]) * 1e-3)
@@ -210,11 +210,11 @@ def left_out_of(
         alike = [group for group in found if group.key == key]
         for group in alike:
             unit = key, GENERATION[group.system] if case == "generation" else group.system
-            others = [each for each in alike if other(each, group, case)]
+            others = [peer for peer in alike if other(peer, group, case)]
             if not others:
                 continue
             if unit not in fits:
-                fits[unit] = fit([each.half(False, FEW) for each in others], None)
+                fits[unit] = fit([peer.half(False, FEW) for peer in others], None)
             kernel = fit([group.half(False, OWNED)], fits[unit]) if own else fits[unit]
             said.append((group.half(True), predict(group.half(True), kernel)))
     return said
@@ -269,8 +269,8 @@ def residuals_of(
 ) -> list[Residual]:
     """Return interpolated residuals, and those with device or generation held out, with the same works on every device."""
     said = []
-    found: list[tuple[Case, tuple[Group, Array]]] = [("known", each) for each in known]
-    found += [(case, each) for case in CASES for each in left(case)]
+    found: list[tuple[Case, tuple[Group, Array]]] = [("known", pair) for pair in known]
+    found += [(case, pair) for case in CASES for pair in left(case)]
     for case, (group, predicted) in found:
         unit = GENERATION[group.system] if case == "generation" else group.system
         works = [
@@ -281,16 +281,14 @@ def residuals_of(
         draw = sorted(range(len(group)), key=hashes.__getitem__)[:most]
         said += [
             of_miss(
-                Miss(
-                    group.said[at], float(predicted[at]), float(group.seconds[at]), f"{SOURCE} {PARTS[group.system]} {group.key}"
-                ),
+                Miss(group.said[i], float(predicted[i]), float(group.seconds[i]), f"{SOURCE} {PARTS[group.system]} {group.key}"),
                 topic,
-                regime(group, at),
+                regime(group, i),
                 case,
                 unit=unit,
-                work=works[at],
+                work=works[i],
                 device=PARTS[group.system],
             )
-            for at in sorted(draw)
+            for i in sorted(draw)
         ]
     return said

@@ -12,7 +12,7 @@ from published.residual import Residual, folded
 
 def residuals(data: Path, topics: Iterable[str] = ()) -> list[Residual]:
     """Return the residuals of all topics, or of the given ones."""
-    return [each for topic in topics or TOPICS for each in of_topic(topic, data)]
+    return [residual for topic in topics or TOPICS for residual in of_topic(topic, data)]
 
 
 def of_topic(topic: str, data: Path) -> list[Residual]:

@@ -116,7 +116,7 @@ def cluster(text: str, gpus: int) -> Cluster:
 def rows(data: Path) -> list[Row]:
     """Return the unflagged rows with complete dimensions."""
     found = table(data / "validation" / "07_llm_train.csv")
-    return [_row(each) for each in found if not each["flag"] and all(each[key] for key in NEEDED)]
+    return [_row(row) for row in found if not row["flag"] and all(row[key] for key in NEEDED)]
 
 
 def _software(said: Mapping[str, str]) -> str:

@@ -52,7 +52,7 @@ class Constant:
     like: tuple[str, ...] = ()
 
 
-CONSTANTS: Final = tuple(Constant(**each) for each in declared("llm_training")["constants"])
+CONSTANTS: Final = tuple(Constant(**record) for record in declared("llm_training")["constants"])
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ def derivatives(model: Model, found: Sequence[Row]) -> tuple[list[float], list[l
         step = 0.02 if model.values[constant.name] * 1.02 <= constant.most else -0.02
         moved = model.with_values({**model.values, constant.name: model.values[constant.name] * math.exp(step)})
         columns.append(
-            [(math.log(moved.step(row).seconds / row.seconds) - at) / step for row, at in zip(found, base, strict=True)]
+            [(math.log(moved.step(row).seconds / row.seconds) - ln) / step for row, ln in zip(found, base, strict=True)]
         )
     return base, [list(row) for row in zip(*columns, strict=True)]
 
@@ -149,7 +149,7 @@ def _hold() -> Any:
 
     hold = np.eye(len(CONSTANTS)) * (SCALE / LOOSE) ** 2
     for what in ("products", "flash"):
-        at = [place for place, each in enumerate(CONSTANTS) if each.name in {f"{name}.{what}" for name in GENERATIONS}]
+        at = [place for place, term in enumerate(CONSTANTS) if term.name in {f"{name}.{what}" for name in GENERATIONS}]
         hold[np.ix_(at, at)] += (np.eye(len(at)) - 1.0 / len(at)) * (SCALE / ALIKE) ** 2
     return hold
 
@@ -161,9 +161,9 @@ def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Se
     weight = weights(found)
     error, slope = np.array(base), np.array(slopes)
     here = np.array([math.log(model.values[constant.name]) for constant in CONSTANTS])
-    low = np.array([math.log(each.least) for each in CONSTANTS])
-    high = np.array([math.log(each.most) for each in CONSTANTS])
-    near = np.array([math.log(each.typical) for each in CONSTANTS])
+    low = np.array([math.log(constant.least) for constant in CONSTANTS])
+    high = np.array([math.log(constant.most) for constant in CONSTANTS])
+    near = np.array([math.log(constant.typical) for constant in CONSTANTS])
     move = np.zeros(len(here))
     hold = _hold()
     for _ in range(40):
@@ -173,7 +173,7 @@ def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Se
         right = -slope.T @ (heed * error) + hold @ (near - here)
         move = np.clip(np.linalg.solve(left, right), low - here, high - here)
     move = np.clip(move, -0.7, 0.7)
-    return {each.name: float(math.exp(at)) for each, at in zip(CONSTANTS, here + move, strict=True)}
+    return {constant.name: float(math.exp(log)) for constant, log in zip(CONSTANTS, here + move, strict=True)}
 
 
 # ---- residuals ----
@@ -254,8 +254,8 @@ def selene() -> list[Row]:
 def scores(data: Path) -> tuple[Score, ...]:
     """Return scores of held-out sizes, sources and generations, of MoE models, and of Selene's eight runs."""
     every = residuals(data)
-    found = [each for each in every if each.topic != "experts"]
-    experts = misses([each for each in every if each.topic == "experts"], "source")
+    found = [residual for residual in every if residual.topic != "experts"]
+    experts = misses([residual for residual in every if residual.topic == "experts"], "source")
     by_source, by_generation = misses(found, "source"), misses(found, "generation")
     return (
         _score("training steps, held-out sizes", misses(found, "known"), 0.06, "interpolated"),
@@ -279,7 +279,7 @@ def _selene(model: Model, found: Sequence[Row]) -> tuple[Score, ...]:
     calibrated = model
     for _ in range(3):
         base, slopes = derivatives(calibrated, points)
-        kept = [[0.0 if each.name in fixed else slope for each, slope in zip(CONSTANTS, row, strict=True)] for row in slopes]
+        kept = [[0.0 if term.name in fixed else slope for term, slope in zip(CONSTANTS, row, strict=True)] for row in slopes]
         values = solved(calibrated, points, base, kept)
         calibrated = calibrated.with_values(
             {name: model.values[name] if name in fixed else value for name, value in values.items()}

@@ -80,7 +80,7 @@ def named(group: kernels.Group) -> kernels.Group:
 
 
 def _columns(said: Mapping[str, str]) -> Mapping[str, float]:
-    tokens, top_k, experts, ranks = (round(float(said[each])) for each in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
+    tokens, top_k, experts, ranks = (round(float(said[key])) for key in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
     law = said["distribution"]
     skew = 0.0 if law == "balanced" else float(law.rpartition("_")[2])
     pairs, active, blocks = drawn(tokens, top_k, experts, skew, ranks)
@@ -112,7 +112,7 @@ def busiest(tokens: tuple[int, ...], ranks: int) -> tuple[int, ...]:
     if ranks <= 1:
         return tokens
     dealt = np.random.default_rng(0).permutation(np.array(tokens))[: len(tokens) // ranks * ranks].reshape(ranks, -1)
-    return tuple(int(each) for each in dealt[dealt.sum(axis=1).argmax()])
+    return tuple(int(count) for count in dealt[dealt.sum(axis=1).argmax()])
 
 
 def call_of(columns: Mapping[str, kernels.Array]) -> ExpertsCall:

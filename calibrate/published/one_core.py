@@ -53,13 +53,13 @@ class Row:
 
 def rows(data: Path) -> Iterator[Row]:
     """Return every measurement; runs on several cores of one device are one row each."""
-    for each in table(data / "validation" / "02_membw.csv"):
-        if "tinymembench" not in each["software"] or each["flag"]:
+    for row in table(data / "validation" / "02_membw.csv"):
+        if "tinymembench" not in row["software"] or row["flag"]:
             continue
-        words = f"{each['hardware']} {each['software']}"
+        words = f"{row['hardware']} {row['software']}"
         name = next(part for word, part in PARTS if word in words)
-        copies = "memcpy" in each["pattern"]
-        yield Row(f"{each['id']} {name} {each['pattern'].split()[0]}", "sbc-bench", name, copies, True, float(each["value"]))
+        copies = "memcpy" in row["pattern"]
+        yield Row(f"{row['id']} {name} {row['pattern'].split()[0]}", "sbc-bench", name, copies, True, float(row["value"]))
     if (data / "oracles").is_dir():
         for loop in loops(data):
             if loop.level == "MEM" and loop.cores == 1 and loop.kernel == "load":

@@ -65,7 +65,7 @@ def table(path: Path) -> list[dict[str, str]]:
     if path.exists() or not packed.exists():
         with path.open(encoding="utf-8", newline="") as file:
             found = list(csv.DictReader(file))
-        return [_Counted(row, path.name, at) for at, row in enumerate(found)] if read_figures is not None else found
+        return [_Counted(row, path.name, index) for index, row in enumerate(found)] if read_figures is not None else found
     with lzma.open(packed, "rt", encoding="utf-8", newline="") as file:
         return [_Packed(row) for row in csv.DictReader(file)]
 

@@ -71,7 +71,7 @@ class Row:
 
 def rows(data: Path) -> list[Row]:
     """Return the unflagged rows."""
-    return [_row(each) for each in table(data / "validation" / "01_gemm.csv") if not each["flag"]]
+    return [_row(row) for row in table(data / "validation" / "01_gemm.csv") if not row["flag"]]
 
 
 def _row(said: Mapping[str, str]) -> Row:
@@ -81,9 +81,9 @@ def _row(said: Mapping[str, str]) -> Row:
     if "DeepBench" in source:  # column-major, as in BLAS: C = A B there is C' = B' A' in row-major order
         m, n = n, m
         if dtype == "fp16":  # it pads every side to a multiple of 8 for the tensor cores
-            m, n, k = (8 * math.ceil(each / 8) for each in (m, n, k))
+            m, n, k = (8 * math.ceil(side / 8) for side in (m, n, k))
     groups = re.search(r"groups=(\d+)", said["notes"])  # m is per group
-    stored = said["trans_a"] == "T" or any(each in source for each in LINEAR)
+    stored = said["trans_a"] == "T" or any(name in source for name in LINEAR)
     product = MatmulShape(m, n, k, int(groups[1]) if groups else 1, stored)
     flop = 2.0 * m * n * k * product.batch
     seconds = float(said["value"]) if said["metric"] == "time" else flop / float(said["value"])

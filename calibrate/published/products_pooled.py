@@ -90,7 +90,7 @@ class Batch:
         self.half = column([row.gpu.flop["bf16"] for row in rows])
         self.bandwidth = column([row.gpu.memory.bandwidth for row in rows])
         self.clock = column([row.gpu.clock or 1.9e9 for row in rows])
-        first, second, out = (column(each) for each in zip(*((*row.widths, row.out) for row in rows), strict=True))
+        first, second, out = (column(width) for width in zip(*((*row.widths, row.out) for row in rows), strict=True))
         left = m * k * first
         room = CACHED_OPERAND_SHARE * column([row.gpu.l2.size if row.gpu.l2 else 1.0 for row in rows])
         self.crossing = n * k * second + m * n * out + left / (1.0 + (room / left) ** 4)
@@ -113,7 +113,7 @@ class Batch:
             every = np.broadcast_to(array, self.tiles.shape)
             return every if at is None else np.take_along_axis(every, at, 1)
 
-        value = {key: min(each, MOST.get(key, math.inf)) for key, each in value.items()}
+        value = {key: min(constant, MOST.get(key, math.inf)) for key, constant in value.items()}
         rows, columns, edge = of(self.rows), of(self.columns), value["edge"]
         rate = value["efficiency"] * self.peak / self.sms
         relative = np.minimum(1.0, (1.0 + 2.0 * edge / self.side) / (1.0 + edge * (1.0 / rows + 1.0 / columns)))
@@ -154,7 +154,7 @@ def fit(
     guess = np.log([start[key] for key in names])
     spread = np.array([TYPICAL[key][1] for key in names])
     found = value(solve(Problem(times, batch.measured, guess, spread, batch.weights), steps=steps, scale=0.05))
-    return {key: min(each, MOST.get(key, math.inf)) for key, each in found.items()}
+    return {key: min(constant, MOST.get(key, math.inf)) for key, constant in found.items()}
 
 
 def tiling(constants: Constants, gpu: Gpu, tiles: Tiles, *, casts: bool) -> Tiling:

@@ -239,7 +239,7 @@ def _score(name: str, mine: Sequence[Row], said: Callable[[Row], float], bound: 
 
 
 def _reason(miss: Miss) -> str:
-    m, n, _ = (int(each) for each in miss.row.split(":")[1].split("x"))
+    m, n, _ = (int(side) for side in miss.row.split(":")[1].split("x"))
     if miss.predicted > miss.measured:
         return "the weights stayed in the cache" if min(m, n) <= 512 else "the library has a special kernel for this shape"
     return "skinny GEMM; the library has no efficient kernel" if min(m, n) <= 128 else "the library chose a slow kernel"
@@ -302,7 +302,7 @@ def _residuals(some: Sequence[Row], test: Sequence[Row], framework: str, system:
     if any(SYSTEMS[other][1] == generation for other in others):
         gpu = left_out(some, framework, system, "device")
         yield from (_residual(row, seconds_of(gpu, row), "device", own) for row in test)
-    if any(SYSTEMS[each][1] != generation for each in others):
+    if any(SYSTEMS[peer][1] != generation for peer in others):
         gpu = left_out(some, framework, system, "generation")
         yield from (_residual(row, seconds_of(gpu, row), "generation", generation) for row in test)
 

@@ -42,7 +42,7 @@ LARGE: Final = 4e5  # minimum elements of a call held out for extrapolation
 
 def residuals(data: Path) -> list[Residual]:  # noqa: ARG001 (as all topics)
     """Return all residuals."""
-    return [*(_first(each) for each in first_sight()), *_whole(), *_sizes(), *_functions()]
+    return [*(_first(script) for script in first_sight()), *_whole(), *_sizes(), *_functions()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ def _functions() -> Iterator[Residual]:
     rate = kernels.levels["memory"].read or peak
     for entry, function in kernels.functions.items():
         name, _, form = entry.partition(" ")
-        for dtype, each in function.each.items():
+        for dtype, cost in function.each.items():
             known = typical_time(name, form, dtype)
-            if known is None or function.log or each < 1e-12:
+            if known is None or function.log or cost < 1e-12:
                 continue
             call = elementwise_call(name, dtype=dtype, count=ELEMENTS, inputs=1, form=form)
-            measured, row = function.call + each * ELEMENTS, f"{entry} {dtype}"
+            measured, row = function.call + cost * ELEMENTS, f"{entry} {dtype}"
             without = {other: it for other, it in kernels.functions.items() if other.partition(" ")[0] != name}
             told = estimate_function(replace(kernels, functions=without), call)
             if told is not None:
@@ -161,6 +161,6 @@ def scores(data: Path) -> tuple[Score, ...]:
         ("related", "NumPy functions, held-out function", 0.35, None, "cross-validated"),
         ("usual", "NumPy functions of a Zen 3 core, from times of a Zen 4 core", 0.60, None, "cross-validated"),
     ):
-        misses = [each.miss for each in found if each.regime == regime]
+        misses = [residual.miss for residual in found if residual.regime == regime]
         out.append(scored(name, misses, bound, cast("Half", half), metric="median over all rows", reached=reached))
     return tuple(out)

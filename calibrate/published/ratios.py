@@ -27,8 +27,8 @@ Pair = tuple[Residual, Residual]
 def pairs(found: Iterable[Residual]) -> Iterator[Pair]:
     """Return pairs of rows of equal work on two devices; of several rows of a device, the middle one."""
     works: dict[tuple[str, str, str], dict[str, list[Residual]]] = {}
-    for each in found:
-        works.setdefault((each.topic, each.case, each.work), {}).setdefault(each.device, []).append(each)
+    for row in found:
+        works.setdefault((row.topic, row.case, row.work), {}).setdefault(row.device, []).append(row)
     for devices in works.values():
         rows = [sorted(rows, key=lambda row: row.log)[(len(rows) - 1) // 2] for _, rows in sorted(devices.items())]
         yield from itertools.combinations(rows, 2)
@@ -84,7 +84,7 @@ class Works:
             most = float(np.clip(quantile, LEAST, MOST))
             tried = np.array([most, *RHOS[most > RHOS]])
             at = np.searchsorted(claimed, tried)
-            claims, well = (np.concatenate([[0.0], np.cumsum(each)])[at] for each in (count, count * right))
+            claims, well = (np.concatenate([[0.0], np.cumsum(weight)])[at] for weight in (count, count * right))
             enough = well >= RIGHT * claims
             found.append(float(tried[enough.argmax()]) if enough.any() else LEAST)
         return float(np.quantile(found, SAFE))

@@ -52,7 +52,7 @@ def _lead(scores: Sequence[Score]) -> str:
         ranked = [score.worst for score in scores if score.half == half and score.worst.groups]
         if ranked:
             median, tail = (
-                statistics.median(values) for values in zip(*((each.median, each.tail) for each in ranked), strict=True)
+                statistics.median(values) for values in zip(*((rank.median, rank.tail) for rank in ranked), strict=True)
             )
             errors = f"median {_percent(median, '.2g')}, 90th percentile {_percent(tail, '.2g')}"
             parts.append(f"- {where} ({half}): {errors} ({len(ranked)} comparison{'s' * (len(ranked) > 1)})")
@@ -80,10 +80,10 @@ def _details(topic: str, score: Score) -> list[str]:
     if shown := score.worst.furthest:
         unit = next(unit for begin, unit in UNITS[topic].items() if score.name.startswith(begin))
         unit = f" ({unit})" if unit else ""
-        why = any(each.reason for each in shown)
+        why = any(miss.reason for miss in shown)
         out += ["", f"| largest errors | group | predicted{unit} | measured{unit} | ratio |" + (" cause |" if why else "")]
         out += ["|---|---|---|---|---|" + ("---|" if why else "")]
-        out += [_miss(each, why=why) for each in shown]
+        out += [_miss(miss, why=why) for miss in shown]
     return out
 
 

@@ -76,18 +76,18 @@ def of_miss(
 
 def misses(found: Iterable[Residual], *cases: Case) -> list[Miss]:
     """Return the rows of these cases in the form of a score."""
-    return [each.miss for each in found if each.case in cases]
+    return [residual.miss for residual in found if residual.case in cases]
 
 
 def folded(found: Iterable[Residual]) -> Iterator[Residual]:
     """Return known rows in folds: every fifth row of a group is held out together."""
     seen: dict[str, int] = {}
-    for each in found:
-        if each.case != "known":
-            yield each
+    for residual in found:
+        if residual.case != "known":
+            yield residual
             continue
-        at = seen[each.group] = seen.get(each.group, -1) + 1
-        yield replace(each, unit=f"fold {at % FOLDS}")
+        at = seen[residual.group] = seen.get(residual.group, -1) + 1
+        yield replace(residual, unit=f"fold {at % FOLDS}")
 
 
 def left_out(name: str, made: Mapping[str, Sequence[str]]) -> Iterator[tuple[Case, str, tuple[str, ...]]]:
@@ -100,8 +100,8 @@ def left_out(name: str, made: Mapping[str, Sequence[str]]) -> Iterator[tuple[Cas
     [('device', 'k20', ('k40',)), ('generation', 'kepler', ('p100',))]
     """
     generation, kind = made[name]
-    if twins := tuple(each for each, of in made.items() if of[0] == generation and each != name):
+    if twins := tuple(part for part, of in made.items() if of[0] == generation and part != name):
         yield "device", name, twins
-    others = tuple(each for each, of in made.items() if of[0] != generation)
+    others = tuple(part for part, of in made.items() if of[0] != generation)
     alike = tuple(other for other in others if made[other][1] == kind)
     yield ("generation" if alike else "outside"), generation, alike or others

@@ -91,7 +91,7 @@ def worst_of(rows: Iterable[Miss], why: Callable[[Miss], str] = lambda _: "", sh
     """Return the rows by error, largest first, with a cause if it was investigated."""
     found = sorted(rows, key=lambda each: (-each.error, each.row))
     median, tail = group_median(found) if found else (0.0, 0.0)
-    worst = [Miss(each.row, each.predicted, each.measured, each.group, each.reason or why(each)) for each in found[:shown]]
+    worst = [Miss(miss.row, miss.predicted, miss.measured, miss.group, miss.reason or why(miss)) for miss in found[:shown]]
     return Ranked(tuple(worst), median, tail, len(by_group(found)))
 
 
@@ -110,8 +110,8 @@ def group_median(rows: Iterable[Miss]) -> tuple[float, float]:
     [0.115, 0.134]
     """
     groups = by_group(rows).values()
-    medians = [statistics.median(each.error for each in group) for group in groups]
-    tails = [percentile([each.error for each in group], 0.9) for group in groups]
+    medians = [statistics.median(miss.error for miss in group) for group in groups]
+    tails = [percentile([miss.error for miss in group], 0.9) for group in groups]
     return statistics.fmean(medians), statistics.fmean(tails)
 
 
@@ -142,14 +142,14 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 def _by_group_median(of: Callable[[Iterable[float]], float]) -> Callable[[Sequence[Miss]], float]:
     """Return a metric: the median over groups of a statistic of their errors."""
-    return lambda rows: statistics.median(of(each.error for each in group) for group in by_group(rows).values())
+    return lambda rows: statistics.median(of(miss.error for miss in group) for group in by_group(rows).values())
 
 
 NOTES: Final[Mapping[str, str]] = declared("score")["notes"]
 # Name of a metric: aggregation of the errors of rows.
 METRICS: Final[Mapping[str, Callable[[Sequence[Miss]], float]]] = {
     "group median": lambda rows: group_median(rows)[0],
-    "median over all rows": lambda rows: statistics.median(each.error for each in rows),
+    "median over all rows": lambda rows: statistics.median(row.error for row in rows),
     "median of the group medians": _by_group_median(statistics.median),
     "median over devices of the mean error": _by_group_median(statistics.fmean),
     "median over drives of the mean error": _by_group_median(statistics.fmean),

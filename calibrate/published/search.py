@@ -98,7 +98,7 @@ def simplex(error: Error, start: Sequence[float], *, step: float = 0.35, most: i
     calls = size + 1
     while calls < most:
         order = np.argsort(values, kind="stable")
-        points, values = [points[at] for at in order], [values[at] for at in order]
+        points, values = [points[index] for index in order], [values[index] for index in order]
         middle = np.mean(points[:-1], axis=0)
         mirrored = 2 * middle - points[-1]
         found = error(mirrored)
@@ -121,4 +121,4 @@ def simplex(error: Error, start: Sequence[float], *, step: float = 0.35, most: i
                 values = [values[0], *(error(point) for point in points[1:])]
                 calls += size
     best = int(np.argmin(values))
-    return [float(each) for each in points[best]], float(values[best])
+    return [float(parameter) for parameter in points[best]], float(values[best])

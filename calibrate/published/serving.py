@@ -70,7 +70,7 @@ READERS: Final[Mapping[str, Callable[[Path], list[Served]]]] = {
     "disagg": serving_disagg.rows,
 }
 SETS: Final[Mapping[str, tuple[Topic, ...]]] = {
-    name: tuple(Topic(**{**each, "bounds": tuple(Bound(**bound) for bound in each["bounds"])}) for each in topics)
+    name: tuple(Topic(**{**record, "bounds": tuple(Bound(**bound) for bound in record["bounds"])}) for record in topics)
     for name, topics in declared("serving")["sets"].items()
 }
 STAGED: Final = ("profiles", "experiments")  # sets whose stages other simulators also predict
@@ -85,11 +85,11 @@ def scores(data: Path) -> tuple[Score, ...]:
     again: list[Found] = []
     for key, topics in SETS.items():
         name = set_of(topics)
-        asked = [each for each in READERS[key](data) if not each.apart]
-        ran = [Found(each, kept[name, each.id].predicted) for each in asked if (name, each.id) in kept]
+        asked = [row for row in READERS[key](data) if not row.apart]
+        ran = [Found(row, kept[name, row.id].predicted) for row in asked if (name, row.id) in kept]
         for topic in topics:
-            mine = [each for each in ran if topic.kind in (None, each.served.kind)]
-            found += figures(topic, mine, len(asked) - len(ran), [kept[name, each.served.id] for each in mine])
+            mine = [run for run in ran if topic.kind in (None, run.served.kind)]
+            found += figures(topic, mine, len(asked) - len(ran), [kept[name, run.served.id] for run in mine])
         if key in STAGED:
             staged += ran
         again += sampled(ran)
@@ -118,7 +118,7 @@ def figures(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequen
     """Return the scores of a topic. rows: stored simulations, for the tables of held-out models and GPUs in closed loops."""
     out = []
     for quantity, bound, reached, notes in topic.bounds:
-        misses = [each.miss(quantity) for each in found if each.has(quantity)]
+        misses = [run.miss(quantity) for run in found if run.has(quantity)]
         if misses:
             pooled = percent(statistics.median(miss.error for miss in misses), ".3g")
             more = f" {refused} rows cannot be simulated with the library." if refused else ""
@@ -145,11 +145,11 @@ def bias(misses: Iterable[Miss]) -> str:
 def _again(found: Sequence[Found]) -> Score:
     """Return the score of repeated simulations against stored ones."""
     misses = [
-        Miss(f"{each.served.id}, {NAMES[quantity]}", now.predicted[quantity], predicted, each.served.group)
-        for each in found
-        for now in (simulated(each.served),)
-        for quantity, predicted in each.predicted.items()
-        if quantity in now.predicted and quantity in each.served.measured
+        Miss(f"{run.served.id}, {NAMES[quantity]}", now.predicted[quantity], predicted, run.served.group)
+        for run in found
+        for now in (simulated(run.served),)
+        for quantity, predicted in run.predicted.items()
+        if quantity in now.predicted and quantity in run.served.measured
     ]
     return scored(
         "stored against repeated simulations",
@@ -175,7 +175,7 @@ def _without(rows: Sequence[serving_kept.Kept]) -> str:
 def _peers(data: Path, staged: Sequence[Found]) -> Score:
     """Return the score of stages that other simulators also predict, with a table."""
     said = serving_peers.said(data, staged)
-    ours = [each for each in said if each.simulator == serving_peers.OURS and each.quantity == "latency"]
+    ours = [figure for figure in said if figure.simulator == serving_peers.OURS and figure.quantity == "latency"]
     return Score(
         name="end-to-end latency of the stages that other simulators also predict",
         metric="median relative error",
@@ -196,23 +196,23 @@ def main() -> None:
     kept: list[serving_kept.Kept] = []
     for key, topics in SETS.items():
         chosen = [
-            each for each in READERS[key](arguments.data)
-            if not each.apart and all(word in f"{each.group} {each.id}" for word in arguments.words)
+            row for row in READERS[key](arguments.data)
+            if not row.apart and all(word in f"{row.group} {row.id}" for word in arguments.words)
         ]  # fmt: skip
         began = process_time()
         ran, refused = all_of(chosen)
-        kept += [serving_kept.kept(set_of(topics), each) for each in ran]
-        for each in ran:
+        kept += [serving_kept.kept(set_of(topics), run) for run in ran]
+        for run in ran:
             said = ", ".join(
-                f"{NAMES[name]} {each.predicted[name]:.4g} of {measured:.4g} ({each.predicted[name] / measured - 1:+.1%})"
-                for name, measured in each.served.measured.items()
-                if name in each.predicted
+                f"{NAMES[name]} {run.predicted[name]:.4g} of {measured:.4g} ({run.predicted[name] / measured - 1:+.1%})"
+                for name, measured in run.served.measured.items()
+                if name in run.predicted
             )
-            print(f"{each.served.id}: {said}")
+            print(f"{run.served.id}: {said}")
         for name, why in refused.items():
             print(f"{name}: {why}")
         for topic in topics:
-            for score in figures(topic, [each for each in ran if topic.kind in (None, each.served.kind)], len(refused)):
+            for score in figures(topic, [run for run in ran if topic.kind in (None, run.served.kind)], len(refused)):
                 print(f"{score.name}: {percent(score.value)} {score.metric}, {score.rows} rows. {score.notes}")
         if chosen:
             print(f"{(process_time() - began) / len(chosen):.2f} s of CPU a row")

@@ -50,16 +50,16 @@ def rows(data: Path) -> list[Served]:
     """
     said = table(read(data, "e2e_agg.csv"))
     unclear = speculating(said)
-    found = (_row(each, at, unclear=_run(each) in unclear) for at, each in enumerate(said) if each["tpot_ms"])
-    return [each for each in found if each is not None]
+    found = (_row(row, index, unclear=_run(row) in unclear) for index, row in enumerate(said) if row["tpot_ms"])
+    return [row for row in found if row is not None]
 
 
 def speculating(said: Sequence[Mapping[str, str]]) -> set[tuple[Any, ...]]:
     """Return the configurations that occur several times with very different times."""
     times: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-    for each in said:
-        if each["tpot_ms"]:
-            times[_run(each)].append(float(each["tpot_ms"]))
+    for row in said:
+        if row["tpot_ms"]:
+            times[_run(row)].append(float(row["tpot_ms"]))
     return {run for run, found in times.items() if max(found) > (REPEATED if _may_guess(run) else TWINS) * min(found)}
 
 

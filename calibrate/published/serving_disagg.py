@@ -50,8 +50,8 @@ FEW: Final = 16  # its slots for longer prompts
 
 def rows(data: Path) -> list[Served]:
     """Return all rows whose model and GPUs are in the library."""
-    found = (_row(each, at) for at, each in enumerate(table(read(data, "e2e_disagg.csv"))) if each["tpot_ms"])
-    return [each for each in found if each is not None]
+    found = (_row(row, index) for index, row in enumerate(table(read(data, "e2e_disagg.csv"))) if row["tpot_ms"])
+    return [row for row in found if row is not None]
 
 
 def _row(row: Mapping[str, str], at: int) -> Served | None:

@@ -25,7 +25,7 @@ QUANTITIES: Final = ("first_token", "each_token", "latency", "tokens_per_s")
 TOPICS: Final[Mapping[str, str]] = {"first_token": "ttft", "each_token": "tpot", "latency": "e2e", "tokens_per_s": "throughput"}
 KINDS: Final[Mapping[str, str]] = {"dense": "dense", "MoE": "experts"}
 STEPS: Final = tuple(0.25e-3 * index for index in range(-8, 21))  # s: candidates for additional host time per iteration,
-API: Final = tuple(5e-3 * at for at in range(-10, 61))  # and per request
+API: Final = tuple(5e-3 * step for step in range(-10, 61))  # and per request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ def write(rows: Iterable[Kept], path: Path = FILE) -> None:
         columns = [f"{quantity}{end}" for quantity in QUANTITIES for end in ("", "_measured")]
         out.writerow(["set", "row", "framework", "model", "gpu", "kind", *columns])
         for row in sorted(rows, key=lambda each: (each.set, each.group, each.row)):
-            numbers = [f"{number:.4g}" for each in QUANTITIES for number in row.both.get(each, ())]
-            cells = [cell for each in QUANTITIES for cell in ([numbers.pop(0), numbers.pop(0)] if each in row.both else ["", ""])]
+            numbers = [f"{number:.4g}" for key in QUANTITIES for number in row.both.get(key, ())]
+            cells = [cell for key in QUANTITIES for cell in ([numbers.pop(0), numbers.pop(0)] if key in row.both else ["", ""])]
             out.writerow([row.set, row.row, row.framework, row.model, row.gpu, row.kind, *cells])
 
 
@@ -135,7 +135,7 @@ def left_out(rows: Sequence[Kept], of: Callable[[Kept], str]) -> str:
 
 
 def _line(unit: str, found: Sequence[tuple[float, ...]]) -> str:
-    columns = ([each for each in column if not math.isnan(each)] for column in zip(*found, strict=True))
+    columns = ([error for error in column if not math.isnan(error)] for column in zip(*found, strict=True))
     shown = [percent(statistics.median(column), ".1f") if column else "" for column in columns]
     return f"| {unit} | {len(found)} | {' | '.join(shown)} |"
 

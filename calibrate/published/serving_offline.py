@@ -44,8 +44,8 @@ BITS: Final[Mapping[str, float]] = {"fp8": 1.0, "fp4": 0.5625, "mxfp4": 0.53}
 
 def overview(data: Path) -> list[Served]:
     """Return TensorRT-LLM's own table."""
-    found = (_row(each) for each in table(read(data, "trtllm_overview.csv")))
-    return [each for each in found if each is not None]
+    found = (_row(row) for row in table(read(data, "trtllm_overview.csv")))
+    return [served for served in found if served is not None]
 
 
 def _row(row: Mapping[str, str]) -> Served | None:
@@ -92,7 +92,7 @@ def mlperf(data: Path) -> list[Served]:
         for row in table(read(data, "mlperf_v51.csv"))
         if row["scenario"] == "Offline" and row["base"] in LENGTHS and not row["model"].endswith("99.9")
     )
-    return [each for each in found if each is not None]
+    return [served for served in found if served is not None]
 
 
 def _system(row: Mapping[str, str], data: Path) -> Served | None:

@@ -29,10 +29,10 @@ class Said(NamedTuple):
 
 def said(data: Path, found: Sequence[Found]) -> list[Said]:
     """Return predictions of hwsim and of other simulators for the same stages."""
-    own = {each.served.key: each for each in found if each.served.key and not each.served.apart}
+    own = {run.served.key: run for run in found if run.served.key and not run.served.apart}
     out = [
-        Said(OURS, key, quantity, each.predicted[quantity] / each.served.measured[quantity])
-        for key, each in own.items()
+        Said(OURS, key, quantity, run.predicted[quantity] / run.served.measured[quantity])
+        for key, run in own.items()
         for quantity in METRICS.values()
     ]
     for row in table(read(data, "blis_peers.csv")):

@@ -28,18 +28,17 @@ def rows(data: Path) -> list[Served]:
     """Return the stages of the profiles."""
     keys = _keys(data)
     found = (
-        _row(each, keys.get(_same(each["model"], float(each["e2e_s_mean"])), ()))
-        for each in table(read(data, "blis_profiles.csv"))
+        _row(row, keys.get(_same(row["model"], float(row["e2e_s_mean"])), ())) for row in table(read(data, "blis_profiles.csv"))
     )
-    return [each for each in found if each is not None]
+    return [served for served in found if served is not None]
 
 
 def _keys(data: Path) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return a stage's key in the table of experiments, from its model and mean latency."""
     return {
-        _same(each["model"], float(each["measured_ms"]) / 1e3): (each["set"], each["experiment"], each["stage_index"])
-        for each in table(read(data, "blis_vllm.csv"))
-        if each["metric_name"] == "e2e_mean" and each["stage_index"] != "-1"
+        _same(row["model"], float(row["measured_ms"]) / 1e3): (row["set"], row["experiment"], row["stage_index"])
+        for row in table(read(data, "blis_vllm.csv"))
+        if row["metric_name"] == "e2e_mean" and row["stage_index"] != "-1"
     }
 
 
@@ -77,17 +76,17 @@ def experiments(data: Path) -> list[Served]:
     for profile in profiles:
         loads[profile["experiment"].rpartition("-")[2]][profile["stage"]] = profile
     keys = _keys(data)
-    own = {keys[at][1] for each in profiles if (at := _same(each["model"], float(each["e2e_s_mean"]))) in keys}
+    own = {keys[at][1] for row in profiles if (at := _same(row["model"], float(row["e2e_s_mean"]))) in keys}
     stages: dict[str, dict[str, dict[str, Mapping[str, str]]]] = defaultdict(lambda: defaultdict(dict))
-    for each in table(read(data, "blis_vllm.csv")):
-        stages[each["experiment"]][each["stage_index"]][each["metric_name"]] = each
+    for row in table(read(data, "blis_vllm.csv")):
+        stages[row["experiment"]][row["stage_index"]][row["metric_name"]] = row
     found = []
     for name, said in stages.items():
         first = next(iter(next(iter(said.values())).values()))
         load = loads.get(first["workload"], {})
         if name not in own and "lite" not in name and "lite" not in first["workload"] and _alike(said, load):
             found += [_stage(name, stage, said[stage], load[stage]) for stage in load]
-    return [each for each in found if each is not None]
+    return [served for served in found if served is not None]
 
 
 def _alike(said: Mapping[str, Mapping[str, Mapping[str, str]]], load: Mapping[str, Mapping[str, str]]) -> bool:
@@ -106,7 +105,7 @@ def _stage(name: str, stage: str, said: Mapping[str, Mapping[str, str]], load: M
     if about is None:
         return None
     tp, asked = whole(row["tp"], 1), whole(load["output_len_asked"], 1)
-    latency, first = (float(said[each]["measured_ms"]) / 1e3 for each in ("e2e_mean", "ttft_mean"))
+    latency, first = (float(said[metric]["measured_ms"]) / 1e3 for metric in ("e2e_mean", "ttft_mean"))
     server: dict[str, Any] = {"budget": whole(row["max_num_batched_tokens"], 2048), "sequences": whole(load["max_num_seqs"], 256)}
     if row["gpu_mem_util"]:
         server["memory"] = {"part": f"{100 * float(row['gpu_mem_util']):g} %"}

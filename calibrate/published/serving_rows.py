@@ -95,7 +95,7 @@ def framework_of(backend: str, version: str, shape: Shape, kind: Kind) -> str:
     >>> framework_of("vllm", "0.12.0", Shape(tp=4, expert_tp=4), "MoE"), framework_of("vllm", "0.12.0", Shape(tp=4), "dense")
     ('vllm-0.12', 'vllm')
     """
-    said = tuple(int(each) for each in re.findall(r"\d+", version.partition("rc")[0])[:3])
+    said = tuple(int(digits) for digits in re.findall(r"\d+", version.partition("rc")[0])[:3])
     padding = backend == "vllm" and kind == "MoE" and PADDING[0] <= said < PADDING[1] and shape.expert_tp < UNPADDED
     return "vllm-0.12" if padding else FRAMEWORKS[backend]
 

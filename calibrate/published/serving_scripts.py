@@ -59,7 +59,7 @@ class Script:
         )
 
 
-SCRIPTS: Final[tuple[Script, ...]] = tuple(Script(**each) for each in declared("serving_scripts")["scripts"])
+SCRIPTS: Final[tuple[Script, ...]] = tuple(Script(**record) for record in declared("serving_scripts")["scripts"])
 
 
 def may_guess(framework: str, gpu: str, model: str, precision: str, day: str) -> bool:

@@ -19,10 +19,10 @@ LINKS: Final[Mapping[str, Mapping[str, Any]]] = {"RTXPRO6000": {"slots": {"lanes
 def rows(data: Path) -> list[Served]:
     """Return one run for each model and GPU."""
     runs: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
-    for each in table(read(data, "llmservingsim_requests.csv")):
-        runs[each["hardware"], each["model"], each["tp"], each["dp"], each["source"]].append(each)
+    for request in table(read(data, "llmservingsim_requests.csv")):
+        runs[request["hardware"], request["model"], request["tp"], request["dp"], request["source"]].append(request)
     found = (_run(sorted(run, key=lambda row: float(row["arrival_s"]))) for run in runs.values())
-    return [each for each in found if each is not None]
+    return [served for served in found if served is not None]
 
 
 def _run(said: Sequence[Mapping[str, str]]) -> Served | None:

@@ -126,7 +126,7 @@ def _listed(found: Mapping[str, Source], written: Mapping[str, bytes]) -> str:
             f"    unflagged: {source.good}",
             f"    tables: [{', '.join(sorted(source.tables))}]",
             "    at:",
-            *(f"      - {_quoted(each)}" for each in sorted(_folded(source.at))),
+            *(f"      - {_quoted(place)}" for place in sorted(_folded(source.at))),
         ]
     out.append("tables:")
     for name, packed in sorted(written.items()):

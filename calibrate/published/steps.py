@@ -29,7 +29,7 @@ def own(found: Sequence[Residual], data: Path, known: ErrorTable) -> dict[str, f
     Args:
         known: the errors of the parts.
     """
-    rows = [each for each in found if each.topic == "step" and each.regime in TRANSFORMERS]
+    rows = [residual for residual in found if residual.topic == "step" and residual.regime in TRANSFORMERS]
     out: dict[str, float] = {}
     for case in JUDGED:
         mine = [abs(row.log) for row in rows if row.case == case]

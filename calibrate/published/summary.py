@@ -28,9 +28,9 @@ BOUNDS: Final = declared("summary")["bounds"]
 def page(found: Sequence[Residual], scores: Mapping[str, Sequence[Score]]) -> str:
     """Return the page in Markdown."""
     by: dict[tuple[str, str], list[Residual]] = {}
-    for each in found:
-        by.setdefault((each.topic, each.case), []).append(each)
-    topics = sorted({each.topic for each in found}, key=lambda topic: (*_place(topic), topic))
+    for residual in found:
+        by.setdefault((residual.topic, residual.case), []).append(residual)
+    topics = sorted({residual.topic for residual in found}, key=lambda topic: (*_place(topic), topic))
     out = [HEAD.format(lead=_lead(by)).rstrip("\n")]
     for topic in topics:
         for line, cases in LINES:
@@ -50,7 +50,7 @@ def _place(topic: str) -> tuple[int]:
 def _line(topic: str, line: str, without: str, rows: Sequence[Residual]) -> str:
     misses = [row.miss for row in rows]
     median, tail = group_median(misses)
-    groups = len({each.group for each in rows})
+    groups = len({residual.group for residual in rows})
     what = TOPICS_SHOWN.get(topic, topic)
     return f"| {what} | {line} | {without} | {len(rows):,} | {groups} | {shown(median)} | {shown(tail)} |"
 

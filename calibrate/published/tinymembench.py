@@ -39,17 +39,15 @@ class Row:
 
 def rows(data: Path) -> Iterator[Row]:
     """Return every measurement above the resolution."""
-    for each in table(data / "validation" / "06_cpulat.csv"):
-        if not each["kind"].startswith("tinymembench") or each["flag"] or float(each["value"]) < RESOLUTION:
+    for row in table(data / "validation" / "06_cpulat.csv"):
+        if not row["kind"].startswith("tinymembench") or row["flag"] or float(row["value"]) < RESOLUTION:
             continue
-        words = f"{each['hardware']} {each['software']}"
+        words = f"{row['hardware']} {row['software']}"
         name = next(part for word, part in PARTS if word in words)
-        chains = 2 if "dual" in each["kind"] else 1
-        size = float(each["buffer_bytes"])
-        group = (
-            f"{each['source'].partition('@')[0].rpartition('/')[2]} {each['hardware']} {each['software'].rpartition(' on ')[2]}"
-        )
-        yield Row(f"{size / 1024:.0f} KiB, {chains} chain{'s' * (chains > 1)}", group, name, size, chains, float(each["value"]))
+        chains = 2 if "dual" in row["kind"] else 1
+        size = float(row["buffer_bytes"])
+        group = f"{row['source'].partition('@')[0].rpartition('/')[2]} {row['hardware']} {row['software'].rpartition(' on ')[2]}"
+        yield Row(f"{size / 1024:.0f} KiB, {chains} chain{'s' * (chains > 1)}", group, name, size, chains, float(row["value"]))
 
 
 def beyond_first_level(cpu: Cpu, size: float, chains: int) -> float:
@@ -115,26 +113,26 @@ def as_others(name: str, others: tuple[str, ...]) -> Cpu:
     if caches is None:
         return cpu
     levels: dict[str, CacheLevel] = {}
-    for at, (label, level) in enumerate(caches.levels.items()):
+    for index, (label, level) in enumerate(caches.levels.items()):
         cycles = [
-            list(each.caches.levels.values())[at].time(each.clock_of("scalar", 1)) * each.clock_of("scalar", 1)
-            for each in known
-            if each.caches is not None and len(each.caches.levels) > at
+            list(peer.caches.levels.values())[index].time(peer.clock_of("scalar", 1)) * peer.clock_of("scalar", 1)
+            for peer in known
+            if peer.caches is not None and len(peer.caches.levels) > index
         ]
-        least = max((each.time(cpu.clock_of("scalar", 1)) for each in levels.values()), default=0.0)
+        least = max((inner_level.time(cpu.clock_of("scalar", 1)) for inner_level in levels.values()), default=0.0)
         usual = statistics.median(cycles) / cpu.clock_of("scalar", 1) if cycles else least + 15e-9
         levels[label] = replace(level, latency=max(least, usual), cycles=None)
     tlbs = {
         label: replace(
             tlb,
-            miss=statistics.median(each.caches.tlbs[label].miss for each in known if each.caches and label in each.caches.tlbs),
-            walk=statistics.median(each.caches.tlbs[label].walk for each in known if each.caches and label in each.caches.tlbs),
+            miss=statistics.median(peer.caches.tlbs[label].miss for peer in known if peer.caches and label in peer.caches.tlbs),
+            walk=statistics.median(peer.caches.tlbs[label].walk for peer in known if peer.caches and label in peer.caches.tlbs),
         )
         for label, tlb in caches.tlbs.items()
-        if any(each.caches and label in each.caches.tlbs for each in known)
+        if any(peer.caches and label in peer.caches.tlbs for peer in known)
     }
-    paired = statistics.median((each.caches.paired or 2.0) if each.caches else 2.0 for each in known)
-    memory = replace(cpu.memory, latency=statistics.median(each.memory.latency for each in known))
+    paired = statistics.median((peer.caches.paired or 2.0) if peer.caches else 2.0 for peer in known)
+    memory = replace(cpu.memory, latency=statistics.median(peer.memory.latency for peer in known))
     return replace(
         cpu, memory=memory, caches=replace(caches, levels=levels, tlbs={**caches.tlbs, **tlbs}, paired=min(2.0, paired))
     )

@@ -231,9 +231,9 @@ def _words(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield from (value, *re.split("[=,]", value))
     elif isinstance(value, Mapping):
-        yield from (word for each in (*value, *value.values()) for word in _words(each))
+        yield from (word for part in (*value, *value.values()) for word in _words(part))
     elif isinstance(value, tuple | list):
-        yield from (word for each in value for word in _words(each))
+        yield from (word for part in value for word in _words(part))
 
 
 @contextmanager

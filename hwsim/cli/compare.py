@@ -80,7 +80,7 @@ def command(
 
     with print_errors():
         given = [given_by(name) for name in files]
-    kinds = [each.kind for each in given]
+    kinds = [file.kind for file in given]
     if {"trace", "step"} & set(kinds):
         from hwsim.cli.traces import compare_traces
 
@@ -114,10 +114,10 @@ def command(
     with print_errors(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
         if kinds == ["run", "run"]:
             _refuse_settings(settings, set_a, set_b)
-            sides = [comparing.of_document(each.content, each.name) for each in given]
+            sides = [comparing.of_document(file.content, file.name) for file in given]
             both = comparing.of_sides(sides[0], sides[1], by)
         else:
-            machines, workloads = ([each.content for each in given if each.kind == kind] for kind in ("machine", "workload"))
+            machines, workloads = ([file.content for file in given if file.kind == kind] for kind in ("machine", "workload"))
             if len(machines) + len(workloads) != len(given) or not is_pair(machines, workloads, own=is_changed):
                 raise click.UsageError(_no_form(given))
             both = comparing.compare(
@@ -132,7 +132,7 @@ def command(
 
 
 def _no_form(given: Sequence[ComparedInput]) -> str:
-    said = ", ".join(f"'{each.name}' is a {each.kind}" for each in given)
+    said = ", ".join(f"'{file.name}' is a {file.kind}" for file in given)
     return f"nothing to compare: {said}. Accepted:\n  " + "\n  ".join(FORMS)
 
 
@@ -202,13 +202,13 @@ def _of_table(
     from hwsim.cli.errors import print_errors
     from hwsim.comparing.measured import against
 
-    runs = [each for each in given if each.kind != "table"]
-    tables = [each for each in given if each.kind == "table"]
+    runs = [file for file in given if file.kind != "table"]
+    tables = [file for file in given if file.kind == "table"]
     if len(tables) != 1 or [run.kind for run in runs] not in (["run"], ["machine", "workload"], ["workload", "machine"]):
         raise click.UsageError(_no_form(given))
     if runs[0].kind == "run":
         _refuse_settings(settings)
     with print_errors():
-        compared = against({each.kind: each.content for each in runs}, runs[0].name, tables[0].content, settings)
+        compared = against({file.kind: file.content for file in runs}, runs[0].name, tables[0].content, settings)
     with answered(lambda: click.echo(document(compared.to_json()) if as_json else printed(compared.text(every=every)), nl=False)):
         write_files([(plot, compared.plot)])

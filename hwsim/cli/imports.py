@@ -27,7 +27,7 @@ class Imports(LateOption):
 
     def sections(self) -> dict[str, dict[str, str]]:
         return {
-            "Formats": {**{name: each.words for name, each in FORMATS.items()}, **HUGGINGFACE},
+            "Formats": {**{name: file_format.words for name, file_format in FORMATS.items()}, **HUGGINGFACE},
             "Logs of benchmarks": {name: f"{tool.title}: {tool.becomes}." for name, tool in _logs().TOOLS.items()},
         }
 

@@ -165,7 +165,7 @@ def _undrawn(run: Run, figure: str | None) -> str:
     """Return the reason why a run lacks this figure; "" if it has it, or if drawing raises the error."""
     if figure in DRAWN and not getattr(run, DRAWN[figure][0]):
         return DRAWN[figure][1]
-    missing = (key for key, each in FAMILIES.items() if each.figure == figure and key not in run.told)
+    missing = (key for key, family in FAMILIES.items() if family.figure == figure and key not in run.told)
     return next((family_report(key).undrawn for key in missing), "")
 
 

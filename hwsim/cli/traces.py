@@ -32,10 +32,10 @@ def compare_traces(
     from hwsim.comparing.recorded import sides
     from hwsim.comparing.recorded.against import against
 
-    traces, steps = ([each for each in given if each.kind == kind] for kind in ("trace", "step"))
-    rest = [each for each in given if each.kind not in ("trace", "step")]
-    kinds = sorted(each.kind for each in rest)
-    files = {each.kind: each.content for each in rest}
+    traces, steps = ([file for file in given if file.kind == kind] for kind in ("trace", "step"))
+    rest = [file for file in given if file.kind not in ("trace", "step")]
+    kinds = sorted(file.kind for file in rest)
+    files = {file.kind: file.content for file in rest}
     if kinds == ["machine", "workload"] and traces and not steps:
         first, run = _recorded(traces), simulated(files["machine"], files["workload"], set=settings)
         return against(first, sides.of_run(run, sides.turns_of(run, first)))

@@ -253,10 +253,10 @@ def _joint(first: Spans, second: Spans) -> Iterable[CauseTimes]:
     """Return the times of both runs by group and name."""
     spent: dict[tuple[Group | None, str], list[int]] = {}
     names = [{name for _, name, _ in spans} for spans in (first, second)]
-    for at, spans in enumerate((first, second)):
+    for index, spans in enumerate((first, second)):
         for group, name, time in spans:
-            called = name if name in names[1 - at] else _INSIDE.sub("", name)
-            spent.setdefault((group, called), [0, 0])[at] += time
+            called = name if name in names[1 - index] else _INSIDE.sub("", name)
+            spent.setdefault((group, called), [0, 0])[index] += time
     return [CauseTimes(group, name, *times) for (group, name), times in spent.items()]
 
 
@@ -265,7 +265,7 @@ def _ops(first: Side, second: Side) -> Iterable[OpPair]:
     if not first.ops or not second.ops:
         return
     names = [dict.fromkeys(side.by_op) for side in (first, second)]
-    lone = {family(name) for at in (0, 1) for name in names[at] if name not in names[1 - at]}
+    lone = {family(name) for index in (0, 1) for name in names[index] if name not in names[1 - index]}
     for name in dict.fromkeys([*names[0], *names[1]]):
         if family(name) not in lone or family(name) == name:
             yield OpPair(name, first.by_op.get(name), second.by_op.get(name))

@@ -69,10 +69,10 @@ def _in_full(changes: Sequence[Parameter], first: Files, second: Files) -> Itera
     for change in changes:
         root, *steps = change.places[0]
         words = [change.before, change.after]
-        for at, files in enumerate((first, second)):
-            if words[at] == NONE and len(change.places) == 1 and root == "machine":
-                resolved.setdefault(at, resolve(files.machine, Mistakes()))
-                words[at] = _words(at_path(resolved[at], steps))
+        for index, files in enumerate((first, second)):
+            if words[index] == NONE and len(change.places) == 1 and root == "machine":
+                resolved.setdefault(index, resolve(files.machine, Mistakes()))
+                words[index] = _words(at_path(resolved[index], steps))
         yield replace(change, before=words[0], after=words[1])
 
 
@@ -148,9 +148,9 @@ def _walk(first: Tree | None, second: Tree | None, steps: Steps, words: tuple[st
             if key not in SAYS or (key == "name" and isinstance(steps[-1], int)):
                 yield from _walk(first.get(key), second.get(key), (*steps, key), _named(steps, words, key))
     elif first.is_list and second.is_list and _is_alike(first, second):
-        for at, (ours, theirs) in enumerate(zip(first.elements(), second.elements(), strict=True)):
-            inner = (*words[:-1], f"link {_link_name(theirs) or at}") if steps[-1] == "links" else (*words, str(at))
-            yield from _walk(ours, theirs, (*steps, at), inner)
+        for index, (ours, theirs) in enumerate(zip(first.elements(), second.elements(), strict=True)):
+            inner = (*words[:-1], f"link {_link_name(theirs) or index}") if steps[-1] == "links" else (*words, str(index))
+            yield from _walk(ours, theirs, (*steps, index), inner)
     else:
         yield _change(first, second, steps, words)
 
@@ -202,8 +202,8 @@ def _wiring(changes: list[Parameter], first: Files, second: Files) -> list[Param
 def _distinct(changes: Sequence[Parameter]) -> Iterator[Parameter]:
     """Yield the changes, with equal names numbered."""
     names = [change.name for change in changes]
-    for at, change in enumerate(changes):
-        before = names[:at].count(change.name)
+    for index, change in enumerate(changes):
+        before = names[:index].count(change.name)
         yield replace(change, name=f"{change.name} ({before + 1})") if names.count(change.name) > 1 else change
 
 

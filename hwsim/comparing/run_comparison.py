@@ -101,7 +101,7 @@ def _own_settings(*settings: Mapping[str, object] | None) -> tuple[dict[str, obj
 def _files(
     machines: tuple[Source, Source], workloads: tuple[Source, Source], settings: Sequence[Mapping[str, object]]
 ) -> tuple[Files, Files]:
-    pairs = [sources.with_settings(*each) for each in zip(machines, workloads, settings, strict=True)]
+    pairs = [sources.with_settings(*side) for side in zip(machines, workloads, settings, strict=True)]
     (machine_a, workload_a), (machine_b, workload_b) = pairs
     both = comparable(machine_a, machine_b, "machine"), comparable(workload_a, workload_b, "workload")
     first, second = (Files(*trees) for trees in zip(*both, strict=True))

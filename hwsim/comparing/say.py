@@ -150,7 +150,7 @@ def _table(heading: str, every: Sequence[CauseTimes], both: Comparison, most: in
     names, times = [shown_row.name for shown_row in shown], [_scaled(row, both) for row in shown]
     if rest:
         names.append(f"{len(rest)} more")
-        times.append(tuple(math.fsum(_scaled(row, both)[at] for row in rest) for at in (0, 1)))
+        times.append(tuple(math.fsum(_scaled(row, both)[index] for row in rest) for index in (0, 1)))
     names.append("total")
     times.append(totals)
     per = f" (per {ONE.get(both.unit, both.unit)})" if both.unit else ""
@@ -187,7 +187,7 @@ def _ops(both: Comparison) -> Iterator[str]:
     shown = both.ops[:OPS]
     columns = [Column("op", [cut_middle(pair.name, NAME) for pair in shown], right=False)]
     if all(op.critical_path_fs is not None for side in (both.first, both.second) for op in side.ops):
-        columns += [Column(f"path {letter}", [_waited(pair, at, both) for pair in shown]) for at, letter in enumerate("AB")]
+        columns += [Column(f"path {letter}", [_waited(pair, index, both) for pair in shown]) for index, letter in enumerate("AB")]
     columns += [
         *(Column(f"count {letter}", [f"{op.times:,}" if op else "-" for op in ops]) for letter, ops in _of_both(shown)),
         *(Column(f"each {letter}", [format_quantity(op.mean_s, "s") if op and op.times else "-" for op in ops])

@@ -184,7 +184,7 @@ def _ops_of(run: Result) -> tuple[OpSum, ...]:
     waited = dict.fromkeys(number_of, 0)
     for piece in critical_path(timeline):
         waited[names[flat.label[piece.op]]] += piece.end_fs - piece.start_fs
-    spent = [OpSum(name, int(counts[at]), float(sums[at]), waited[name]) for name, at in number_of.items()]
+    spent = [OpSum(name, int(counts[index]), float(sums[index]), waited[name]) for name, index in number_of.items()]
     return tuple(sorted((op for op in spent if op.times or op.critical_path_fs), key=lambda op: natural(op.name)))
 
 

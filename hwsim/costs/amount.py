@@ -79,6 +79,6 @@ def total(amounts: Iterable[Amount]) -> Amount:
     if len(summands) == 1:
         return summands[0]
     value = math.fsum(summand.value for summand in summands)
-    below = math.hypot(*(each.value - each.low for each in summands))
-    above = math.hypot(*(each.high - each.value for each in summands))
+    below = math.hypot(*(amount.value - amount.low for amount in summands))
+    above = math.hypot(*(amount.high - amount.value for amount in summands))
     return Amount(value, value - below, value + above)

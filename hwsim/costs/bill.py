@@ -96,7 +96,7 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
         priced = price_of(machine, prices)[how.way]
         cost = cost_of(priced, result.makespan_s, energy, prices, half=half, in_terms=False, on=part_on(result))
     entire = _whole(result, energy, priced, how, half)
-    notes = tuple(text for each in family_reports(result) for text in each.unused(result)) if cost is not None else ()
+    notes = tuple(text for report in family_reports(result) for text in report.unused(result)) if cost is not None else ()
     return Bill(energy, cost, entire, tuple(_each(result, energy, cost)), notes)
 
 
@@ -115,7 +115,7 @@ def _whole(
     result: Result, energy: Energy | None, priced: PricedMachine | None, how: Paying, half: float
 ) -> tuple[float, Energy | None, MoneyCost | None] | None:
     """Return (seconds, energy, cost) of the entire training that the run samples, with failures if their rates are known."""
-    whole = next(filter(None, (each.whole(result) for each in family_reports(result))), None)
+    whole = next(filter(None, (report.whole(result) for report in family_reports(result))), None)
     if whole is None:
         return None
     seconds, spares = whole
@@ -131,7 +131,7 @@ def _each(result: Result, energy: Energy | None, cost: MoneyCost | None) -> Iter
     """Return energy and cost per unit of work, if the run does one kind of work."""
     if result.jobs:
         return
-    counts = (count for each in family_reports(result) for count in each.counts(result))
+    counts = (count for report in family_reports(result) for count in report.counts(result))
     for name, count, more, share in counts:
         if count > 0 and share > 0:
             going = count * more / share  # for energy and cost alike

@@ -82,8 +82,8 @@ def _gpus(
     if not slots:
         return {}, is_gpu, 0.0
     counts = list(units.values())
-    kinds = {of: _watts(item) for of, item in items.items() if any(of in each for each in counts)}
-    most = math.fsum(max(watts) * sum(each[of] for each in counts) for of, watts in kinds.items())  # integers
+    kinds = {of: _watts(item) for of, item in items.items() if any(of in unit for unit in counts)}
+    most = math.fsum(max(watts) * sum(unit[of] for unit in counts) for of, watts in kinds.items())  # integers
     step = 2.0 ** math.ceil(math.log2(max(1.0, most) / STEPS))
     busy: list[tuple[list[float], list[float]]] = [([], []) for _ in units]
     begin = timeline.drawing_since()

@@ -114,7 +114,7 @@ def cost_of(
         items.append(CostItem("machines", worn.wider(half)))
         items += _running(energy, lists, seconds, nodes, half, missing, on)
     else:
-        step = max(each.billed for each in priced.items)
+        step = max(charge.billed for charge in priced.items)
         paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
         items.append(CostItem("rent", (price * (paid * nodes * on)).wider(half if paid == seconds else 0.0)))
     if priced.volumes:
@@ -123,7 +123,7 @@ def cost_of(
         held = [item.amount for item in items if not item.name.startswith("energy")]
         items.append(CostItem("spares", total(held) * spares))
     items.sort(key=lambda each: (-each.amount.value, each.name))
-    full = None if missing else total(each.amount for each in items)
+    full = None if missing else total(cost.amount for cost in items)
     return MoneyCost(full, tuple(items), tuple(dict.fromkeys(missing)), priced.way, seconds, paid, priced.all_items)
 
 

@@ -118,7 +118,7 @@ def part_on(result: Result, *, at_most: bool = False) -> float:
         result: the run.
         at_most: return the share of GPUs at the largest number of replicas instead.
     """
-    return min((each.part_on(result, at_most=at_most) for each in family_reports(result)), default=1.0)
+    return min((report.part_on(result, at_most=at_most) for report in family_reports(result)), default=1.0)
 
 
 def energy_at(

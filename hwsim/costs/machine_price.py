@@ -110,7 +110,7 @@ class PricedMachine:
 
 def unlike_prices(first: Sequence[PricedItem], second: Sequence[PricedItem]) -> str:
     """Return the reason why two costs cannot be compared, such as different kinds of their largest prices; "" if they can."""
-    kinds = [(each[0].whole, each[0].term) if each else (False, 0.0) for each in (first, second)]
+    kinds = [(bill[0].whole, bill[0].term) if bill else (False, 0.0) for bill in (first, second)]
     named = ["a price of a whole machine" if whole else "a sum of parts" for whole, _ in kinds]
     if named[0] == named[1]:
         named = [f"terms of {format_duration(term)}" if term else "no term" for _, term in kinds]
@@ -177,7 +177,7 @@ def _of_scope(
         elif way == "purchase" or part.kind in RENTED or part.kind in STORED:
             lacking.append(f"{name} ({part.use})" if part.use else name)
     if way != "purchase" and any(part.kind == "gpu" for part in layout.parts):  # a GPU's hour has its share of the node in it
-        lacking = [each for each in lacking if not _is_of_kind(layout, each, inside, "cpu")] if items else lacking
+        lacking = [label for label in lacking if not _is_of_kind(layout, label, inside, "cpu")] if items else lacking
     yield from items if way == "purchase" else _of_others(items, layout, prices)
     missing += lacking
     if way == "purchase":

@@ -114,7 +114,7 @@ def power_of(machine: Machine) -> Power:
     missing: list[str] = []
     items = tuple(_items(machine.layout, "", 1, missing))
     idle = [_range(item, item.idle, GUESSED if item.guessed else RATED) for item in items]
-    loaded = [_range(each, each.loaded, RATED) for each in items]
+    loaded = [_range(part, part.loaded, RATED) for part in items]
     return Power(_sum(idle), _sum(loaded), items, tuple(dict.fromkeys(missing)))
 
 
@@ -130,7 +130,7 @@ def _sum(amounts: list[Amount]) -> Amount:
 def _items(layout: Layout, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
     """Yield the parts of a scope and of its inner scopes, `many` times."""
     lacking: list[str] = []
-    items = [each for part in layout.parts for each in _of_part(part, inside, many, lacking)]
+    items = [power_item for part in layout.parts for power_item in _of_part(part, inside, many, lacking)]
     if layout.drawn is None or not is_as_listed(layout):  # a node with other GPUs does not draw what that one was measured to
         missing += lacking
         yield from items
@@ -177,9 +177,9 @@ def _of_part(part: LayoutPart, inside: str, many: int, missing: list[str]) -> It
 def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> Iterator[PowerItem]:
     """Return the parts of a machine that was measured as a whole, scaled to the measured power."""
     curve = layout.drawn if isinstance(layout.drawn, PowerCurve) else PowerCurve(loaded=layout.drawn or 0.0)
-    before = [(each.idle / each.changed if each.guessed else each.idle, each) for each in items]  # watts as they were measured
-    idle = math.fsum(rest * each.count * (1.0 + each.besides) for rest, each in before) / many
-    above = math.fsum((each.loaded / each.changed - rest) * each.count * (1.0 + each.besides) for rest, each in before) / many
+    before = [(part.idle / part.changed if part.guessed else part.idle, part) for part in items]  # watts as they were measured
+    idle = math.fsum(rest * part.count * (1.0 + part.besides) for rest, part in before) / many
+    above = math.fsum((part.loaded / part.changed - rest) * part.count * (1.0 + part.besides) for rest, part in before) / many
     measured = layout.drawn_source.kind == "measured"
     at_rest = curve.idle if curve.idle is not None else min(idle, curve.loaded) if items else curve.loaded * USUAL_IDLE
     if not items or idle <= 0 or above <= 0:

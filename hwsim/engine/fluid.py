@@ -107,7 +107,7 @@ class FlowClass:
         if not self.holds:  # weights are in order
             return [(capacity, weight * self.alone, 0) for capacity, weight in self.weights]
         weights, holds = dict(self.weights), dict(self.holds)
-        return [(at, weights.get(at, 0) * self.alone, holds.get(at, 0)) for at in sorted(weights.keys() | holds.keys())]
+        return [(no, weights.get(no, 0) * self.alone, holds.get(no, 0)) for no in sorted(weights.keys() | holds.keys())]
 
 
 def _totals(flow_class: FlowClass) -> tuple[tuple[int, int], ...]:

@@ -24,8 +24,8 @@ Runs = Callable[[Mapping[str, str]], Run]
 def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[str]) -> dict[str, Any]:
     """Return the times for values of one parameter, as many as fit into the budget; `left` has the other values."""
     began, points = time.monotonic(), []
-    for at, value in enumerate(values):
-        if at and time.monotonic() - began > BUDGET:
+    for index, value in enumerate(values):
+        if index and time.monotonic() - began > BUDGET:
             break
         run, mistake = _tried(runs, {**settings, path: value})
         points.append(
@@ -69,13 +69,13 @@ def grid(
     order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], set_places, strict=True)) > 1, at))
     rows: list[tuple[Any, ...]] = [(None, [], "not computed", None)] * len(points)  # (seconds, shares, text, measure)
     done = 0
-    for at in order:
-        point = points[at]
+    for index in order:
+        point = points[index]
         if time.monotonic() > until:
             break
         chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
         run, mistake = _tried(runs, {**settings, **chosen})
-        rows[at] = (
+        rows[index] = (
             (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), instead(run, "measure"))
         )
         done += 1
@@ -86,8 +86,8 @@ def grid(
         "axes": [
             {"path": slider.path, "label": slider.label, "unit": slider.unit,
              "values": [slider.values[place] for place in places], "numbers": [slider.numbers[place] for place in places],
-             "at": at, "log": slider.log}
-            for (slider, places), at in zip(axes, set_places, strict=True)
+             "at": set_place, "log": slider.log}
+            for (slider, places), set_place in zip(axes, set_places, strict=True)
         ],
         "answers": answers,
         "measure": numbers,

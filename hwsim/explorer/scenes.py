@@ -99,8 +99,8 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
     answer: dict[str, Any] = {"scene": None, "text": ""}
     if listed or kind not in CALLED:
         kinds = dict(player.possible())
-        answer["kinds"] = [[each, CALLED[each], why] for each, why in kinds.items()]
-        kind = kind if kinds.get(kind) == "" else player.first([each for each, why in kinds.items() if not why])
+        answer["kinds"] = [[choice, CALLED[choice], why] for choice, why in kinds.items()]
+        kind = kind if kinds.get(kind) == "" else player.first([choice for choice, why in kinds.items() if not why])
     answer["kind"] = kind
     try:
         scene, run = player.scene(kind)
@@ -109,7 +109,7 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
     except SpecError as error:
         return answer | {"text": error.mistakes[0].message}
     if run is not player.run:
-        finer, shown = (format_quantity(each.makespan_s, "s") for each in (run, player.run))
+        finer, shown = (format_quantity(result.makespan_s, "s") for result in (run, player.run))
         how = "request by request" if kind == "requests" else "send by send"
         aggregated = "" if finer == shown else f"; the answer, with aggregated {kind}, is {shown}"
         answer["text"] = f"Simulated {how}, the run takes {finer}{aggregated}."
@@ -150,7 +150,7 @@ def columns(scene: Scene, tints: Tints) -> dict[str, Any]:
                 round(token.wide, 2),
                 round(token.high, 2),
                 token.colour,
-                [part(each) for each in token.busy],
+                [part(instant) for instant in token.busy],
                 token.name,
                 token.grows,
             ]

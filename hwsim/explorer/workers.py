@@ -170,7 +170,7 @@ class _Lane:
         work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said, seconds))
         while not (await asyncio.wait([work], timeout=_LOOK))[0]:
             took = time.monotonic() - began
-            is_stale = took > PATIENCE and question.door in NEWEST and any(each.kind == question.kind for each in self._waiting)
+            is_stale = took > PATIENCE and question.door in NEWEST and any(ask.kind == question.kind for ask in self._waiting)
             if is_stale or took > longer * seconds:
                 self.process.end()
                 await asyncio.wait([work])

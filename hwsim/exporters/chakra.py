@@ -45,23 +45,23 @@ class _Writing:
         self.device: dict[int, int] = {}  # track -> index of its GPU in its rank
         self.number: dict[int, int] = {}  # track -> number of its stream or thread
         used: dict[tuple[int, str], int] = {}
-        for at, track in enumerate(run.slices.tracks):
-            rank = run.ranks[at]
+        for index, track in enumerate(run.slices.tracks):
+            rank = run.ranks[index]
             if track.on_gpu:
                 gpus = numbers.setdefault(rank, {})
-                self.device[at] = gpus.setdefault(track.device, len(gpus))
+                self.device[index] = gpus.setdefault(track.device, len(gpus))
             key = (rank, track.device if track.on_gpu else "")
-            self.number[at] = used.get(key, FIRST_STREAM if track.on_gpu else 1)
-            used[key] = self.number[at] + 1
+            self.number[index] = used.get(key, FIRST_STREAM if track.on_gpu else 1)
+            used[key] = self.number[index] + 1
 
     def rank(self, rank: int) -> ChakraTrace:
         """Return the trace of a rank, with nodes in order of start."""
         slices = self.run.slices
-        mine = [number for at, of in enumerate(self.run.ranks) if of == rank for number in slices.order[at]]
+        mine = [number for index, of in enumerate(self.run.ranks) if of == rank for number in slices.order[index]]
         mine.sort(key=lambda number: (slices.all[number].start, slices.all[number].end, slices.all[number].op))
         before = {then: number for order in slices.order for number, then in pairwise(order)}
         gpus = {
-            self.device[at]: track.device for at, track in enumerate(slices.tracks) if track.on_gpu and self.run.ranks[at] == rank
+            self.device[no]: track.device for no, track in enumerate(slices.tracks) if track.on_gpu and self.run.ranks[no] == rank
         }
         about = (
             attribute("hwsim.rank", "int64", rank),

@@ -51,7 +51,7 @@ def compare(
     >>> [f"{value:.3f}" for value in both.values]
     ['0.050', '0.030']
     """
-    runs = [each for each in files if isinstance(each, Run)]
+    runs = [run for run in files if isinstance(run, Run)]
     if runs:
         if len(runs) != 2 or len(files) != 2:
             raise TypeError("expected two runs, or files")

@@ -131,7 +131,7 @@ def any_tree(given: Source) -> Tree:
         if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
     if "/" not in source:
-        every = [name for each in short.values() for name in each]
+        every = [name for listing in short.values() for name in listing]
         raise SpecError.of(None, f"there is no file '{source}' in the library", did_you_mean(source, every))
     return read(find("machine", source))
 

@@ -119,7 +119,7 @@ def import_run(
         except ValueError as error:
             raise OptionError(str(error), "step") from None
     replay = explain(recording, mode)
-    by_name = {name: float(each) for name, each in (gpu_times if isinstance(gpu_times, Mapping) else {"": gpu_times}).items()}
+    by_name = {name: float(time) for name, time in (gpu_times if isinstance(gpu_times, Mapping) else {"": gpu_times}).items()}
     scale = by_name.pop("", 1.0)
     _refuse_nameless(replay, by_name)
     findings = find(replay, gpu_times=scale, by_name=by_name)

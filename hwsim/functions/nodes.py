@@ -38,7 +38,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     tree = tree_of({"hwsim": "machine/1", "parts": {"node": node, "fabric": {"kind": "switch"}}, "links": [link]})
     inside = {f"machine.node.{path.removeprefix('machine.')}": value for path, value in settings.items()}
     pair = cluster_of(machine_of(tree, inside))
-    moved = tuple((each, tuple(replace(end, gpus=nodes * pair.per_node) for end in ends)) for each, ends in pair.moved)
+    moved = tuple((move, tuple(replace(end, gpus=nodes * pair.per_node) for end in ends)) for move, ends in pair.moved)
     return replace(pair, gpus=nodes * pair.per_node, moved=moved), f"{nodes} x {name}", machine.warnings
 
 

@@ -104,7 +104,7 @@ def _rounded(tree: Tree) -> str:
 def _is_default(tree: Tree) -> bool:
     """Whether a value, or every value of a mapping, is a class default."""
     if tree.is_mapping:
-        return bool(tree.items()) and all(_is_default(each) for _, each in tree.items())
+        return bool(tree.items()) and all(_is_default(child) for _, child in tree.items())
     return tree.origin is not None and tree.origin.kind == "default"
 
 

@@ -111,7 +111,7 @@ def _own_copies(rank: Rank, streams: StreamIndex, call: Ints) -> tuple[Ints, NDA
     """Return the copy of each call, -1 for none, and whether it may block; copies of pinned memory do not."""
     ops = streams.ops
     name = rank.slices.name[ops.slice]
-    staged = np.array([is_staged(each) for each in rank.names], bool)
+    staged = np.array([is_staged(label) for label in rank.names], bool)
     of_call = np.full(len(rank.slices), NONE, np.int64)
     is_copy = np.isin(rank.slices.what[ops.slice], (What.COPY,)) & (ops.call >= 0)
     of_call[ops.call[is_copy]] = np.flatnonzero(is_copy)

@@ -56,7 +56,7 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
     numbers = [_number(file, trace) for file, trace in traces]
     worlds = [max(0, _own(trace, "world")) for _, trace in traces]
     notes = []
-    if not any(worlds) and len(traces) > 1 and sorted(each for each in numbers if each is not None) == list(range(len(traces))):
+    if not any(worlds) and len(traces) > 1 and sorted(rank for rank in numbers if rank is not None) == list(range(len(traces))):
         worlds = [len(traces)] * len(traces)
         notes.append(f"the files have no number of ranks: {len(traces)} ranks are assumed, one per file")
     timed = any(_has_start(node) for _, trace in traces for node in trace.nodes)
@@ -114,7 +114,7 @@ def _number(file: Path, trace: ChakraTrace) -> int | None:
 
 def _has_start(node: Any) -> bool:
     """Return whether a node has a start time."""
-    return bool(node.start_time_micros) or any(each.name == "hwsim.start_fs" for each in node.attr)
+    return bool(node.start_time_micros) or any(attr.name == "hwsim.start_fs" for attr in node.attr)
 
 
 class _Reading:
@@ -136,14 +136,14 @@ class _Reading:
         Raises:
             SpecError: dependencies form a cycle, or a number is invalid.
         """
-        kept = [at for at, node in enumerate(self.nodes) if node.type not in (ChakraNodeKind.METADATA, ChakraNodeKind.INVALID)]
+        kept = [op for op, node in enumerate(self.nodes) if node.type not in (ChakraNodeKind.METADATA, ChakraNodeKind.INVALID)]
         waits = self._waits(kept)
-        kinds = [self._what(self.nodes[at], self.values[at]) for at in kept]
-        lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
-        length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration_micros * MICRO) for at in kept]
+        kinds = [self._what(self.nodes[op], self.values[op]) for op in kept]
+        lane = [self._lane(self.nodes[op], self.values[op], kind) for op, kind in zip(kept, kinds, strict=True)]
+        length = [number_of((self.values[op].get("hwsim.duration_fs"),), self.nodes[op].duration_micros * MICRO) for op in kept]
         if min(length, default=0) < 0:
             raise damaged(self.file, "a negative duration")
-        facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
+        facts = [self.facts.number(self.nodes[op], self.values[op], kind) for op, kind in zip(kept, kinds, strict=True)]
         if len(self.nodes) > len(kept):
             self.left.add(
                 "metadata",
@@ -151,7 +151,7 @@ class _Reading:
                 0,
                 len(self.nodes) - len(kept),
             )
-        bare = sum(not length[at] and _asks(self.nodes[node_of]) for at, node_of in enumerate(kept))  # integers
+        bare = sum(not length[index] and _asks(self.nodes[node_of]) for index, node_of in enumerate(kept))  # integers
         if bare:
             self.left.add("no duration", "the file has no times of these nodes: add --machine", 0, bare)
         start = self._starts(waits, length, lane, self._known(kept) if timed else [-1] * len(kept))
@@ -162,8 +162,8 @@ class _Reading:
             columns.lane_of(place, place)
         columns.table_of_facts = list(self.facts.numbers)
         try:
-            for at, node in enumerate(kept):
-                columns.add(kinds[at], self.nodes[node].name, lane[at], start[at], length[at], -1, facts[at])
+            for index, node in enumerate(kept):
+                columns.add(kinds[index], self.nodes[node].name, lane[index], start[index], length[index], -1, facts[index])
             columns.flush()
         except RecordingTooLong as error:
             raise damaged(self.file, str(error)) from None
@@ -174,10 +174,10 @@ class _Reading:
 
     def _known(self, kept: Sequence[int]) -> list[int]:
         """Return the start times in the file; if the clock counts from 1970, 0 means unknown (-1)."""
-        start = [number_of((self.values[at].get("hwsim.start_fs"),), self.nodes[at].start_time_micros * MICRO) for at in kept]
-        if min((each for each in start if each), default=0) > APART and not all(start):
+        start = [number_of((self.values[op].get("hwsim.start_fs"),), self.nodes[op].start_time_micros * MICRO) for op in kept]
+        if min((instant for instant in start if instant), default=0) > APART and not all(start):
             self.left.add("no start", "nodes without a start time start when their last dependency has ended", 0, start.count(0))
-            return [each or -1 for each in start]
+            return [instant or -1 for instant in start]
         return start
 
     def _devices(self) -> tuple[tuple[int, str], ...]:
@@ -186,15 +186,15 @@ class _Reading:
 
     def _waits(self, kept: Sequence[int]) -> list[list[int]]:
         """Return the dependencies of each kept node, as positions; those of omitted nodes are passed on to their successors."""
-        place = {at: number for number, at in enumerate(kept)}
-        by_number = {node.id: at for at, node in enumerate(self.nodes)}
+        place = {index: number for number, index in enumerate(kept)}
+        by_number = {node.id: index for index, node in enumerate(self.nodes)}
         if len(by_number) < len(self.nodes):
             raise damaged(self.file, f"{len(self.nodes) - len(by_number)} nodes have the id of another node")
         unknown = callers = 0
         waits = []
-        for at in kept:
+        for index in kept:
             digits: dict[int, None] = {}
-            ahead, seen = [at], {at}
+            ahead, seen = [index], {index}
             while ahead:
                 node = self.nodes[ahead.pop()]
                 if self.called:
@@ -217,7 +217,7 @@ class _Reading:
 
     def _in_time(self, waits: Sequence[Sequence[int]], start: Sequence[int], length: Sequence[int]) -> list[list[int]]:
         """Return the dependencies without those that contradict the recorded times."""
-        kept = [[at for at in several if start[at] + length[at] <= start[then]] for then, several in enumerate(waits)]
+        kept = [[op for op in several if start[op] + length[op] <= start[then]] for then, several in enumerate(waits)]
         wrong = sum(map(len, waits)) - sum(map(len, kept))  # integers
         if wrong:
             self.left.add("dependencies", "dependencies that ended after their successor had started", 0, wrong)
@@ -248,15 +248,15 @@ class _Reading:
         self, waits: Sequence[Sequence[int]], length: Sequence[int], lane: Sequence[int], known: Sequence[int]
     ) -> list[int]:
         """Return the start of each node: the known one, else when its dependencies have ended and its lane is free (FIFO)."""
-        first = min((each for each in known if each >= 0), default=0)
+        first = min((instant for instant in known if instant >= 0), default=0)
         missing = [len(several) if start < 0 else 0 for several, start in zip(waits, known, strict=True)]
         after: list[list[int]] = [[] for _ in waits]
         for then, several in enumerate(waits):
             for before in several if known[then] < 0 else ():
                 after[before].append(then)
-        ready = [max(each, first) for each in known]
+        ready = [max(instant, first) for instant in known]
         start, free = [-1] * len(waits), [0] * len(self.lanes)
-        queue = [(ready[at], at) for at, count in enumerate(missing) if not count]
+        queue = [(ready[index], index) for index, count in enumerate(missing) if not count]
         heapify(queue)
         while queue:
             time, at = heappop(queue)
@@ -275,4 +275,4 @@ class _Reading:
 
 def _asks(node: Any) -> bool:
     """Return whether a node without a duration has work whose time is unknown."""
-    return node.type in COMMUNICATION or node.type in MEMORY or any(each.name == "num_ops" for each in node.attr)
+    return node.type in COMMUNICATION or node.type in MEMORY or any(attr.name == "num_ops" for attr in node.attr)

@@ -164,10 +164,10 @@ def pack(trace: ChakraTrace) -> bytes:
 
 def attributes_of(attributes: Iterable[Any]) -> dict[str, Value]:
     """Return the values of attributes by name."""
-    kinds = [(each, each.WhichOneof("value") or "") for each in attributes]
+    kinds = [(attribute, attribute.WhichOneof("value") or "") for attribute in attributes]
     return {
-        each.name: tuple(getattr(each, kind).values) if kind.endswith("list") else getattr(each, kind) if kind else ()
-        for each, kind in kinds
+        attr.name: tuple(getattr(attr, kind).values) if kind.endswith("list") else getattr(attr, kind) if kind else ()
+        for attr, kind in kinds
     }
 
 

@@ -69,7 +69,7 @@ class SliceColumns:
         numbers = self.names
         starts = self.clock(start)
         first = self.first = starts[0] if self.first is None else self.first
-        since, named = [each - first for each in starts], [numbers[name] for name in names]
+        since, named = [instant - first for instant in starts], [numbers[name] for name in names]
         took = self.clock(duration)
         for time, text in ((max(map(abs, since)), "it starts {} h after the first event"), (max(took), "it lasts {} h")):
             if time >= LONGEST:

@@ -157,13 +157,13 @@ def with_ends(rank: Rank, streams: StreamIndex, stream_waits: Waits, ready: Ints
 def _stated(rank: Rank, linked: SliceLinks, streams: StreamIndex) -> tuple[Ints, Ints, Small]:
     """Return pairs of ops (before, then) and the waiting calls, for waits whose event is in the file."""
     slices = rank.slices
-    is_stated = np.array([each.kind == WAIT_WORDS for each in rank.facts] + [False], bool)[slices.facts]
+    is_stated = np.array([detail.kind == WAIT_WORDS for detail in rank.facts] + [False], bool)[slices.facts]
     stated = np.flatnonzero((slices.what == What.WAIT) & is_stated & (linked.call >= 0))
     facts = [rank.facts[number] for number in slices.facts[stated].tolist()]
     target = slices.lane[stated]
     source = np.array([fact.waits_on_stream for fact in facts], np.int64)
     calls = linked.call[stated]
-    recorded = _starts_of_links(rank, np.array([each.waits_on_link for each in facts], np.int64), slices.start[calls])
+    recorded = _starts_of_links(rank, np.array([wait.waits_on_link for wait in facts], np.int64), slices.start[calls])
     before, then = np.full(len(stated), NONE, np.int64), np.full(len(stated), NONE, np.int64)
     latest = np.full(len(stated), NONE, np.int64)
     for lane in streams.by_lane:

@@ -73,8 +73,8 @@ def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted((each for each in path.iterdir() if each.is_file()), key=lambda each: natural(each.name))
-            mine = [each for each in inside if (kind := format_of(each)) and name in (kind, "")]
+            inside = sorted((file for file in path.iterdir() if file.is_file()), key=lambda each: natural(each.name))
+            mine = [file for file in inside if (kind := format_of(file)) and name in (kind, "")]
             if not mine:
                 wanted = f"of the format {name}" if name else f"of a known format ({', '.join(FORMATS)})"
                 raise SpecError.of(None, f"no file in the folder '{path}' is {wanted}")

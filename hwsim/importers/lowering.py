@@ -134,7 +134,7 @@ class Lowering:
             except (CannotPlace, NoRoute, UnknownName, ValueError) as error:
                 raise CannotLower(getattr(error, "message", str(error))) from error
             # the first of several concurrent flows takes longest
-            costs = [part.cost for at, part in enumerate(parts) if at == 0 or part.after != parts[at - 1].after]
+            costs = [part.cost for index, part in enumerate(parts) if index == 0 or part.after != parts[index - 1].after]
             return replace(self._in_a_row(costs), kind=operation)
 
         return self._once((json.dumps(keys), None), lower)

@@ -98,7 +98,7 @@ class _Report:
         }
         steps: Mapping[str, Callable[[], None]] = {
             _CUPTI + "RUNTIME": self._calls, "NVTX_EVENTS": self._ranges,
-            **{_CUPTI + table: partial(self._on_gpu, table, *each) for table, each in work.items()},
+            **{_CUPTI + table: partial(self._on_gpu, table, *spec) for table, spec in work.items()},
             _CUPTI + "SYNCHRONIZATION": self._waits,
         }  # fmt: skip
         for table, step in steps.items():

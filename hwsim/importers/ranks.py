@@ -111,7 +111,7 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
         if worlds and (process.number or 0) >= worlds[0]:
             raise damaged(process.file, f"expected a rank from 0 to {worlds[0] - 1}, got {process.number}")
     unknown = sorted(
-        (each for each in processes if each.number is None), key=lambda each: (natural(str(each.file)), min(each.pids, default=0))
+        (proc for proc in processes if proc.number is None), key=lambda each: (natural(str(each.file)), min(each.pids, default=0))
     )
     for process in processes:
         if process.number is None:
@@ -126,7 +126,7 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
         if len(processes) > 1:
             source = f"process {min(process.pids)} of {process.file}" if process.pids else str(process.file)
             notes.append(f"{source} has no rank number: rank {number} is assumed, by order of the file names")
-    zeros = {n: each.epoch + (each.columns.first or 0) + int(each.columns.start.min()) for n, each in numbers.items()}
+    zeros = {n: proc.epoch + (proc.columns.first or 0) + int(proc.columns.start.min()) for n, proc in numbers.items()}
     zero = min(zeros.values())
     early, late = min(zeros, key=lambda n: zeros[n]), max(zeros, key=lambda n: zeros[n])
     if zeros[late] - zero > APART:
@@ -178,7 +178,7 @@ def cleaned(value: T) -> T:
     """
     new: Any = value
     if isinstance(value, str) and not value.isprintable():
-        new = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in value)
+        new = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in value)
     elif isinstance(value, tuple):
         new = tuple(map(cleaned, value))
     elif isinstance(value, SliceFacts | RecordedCollective | RecordedLane):
@@ -199,8 +199,8 @@ def offsets(ranks: Sequence[Rank]) -> tuple[list[int], list[str]]:
     if len(ranks) < FEW:
         return [0] * len(ranks), []
     hosts: dict[str, list[int]] = defaultdict(list)
-    for at, rank in enumerate(ranks):
-        hosts[rank.host or f"rank {rank.number}"].append(at)
+    for index, rank in enumerate(ranks):
+        hosts[rank.host or f"rank {rank.number}"].append(index)
     if len(hosts) < FEW:
         return [0] * len(ranks), []
     by_step = all(any(name.startswith(STEP) for name in rank.names) for rank in ranks)
@@ -218,8 +218,8 @@ def offsets(ranks: Sequence[Rank]) -> tuple[list[int], list[str]]:
         shift, words = _shift(late, is_named=is_named)
         if words:
             notes.append(f"the clock of {name} {words}")
-        for at in members:
-            shifts[at] = shift
+        for index in members:
+            shifts[index] = shift
     return shifts, notes
 
 
@@ -246,12 +246,12 @@ def _ends(rank: Rank, *, by_step: bool) -> dict[Meeting, list[int]]:
     kernels = np.flatnonzero(is_exchange(rank))
     names = _steps(rank, linked.call[kernels], kernels) if by_step else [""] * len(kernels)
     ends = slices.end
-    for at, step in zip(kernels.tolist(), names, strict=True):
-        collective = collective_of(rank, linked, at)
+    for kernel, step in zip(kernels.tolist(), names, strict=True):
+        collective = collective_of(rank, linked, kernel)
         if collective is not None and collective.name in TOGETHER:
-            stream = rank.lanes[slices.lane[at]].number if not collective.ranks else 0
+            stream = rank.lanes[slices.lane[kernel]].number if not collective.ranks else 0
             key = collective.name, collective.elements_in, collective.ranks, collective.group, stream, step
-            meetings[key].append(int(ends[at]))
+            meetings[key].append(int(ends[kernel]))
     return meetings
 
 

@@ -128,7 +128,7 @@ def explain(recording: Recording, mode: Mode = "rules") -> RecordingReplay:
 
 def replayed(recording: Recording, ranks: tuple[RankRules, ...], mode: Mode = "rules") -> RecordingReplay:
     """Return the replay of a recording to whose ranks the rules have been applied."""
-    met = meetings(recording, [rank.exchanges for rank in ranks], [each.ops for each in ranks])
+    met = meetings(recording, [rank.exchanges for rank in ranks], [rank_rules.ops for rank_rules in ranks])
     replay = _Writer(recording, mode, ranks, met).replay()
     if recording.clocked or not _is_circular(replay.graph):
         return replay

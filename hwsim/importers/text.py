@@ -43,7 +43,7 @@ def read_each(files: Sequence[Path], read: Callable[[Path, Report | None], T], r
     """Call a function for each file, with progress over the bytes of all files, and return the results."""
     total, results = sum(file.stat().st_size for file in files), []  # integers
     for number, file in enumerate(files):
-        before = sum(each.stat().st_size for each in files[:number])  # integers
+        before = sum(path.stat().st_size for path in files[:number])  # integers
         part = None if report is None else lambda done, _, before=before: report(before + done, total)
         results.append(read(file, part))
     return results

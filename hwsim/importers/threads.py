@@ -116,7 +116,7 @@ def cut(rank: Rank, linked: SliceLinks, outer_call: Small, also: Mapping[int, In
     ]
     parts: list[tuple[Ints, Ints, NDArray[np.uint8], Small]] = []
     for lane in lanes:
-        calls, ops, marks = (each[slices.lane[each] == lane] for each in (top_call, top_op, steps))
+        calls, ops, marks = (group[slices.lane[group] == lane] for group in (top_call, top_op, steps))
         both = np.concatenate([calls, ops])
         inside = (slices.start[both].min(), linked.ends[both].max())
         times = [

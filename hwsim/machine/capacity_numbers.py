@@ -87,8 +87,8 @@ class CapacityNumbers:
 
     def _devices(self, layout: Layout) -> Ints:
         table, runs = self.table(layout), list[Ints]()
-        for part, each in zip(layout.parts, table.each, strict=True):
-            inner = np.zeros(each, np.int32) if part.child is None else self._devices(part.child)
+        for part, size in zip(layout.parts, table.each, strict=True):
+            inner = np.zeros(size, np.int32) if part.child is None else self._devices(part.child)
             first = part.start + part.each * np.arange(len(part.names), dtype=np.int32)
             runs.append(np.where(inner < 0, inner, first[:, None] + inner).ravel())
         return np.concatenate([*runs, np.full(table.total - table.wires, -1, np.int32)])

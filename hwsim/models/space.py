@@ -120,7 +120,7 @@ def space(
     }
     axes = {name: [getattr(plan, name)] if name in fixed else values for name, values in axes.items()}
     shardings = (plan.sharding,) if "sharding" in fixed else SHARDINGS
-    recomputed = [RECOMPUTED.index(each) for each in ((plan.recompute,) if "recompute" in fixed else again)]
+    recomputed = [RECOMPUTED.index(mode) for mode in ((plan.recompute,) if "recompute" in fixed else again)]
     sharded = [int(plan.sequence_parallel)] if "sequence_parallel" in fixed else [0, 1]
     interleaves = "schedule" not in fixed or plan.schedule == "interleaved"
     waved: ParallelPlan = replace(plan, schedule="interleaved") if interleaves else plan

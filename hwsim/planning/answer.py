@@ -85,7 +85,7 @@ class PlanAnswer(FigureAnswer):
     @property
     def said(self) -> tuple[str, ...]:
         """Provider, term and date of the prices of the best options."""
-        found = [item for each in (self.best, *self.of_each) if each is not None for item in each.prices[:3]]
+        found = [item for option in (self.best, *self.of_each) if option is not None for item in option.prices[:3]]
         return tuple(dict.fromkeys(cost_assumptions(found)))
 
     @property
@@ -147,7 +147,7 @@ Values = tuple[tuple[str, object], ...]
 
 def with_feasible_values(answer: PlanAnswer, group: RejectionGroup) -> RejectionGroup:
     """Return the group with a change that would remove the reason of its nearest option, if another option shows one."""
-    values = next(each.values for each in answer.rejected if each.number == group.nearest)
+    values = next(option.values for option in answer.rejected if option.number == group.nearest)
     nearest = min(_others(answer, group.reason.constraint, values), default=None)
     if nearest is None:
         return group
@@ -159,13 +159,13 @@ def with_feasible_values(answer: PlanAnswer, group: RejectionGroup) -> Rejection
 def _others(answer: PlanAnswer, constraint: str, values_here: Values) -> Iterator[tuple[bool, float, str, str, bool]]:
     """Yield (breaks another constraint, distance, path, value, is feasible) of options that differ by one value and meet it."""
     options: list[tuple[Values, tuple[str, ...]]] = [(option.point.shown, ()) for option in answer.options]
-    options += [(each.values, tuple(reason.constraint for reason in each.reasons)) for each in answer.rejected]
+    options += [(option.values, tuple(reason.constraint for reason in option.reasons)) for option in answer.rejected]
     mine = dict(values_here)
     for values, broken in options:
         if (
             len(values) != len(values_here)
             or constraint in broken
-            or any(each in ("machine", "workload", "no plan") for each in broken)
+            or any(name in ("machine", "workload", "no plan") for name in broken)
         ):
             continue
         different = [(path, value) for path, value in values if mine.get(path) != value]

@@ -144,7 +144,7 @@ def _axis(path: str, given: Tree, mistakes: Mistakes) -> PlanAxis | None:
         mistakes.add(given.place, f"'{path}' has no values", "[1, 2, 4] or 1..64")
         return None
     kept = tuple({value_text(value): value for value in values}.values())
-    numbers = all(isinstance(each, int) and not isinstance(each, bool) and each > 0 for each in kept)
+    numbers = all(isinstance(value, int) and not isinstance(value, bool) and value > 0 for value in kept)
     if path == REPLICAS and not numbers:
         mistakes.add(given.place, "`replicas` must be whole numbers of at least 1", "replicas: 1..64")
         return None

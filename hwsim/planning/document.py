@@ -33,10 +33,10 @@ def as_dict(answer: PlanAnswer) -> dict[str, Any]:
         "not_tried": dict(answer.left),
         **select_attributes(answer, "points", "plans", "simulations"),
         "options": [_option(option, answer.ratios.get(option.point.number)) for option in answer.options],
-        "frontier": [each.point.number for each in answer.frontier],
-        "best_of_each": [each.point.number for each in answer.of_each],
-        "not_simulated": [each.point.number for each in answer.untried],
-        "rejected": [_rejected(each) for each in answer.rejected],
+        "frontier": [option.point.number for option in answer.frontier],
+        "best_of_each": [option.point.number for option in answer.of_each],
+        "not_simulated": [option.point.number for option in answer.untried],
+        "rejected": [_rejected(option) for option in answer.rejected],
         "reasons": [_group(group) for group in answer.groups],
         "closest": None if answer.nearest is None else _rejected(answer.nearest),
         "other_placement": None if answer.otherwise is None else _option(answer.otherwise, None),
@@ -63,7 +63,7 @@ def _ratio(ratio: ObjectiveRatio) -> dict[str, Any]:
 
 
 def _numbers(numbers: Mapping[str, Amount]) -> dict[str, Any]:
-    return {name: {"value": each.value, "low": each.low, "high": _finite(each.high)} for name, each in numbers.items()}
+    return {name: {"value": number.value, "low": number.low, "high": _finite(number.high)} for name, number in numbers.items()}
 
 
 def _finite(value: float) -> float | None:

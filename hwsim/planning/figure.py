@@ -26,7 +26,7 @@ def figure(answer: PlanAnswer) -> Scatter:
     kinds: dict[str, list[PlanOption]] = {}
     for option in answer.options:
         kinds.setdefault(value_text(kind_of(option, path)) if path else "", []).append(option)
-    front = {each.point.number for each in answer.frontier}
+    front = {option.point.number for option in answer.frontier}
     clouds = []
     for name, members in kinds.items():
         points = [(x, y, member.point.number in front) for member in members

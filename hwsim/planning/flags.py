@@ -49,7 +49,7 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
     for name in LISTS:
         if options[name]:
             place = Place(f"--{name}", 0, 0)
-            given = [*(tree.get(name) or tree_of([])).elements(), *(tree_of(each, place) for each in options[name])]
+            given = [*(tree.get(name) or tree_of([])).elements(), *(tree_of(text, place) for text in options[name])]
             tree = tree.put(name, Tree(given, (tree.get(name) or tree_of([], place)).place))
     for name, opposite in (("minimise", "maximise"), ("maximise", "minimise")):
         if options[name]:

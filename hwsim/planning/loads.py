@@ -44,7 +44,7 @@ def long_enough(play: Callable[[Mapping[str, int]], Run], wanted: Collection[str
     run = play(counts)
     for _ in range(RUN_TIME_FACTOR):
         short = [state for state in states(run) if state.more(_named(state, wanted)) is not None]
-        more = {each.counted: each.more([]) or each.most for each in short}  # the most where only a measure is not known yet
+        more = {load.counted: load.more([]) or load.most for load in short}  # the most where only a measure is not known yet
         if not more:
             break
         counts |= more
@@ -68,7 +68,7 @@ def _measure(state: ServiceSteadiness, name: str) -> str:
 
 
 def _load(run: Run, state: ServiceSteadiness, *, lengthened: bool) -> PlannedLoad:
-    unsettled = state.brief or any(each.settling(run) for each in family_reports(run))
+    unsettled = state.brief or any(report.settling(run) for report in family_reports(run))
     note = f"runs of {state.requests:,} requests: those of the file are too few to tell" if lengthened else ""
     if unsettled and not state.grows:
         note = f"{state.requests:,} requests are over before the service is steady: with more of them times are longer"

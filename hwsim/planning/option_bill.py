@@ -35,15 +35,15 @@ def with_bill(
     option = replace(option, prices=() if facts.priced is None else facts.priced[question.keys.rent].all_items)
     times = [found.mean_s for found in option.wholes.values()]
     ended = [numbers[key] for key in _ended(question, option)]
-    times += [each.value for each in ended]
+    times += [amount.value for amount in ended]
     seconds = sum(times) if times else question.period
-    halves = [interval.half for interval in option.intervals.values()] + [each.half for each in ended]
+    halves = [interval.half for interval in option.intervals.values()] + [amount.half for amount in ended]
     half = max(halves, default=0.0) if times else 0.0
     spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
     if not seconds and question.keys.rent != "purchase":  # rented for as long as the runs take
         runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
         seconds = math.fsum(run.value for run in runs)
-        half = max((math.log(each.high / each.value) for each in runs if each.value > 0), default=0.0)
+        half = max((math.log(amount.high / amount.value) for amount in runs if amount.value > 0), default=0.0)
     if not seconds:
         if facts.priced is not None and question.keys.rent == "purchase" and facts.priced["purchase"].volumes:
             names = ", ".join(volume.name for volume in facts.priced["purchase"].volumes)
@@ -70,7 +70,7 @@ def with_bill(
         tokens = _tokens(option, seconds)
         if tokens.value:
             numbers["cost per million tokens"] = (cost.total * (many * 1e6 / tokens.value)).wider(tokens.half)
-    if cost is not None and cost.total is None and not any(each.constraint == "price" for each in option.reasons):
+    if cost is not None and cost.total is None and not any(cause.constraint == "price" for cause in option.reasons):
         option = replace(option, reasons=(*option.reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}")))
     return replace(option, numbers=numbers, items=items)
 

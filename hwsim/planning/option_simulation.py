@@ -55,13 +55,13 @@ def simulate_option(
         return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
     _, facts = screen.exact(point)
     numbers = {**option.numbers, **screen.of_machine(facts, point)}
-    loads = [PlannedLoad(**each.get("load", {})) for each in row["runs"].values()]
-    full = tuple(each for load in loads if (each := overload_reason(load, point.replicas)) is not None)
+    loads = [PlannedLoad(**run.get("load", {})) for run in row["runs"].values()]
+    full = tuple(reason for load in loads if (reason := overload_reason(load, point.replicas)) is not None)
     notes = tuple(dict.fromkeys(load.note for load in loads if load.note))
     result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=full, notes=notes)
-    for name, each in row["runs"].items():
-        result = _with_run(result, screen, name, each)
-    watts = math.fsum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
+    for name, run in row["runs"].items():
+        result = _with_run(result, screen, name, run)
+    watts = math.fsum(run["watts"] for run in row["runs"].values()) / max(1, len(row["runs"]))
     question = screen.question
     result = with_bill(question, screen.outlay, result, facts, watts or None)
     return with_unknown_reasons(question, judge_requirements(question, result)), row
@@ -76,7 +76,7 @@ def _with_run(option: PlanOption, screen: Screening, name: str, run: Row) -> Pla
         key = f"{name}.{key}" if name else key
         if key in numbers and many > 1:
             numbers[key] = numbers[key] * many
-    work = {**option.work, name: tuple(WorkAmount(*each) for each in run.get("work", ()))}
+    work = {**option.work, name: tuple(WorkAmount(*amount) for amount in run.get("work", ()))}
     sure = {} if run.get("interval") is None else {name: interval_of(run["interval"], run["numbers"]["time"])}
     option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**option.intervals, **sure})
     cluster, facts = screen.exact(option.point)
@@ -110,7 +110,7 @@ def _amounts(run: Row) -> dict[str, Amount]:
     """
     amounts = {}
     for key, value in run["numbers"].items():
-        ends, others = PlannedLoad(**run.get("load", {})).ranges.get(key), [each[key] for each in run["ends"] if key in each]
+        ends, others = PlannedLoad(**run.get("load", {})).ranges.get(key), [end[key] for end in run["ends"] if key in end]
         if ends is not None or others:
             amounts[key] = load_amount(value, ends, others)
         elif key == "memory":
@@ -157,14 +157,14 @@ def _run(machine: Machine, workload: Tree, screen: Screening, *, ends: bool) -> 
             _, changed = put_values(workload, changed, path, count)
         return simulate(machine, changed[""], expect=False, interval=interval)
 
-    wanted = {each.measure.name for each in screen.question.asked} if ends else set[str]()
+    wanted = {quantity.measure.name for quantity in screen.question.asked} if ends else set[str]()
     run, counts = long_enough(play, wanted)
     if part := [warning for warning in run.warnings if warning.code == "partial-cycle"]:
         raise PartOfDay([Mistake(part[0].place, part[0].text)])
-    if beyond := [each.text for each in run.warnings if each.exceeds and each.code not in ("overloaded", "service-deadlock")]:
+    if beyond := [note.text for note in run.warnings if note.exceeds and note.code not in ("overloaded", "service-deadlock")]:
         raise Unbuilt(beyond[0])
     load = load_of(run, lengthened=bool(counts))
-    if ends and serves(workload) and not any(each.sure(run) for each in family_reports(run)):
+    if ends and serves(workload) and not any(report.sure(run) for report in family_reports(run)):
         run = play(counts, "runs")
     energy = energy_of(run, screen.outlay.site)
     return {
@@ -172,7 +172,7 @@ def _run(machine: Machine, workload: Tree, screen: Screening, *, ends: bool) -> 
         "work": work_of(run),
         "interval": as_dict(run.interval) if run.sure and not run.server else None,
         "half": run.interval.half if run.sure and not run.of_kernels else 0.0,
-        "ends": [_known(end) for each in family_reports(run) for end in each.at_ends(run)],
+        "ends": [_known(end) for report in family_reports(run) for end in report.at_ends(run)],
         "load": load._asdict(),
         "count": run.simulated.flat.graph.trainings[0].count if run.simulated.flat.graph.trainings else 0.0,
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
@@ -191,13 +191,13 @@ def _numbers(run: Run) -> dict[str, float]:
     numbers = {name.removesuffix("_s") if name in ("step_s", "ttft_p95_s", "tpot_p95_s") else name: value
                for name, value in columns.items()}  # fmt: skip
     numbers = {f"{unit}_per_s": per_s for unit, _, per_s in work_of(run) if unit in ("samples", "tokens")} | numbers
-    for each in family_reports(run):
-        numbers |= _known(each.numbers(run))
+    for report in family_reports(run):
+        numbers |= _known(report.numbers(run))
     shares = [device.peak / device.size for device in run.memory if device.size]
     if shares:
         numbers["memory"] = max(shares)
     if "busy" not in numbers:
-        gpus = [each for each in run.usage if each.kind == "compute" and run.devices.get(each.device) == "gpu"]
+        gpus = [usage for usage in run.usage if usage.kind == "compute" and run.devices.get(usage.device) == "gpu"]
         if gpus:
             many = sum(usage.identical_count for usage in gpus)  # integers
             numbers["busy"] = math.fsum(usage.utilization * usage.identical_count for usage in gpus) / many

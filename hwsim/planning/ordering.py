@@ -56,8 +56,8 @@ def sort_key(question: Question, options: Sequence[PlanOption]) -> Callable[[Pla
     }
 
     def key(option: PlanOption) -> tuple[object, ...]:
-        scores = [round_objective(score(each, option, bests)) for each in question.objectives]
-        also = [round_objective(signed_objective(each, option)) for each in question.also]
+        scores = [round_objective(score(objective, option, bests)) for objective in question.objectives]
+        also = [round_objective(signed_objective(objective, option)) for objective in question.also]
         return (*scores, *also, option.value("nodes") or 0.0, inconclusive_count(question, option), option.point.number)
 
     return key
@@ -70,7 +70,7 @@ def inconclusive_count(question: Question, option: PlanOption) -> int:
         for requirement in question.requirements
         if requirement.quantity.key in option.numbers
     ]
-    return sum(each.excess(amount.low) > 0 or each.excess(amount.high) > 0 for each, amount in ranges)  # integers
+    return sum(limit.excess(amount.low) > 0 or limit.excess(amount.high) > 0 for limit, amount in ranges)  # integers
 
 
 def best_measure_value(quantity: PlanQuantity, most: bool, options: Iterable[PlanOption]) -> float:

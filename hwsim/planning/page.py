@@ -83,12 +83,12 @@ def _sections(answer: PlanAnswer, lines: Sequence[SummaryLine]) -> Iterator[Sect
 def _ranges(answer: PlanAnswer) -> Iterator[Section]:
     """Return the objective of the best option of each type with its interval, and the margin before another option is ahead."""
     quantity = frontier_axes(answer.question)[0][0]
-    measured = [(each, amount) for each in answer.of_each if (amount := each.numbers.get(quantity.key)) is not None]
-    measured = [(each, amount) for each, amount in measured if math.isfinite(amount.high)]
+    measured = [(pick, amount) for pick in answer.of_each if (amount := pick.numbers.get(quantity.key)) is not None]
+    measured = [(pick, amount) for pick, amount in measured if math.isfinite(amount.high)]
     if len(measured) < 2 or answer.question.objectives[0].most:
         return
     shown = quantity.measure.shown
-    bars = [ReportBar(values_text(each.point.shown), amount.low, amount.high, shown(amount.value)) for each, amount in measured]
+    bars = [ReportBar(values_text(pick.point.shown), amount.low, amount.high, shown(amount.value)) for pick, amount in measured]
     (first, best), (second, near) = sorted(measured, key=lambda pair: pair[1].value)[:2]
     note = ""
     if best.value > 0:
@@ -102,12 +102,12 @@ def _ranges(answer: PlanAnswer) -> Iterator[Section]:
 
 def _table(answer: PlanAnswer, title: str, options: Sequence[PlanOption], marked: Sequence[PlanOption] = ()) -> TableSection:
     made = columns(answer, options)
-    front = {each.point.number for each in marked}
+    front = {option.point.number for option in marked}
     rows = [
         [Cell(*column.cells[place]) for column in made]
         for place in range(len(options))
     ]  # fmt: skip
-    stand_out = frozenset(place for place, each in enumerate(options) if each.point.number in front)
+    stand_out = frozenset(place for place, option in enumerate(options) if option.point.number in front)
     note = "Marked: Pareto frontier, no other option is better in every axis." if stand_out else ""
     return TableSection(title, [ReportColumn(column.heading, column.right) for column in made], rows, stand_out, note)
 

@@ -89,7 +89,7 @@ def facts(answer: PlanAnswer) -> Iterator[SummaryLine]:
 
 def _evaluated(answer: PlanAnswer) -> str:
     """Return the number of evaluated options, the objective and the number of simulations."""
-    objective = ", then ".join(each.title for each in answer.question.objectives)
+    objective = ", then ".join(aim.title for aim in answer.question.objectives)
     goal = f"{'maximum' if answer.question.objectives[0].most else 'minimum'} {objective}"
     how = f"{answer.simulations:,} simulated" if answer.simulations else "closed form only, none simulated"
     plans = f", {pluralized(answer.plans, 'parallel plan')}" if answer.plans else ""
@@ -103,8 +103,8 @@ def _best(answer: PlanAnswer, best: PlanOption) -> Iterator[SummaryLine]:
     value = "" if goal is None or objective is None else f": {_amount(goal, objective)}"
     yield SummaryLine("best" if answer.is_best else "best tried", (values_text(best.point.shown) or "as the files are") + value)
     yield from _ties(answer)
-    for name, each in best.plans.items():
-        yield SummaryLine("parallel plan", f"{name}: {each}" if name else each)
+    for name, plan in best.plans.items():
+        yield SummaryLine("parallel plan", f"{name}: {plan}" if name else plan)
     limits = {requirement.quantity for requirement in answer.question.requirements}
     for quantity in _shown(answer):
         amount = best.numbers.get(quantity.key)
@@ -130,7 +130,7 @@ def _best(answer: PlanAnswer, best: PlanOption) -> Iterator[SummaryLine]:
 
 def _breakdown(best: PlanOption) -> Iterator[SummaryLine]:
     if len(best.items) > 1:
-        yield SummaryLine("cost breakdown", ", ".join(f"{each.name} {money(each.amount.value)}" for each in best.items))
+        yield SummaryLine("cost breakdown", ", ".join(f"{cost.name} {money(cost.amount.value)}" for cost in best.items))
         for item in best.items:
             if item.basis:
                 yield SummaryLine("", f"{item.name}: {item.basis}", verbose=True)
@@ -147,19 +147,19 @@ def _amount(quantity: PlanQuantity, amount: Amount) -> str:
 def _ties(answer: PlanAnswer) -> Iterator[SummaryLine]:
     """Yield options that are tied with the best within the uncertainty, not comparable with it, or ruled out."""
     ratios = answer.ratios.items()
-    if tied := {number for number, each in ratios if not each.is_conclusive and not each.unlike}:
+    if tied := {number for number, gap in ratios if not gap.is_conclusive and not gap.unlike}:
         options = f"{pluralized(len(tied), 'other option')}{', among them' if len(tied) > 1 else ':'} {_named(answer, tied, 1)}"
         yield SummaryLine("tied with", f"{options}: the difference is within the uncertainty")
         if len(tied) > 1:
             yield SummaryLine("", _named(answer, tied), verbose=True)
-    for reason in dict.fromkeys(each.unlike for _, each in ratios if each.unlike):
+    for reason in dict.fromkeys(gap.unlike for _, gap in ratios if gap.unlike):
         yield SummaryLine(
-            "not compared", f"{_named(answer, {number for number, each in ratios if each.unlike == reason})}: {reason}"
+            "not compared", f"{_named(answer, {number for number, gap in ratios if gap.unlike == reason})}: {reason}"
         )
-    apart = [(each, answer.ratios[each.point.number]) for each in answer.of_each if each.point.number in answer.ratios]
+    apart = [(pick, answer.ratios[pick.point.number]) for pick in answer.of_each if pick.point.number in answer.ratios]
     out = [
-        f"{values_text(each.point.shown[:1])} ({_change(ratio.value)})"
-        for each, ratio in apart
+        f"{values_text(pick.point.shown[:1])} ({_change(ratio.value)})"
+        for pick, ratio in apart
         if ratio.is_conclusive and not ratio.unlike
     ]
     if out:
@@ -247,12 +247,12 @@ def _shown(answer: PlanAnswer, more: bool = True) -> list[PlanQuantity]:
     best = answer.best or next(iter(answer.options), None)
     quantities = list(answer.question.asked)
     for name in answer.question.workloads:
-        quantities += [PlanQuantity(name, MEASURES[each]) for each in (OF_ONE if more else OF_ALL)]
-    quantities += [PlanQuantity("", MEASURES[each]) for each in (("gpus", "cost", "power", "energy") if more else ("cost",))]
+        quantities += [PlanQuantity(name, MEASURES[key]) for key in (OF_ONE if more else OF_ALL)]
+    quantities += [PlanQuantity("", MEASURES[key]) for key in (("gpus", "cost", "power", "energy") if more else ("cost",))]
     named = dict.fromkeys(quantities)
-    if best is not None and (best.value("gpus") or 0.0) <= 1 and not any(each.key == "gpus" for each in answer.question.asked):
+    if best is not None and (best.value("gpus") or 0.0) <= 1 and not any(ask.key == "gpus" for ask in answer.question.asked):
         named.pop(PlanQuantity("", MEASURES["gpus"]), None)
-    return [each for each in named if best is not None and each.key in best.numbers]
+    return [quantity for quantity in named if best is not None and quantity.key in best.numbers]
 
 
 def _table(answer: PlanAnswer, options: Sequence[PlanOption], *, verbose: bool) -> list[str]:
@@ -282,21 +282,21 @@ class OptionColumn(NamedTuple):
 def columns(answer: PlanAnswer, options: Sequence[PlanOption]) -> list[OptionColumn]:
     """Return the columns: differing values, parallel plan, main numbers, and the comparison with the best option."""
     paths = [path for path, _ in options[0].point.shown]
-    several = [path for path in paths if len({value_text(dict(each.point.shown).get(path)) for each in options}) > 1]
+    several = [path for path in paths if len({value_text(dict(pick.point.shown).get(path)) for pick in options}) > 1]
     made = []
     for path in several or paths[:1]:
-        values = [dict(each.point.shown).get(path) for each in options]
+        values = [dict(pick.point.shown).get(path) for pick in options]
         made.append(
             OptionColumn(short_path(path), [(value_text(value), _number(value)) for value in values], right=False, widest=30)
         )
     for name in answer.question.workloads:
-        plans = [(each.plans.get(name, ""), None) for each in options]
+        plans = [(pick.plans.get(name, ""), None) for pick in options]
         if any(plan for plan, _ in plans):
             made.append(OptionColumn(f"plan of {name}" if name else "plan", plans, right=False, widest=PLAN))
     for quantity in _shown(answer, more=False):
         if quantity.key in {column.heading for column in made}:
             continue
-        amounts = [each.numbers.get(quantity.key) for each in options]
+        amounts = [pick.numbers.get(quantity.key) for pick in options]
         shown = quantity.measure.shown
         made.append(
             OptionColumn(

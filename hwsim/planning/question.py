@@ -125,13 +125,13 @@ class Question:
         if self.keys.period is not None:
             return self.keys.period
         return (
-            YEAR if any(tree.get(each) is not None for tree in self.workloads.values() for each in ("infer", "services")) else 0.0
+            YEAR if any(tree.get(key) is not None for tree in self.workloads.values() for key in ("infer", "services")) else 0.0
         )
 
     @property
     def needs_money(self) -> bool:
         """Whether a requested quantity is in USD."""
-        return any(each.measure.unit == "USD" for each in self.asked)
+        return any(quantity.measure.unit == "USD" for quantity in self.asked)
 
 
 def plan_schema() -> dict[str, Any]:
@@ -184,7 +184,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     place = (tree.get("require") or tree).place
     places = [element.place for element in (tree.get("require") or tree_of([])).elements()]
     requirements = [
-        requirement_of(text, names, mistakes, places[at] if at < len(places) else place) for at, text in enumerate(keys.require)
+        requirement_of(text, names, mistakes, places[no] if no < len(places) else place) for no, text in enumerate(keys.require)
     ]
     wanted = tuple(requirement for requirement in requirements if requirement is not None)
     contradictions(wanted, mistakes)
@@ -202,7 +202,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
         varied=varied,
         requirements=wanted,
         objectives=objectives,
-        also=tuple(each for each in also if each is not None),
+        also=tuple(objective for objective in also if objective is not None),
         folder=folder,
     )
 
@@ -255,9 +255,9 @@ def _timed(
     """Add a mistake for `time` if the run length follows from arrivals, or if the run is only a few training steps."""
     wanted = [quantity for objective in objectives for quantity, _ in objective.weights]
     measured = [(quantity, tree.key_place("minimise"), True) for quantity in wanted]
-    measured += [(each.quantity, each.place or tree.key_place("require"), False) for each in required]
+    measured += [(limit.quantity, limit.place or tree.key_place("require"), False) for limit in required]
     for quantity, place, is_wanted in measured:
-        of = [each for name, each in workloads.items() if quantity.workload in ("", name)]
+        of = [workload for name, workload in workloads.items() if quantity.workload in ("", name)]
         if quantity.measure.name != "time":
             continue
         if is_wanted and any(map(_is_paced, of)):

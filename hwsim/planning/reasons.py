@@ -124,10 +124,10 @@ def group_rejections(
     Reasons without numbers are equal if their texts are equal except for digits.
     """
     groups: dict[tuple[str, str, str], list[Rejected]] = {}
-    for each in rejected:
-        first = each.reasons[0]
+    for option in rejected:
+        first = option.reasons[0]
         words = _NUMBER.sub("#", first.text) if first.needed is None else ""
-        groups.setdefault((first.constraint, alike(each), words), []).append(each)
+        groups.setdefault((first.constraint, alike(option), words), []).append(option)
     groups_found = []
     for (_, where, _), members in groups.items():
         nearest = min(members, key=lambda each: (each.reasons[0].excess, each.number))

@@ -16,7 +16,7 @@ USED = ("cost", "energy", "carbon", "cost per million tokens")  # measures that 
 def judge_requirements(question: Question, option: PlanOption) -> PlanOption:
     """Return the option with a reason for each requirement that its numbers violate."""
     reasons = list(option.reasons)
-    named = {each.constraint for each in reasons}
+    named = {cause.constraint for cause in reasons}
     for requirement in question.requirements:
         value = option.value(requirement.quantity.key)
         if value is None or requirement.quantity.title in named or requirement.quantity.measure.name in named:
@@ -30,10 +30,10 @@ def with_unknown_reasons(question: Question, option: PlanOption) -> PlanOption:
     """Return the option with a reason for each requested number that is still unknown after the search."""
     wanted = [quantity for objective in question.objectives for quantity, _ in objective.weights]
     needed = dict.fromkeys([*wanted, *(requirement.quantity for requirement in question.requirements)])
-    lacking = [each for each in needed if each.key not in option.numbers]
+    lacking = [quantity for quantity in needed if quantity.key not in option.numbers]
     if option.reasons or not lacking:
         return option
-    return replace(option, reasons=tuple(_untold(question, each) for each in lacking))
+    return replace(option, reasons=tuple(_untold(question, quantity) for quantity in lacking))
 
 
 def _untold(question: Question, quantity: PlanQuantity) -> Reason:

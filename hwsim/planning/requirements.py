@@ -251,9 +251,9 @@ def quantity_of(text: str, workloads: Collection[str], mistakes: Mistakes, place
             place, f"'{measure.name}' has no percentiles", f"failures make these random: {', '.join(sorted(PERCENTILES))}"
         )
         return None
-    named = [each for each in workloads if each]
+    named = [workload_name for workload_name in workloads if workload_name]
     if not workload and named and measure.of in ("run", "training"):
-        hint = " or ".join(f"{each}.{measure.name}" for each in named[:3])
+        hint = " or ".join(f"{workload_name}.{measure.name}" for workload_name in named[:3])
         mistakes.add(place, f"'{measure.name}' must name one of several workloads", hint)
         return None
     if workload and measure.of in ("machine", "outlay"):

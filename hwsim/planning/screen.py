@@ -93,7 +93,7 @@ class Screening:
             from hwsim.machine.strict import values_outside_library
 
             resolved = resolve(machine, Mistakes(), kind="machine")
-            self._strange[key] = next((each.message for each in values_outside_library(resolved)), "")
+            self._strange[key] = next((mistake.message for mistake in values_outside_library(resolved)), "")
         return self._strange[key]
 
     def interpolates(self, point: PlanPoint) -> bool:
@@ -121,7 +121,7 @@ class Screening:
 
     def _between(self, point: PlanPoint) -> PlanAxis | None:
         """Return the count over which a machine is interpolated; None if it is built."""
-        axis = next((each for each in self.question.varied.axes if is_interpolated(each) and self._counts(point, each)), None)
+        axis = next((knob for knob in self.question.varied.axes if is_interpolated(knob) and self._counts(point, knob)), None)
         value = None if axis is None else point.get(axis.path)
         if axis is None or not isinstance(value, int):
             return None
@@ -344,20 +344,20 @@ class Screening:
         point, axis = option.point, self._between(option.point)
         ends = () if axis is None else (max(2, axis.ends[0]), axis.ends[1])
         points = [point] if axis is None else [with_value(point, axis.path, end) for end in ends]
-        machines = [self.variants.of_point(each) for each in points]
+        machines = [self.variants.of_point(plan_point) for plan_point in points]
         keys = training.stated(gpu).keys
         return checkpoint_storage_times(
             keys, option.steps[name][0].laid, machines, facts.nodes, seconds, self.question.keys.storage
         )
 
     def _percentiles(self, name: str) -> tuple[int, ...]:
-        asked = [each for each in self.question.asked if each.workload == name and each.percentile is not None]
-        return tuple(dict.fromkeys(each.percentile for each in asked if each.percentile is not None))
+        asked = [metric for metric in self.question.asked if metric.workload == name and metric.percentile is not None]
+        return tuple(dict.fromkeys(metric.percentile for metric in asked if metric.percentile is not None))
 
 
 def with_value(point: PlanPoint, path: str, value: object) -> PlanPoint:
     """Return the point with another value of a path."""
-    return PlanPoint(point.number, point.machine, tuple((name, value if name == path else each) for name, each in point.values))
+    return PlanPoint(point.number, point.machine, tuple((name, value if name == path else old) for name, old in point.values))
 
 
 def whole_numbers(training: TrainingTotal, gpus: int, half: float, percentiles: tuple[int, ...]) -> dict[str, Amount]:

@@ -72,7 +72,7 @@ class PlanSearch:
         machines = [name for name, _ in self.question.machines] if len(self.question.machines) > 1 else [""]
         count = len(machines) * math.prod(map(len, lists))
         if count > MAX_PLAN_POINTS:
-            sizes = " x ".join(str(len(each)) for each in lists)
+            sizes = " x ".join(str(len(values)) for values in lists)
             raise SpecError.of(
                 None, f"{sizes} = {count:,} points exceed the limit of {MAX_PLAN_POINTS:,}", "fewer values: 16..640:x2"
             )
@@ -99,7 +99,7 @@ class PlanSearch:
         Raises:
             SpecError: the options do different amounts of work.
         """
-        held, place = [each for each in self.options.values() if each.is_feasible], self.question.keys.minimise
+        held, place = [choice for choice in self.options.values() if choice.is_feasible], self.question.keys.minimise
         for quantity in (quantity for objective in self.question.objectives for quantity, _ in objective.weights):
             for name in (workload for workload in self.question.workloads if quantity.workload in ("", workload)):
                 known = [work for option in held if (work := _work(self.question, option, name, quantity.measure.name))]
@@ -125,7 +125,7 @@ class PlanSearch:
         for option in self.options.values():
             rest = (option.point.machine, *(pair for pair in option.point.values if pair[0] != axis.path))
             groups.setdefault(rest, []).append(option)
-        ordered = sort_options(self.question, [each for each in self.options.values() if each.is_feasible])
+        ordered = sort_options(self.question, [choice for choice in self.options.values() if choice.is_feasible])
         if not ordered or len(groups) <= GROUPS:
             return list(groups.values())
         limit = self._limit(ordered[0], 1.0 + self.question.keys.slack)
@@ -137,16 +137,16 @@ class PlanSearch:
 
     def _between(self, axis: PlanAxis, members: Sequence[PlanOption]) -> None:
         seen = {_count(member, axis.path): member for member in members}
-        held = [each for each in members if each.is_feasible and has_objective(self.question, each)]
+        held = [option for option in members if option.is_feasible and has_objective(self.question, option)]
         if held:
             best = min(held, key=sort_key(self.question, held))
-            near = {_count(best, axis.path), min(_count(each, axis.path) for each in held)}
+            near = {_count(best, axis.path), min(_count(option, axis.path) for option in held)}
         else:
             nearest = min(members, key=lambda each: (_excess(each), each.point.number))
             near = {_count(nearest, axis.path)}
         for value in values_between(tuple(seen), axis, tuple(near)):
             point = members[0].point
-            values = tuple((path, value if path == axis.path else each) for path, each in point.values)
+            values = tuple((path, value if path == axis.path else old) for path, old in point.values)
             self._look(point.machine, values)
 
     def _build_near(self) -> None:
@@ -190,9 +190,9 @@ class PlanSearch:
             self._replicate()
             return
         open_ones = [option for option in self.options.values() if option.is_feasible and self._is_open(option)]
-        for at, each in enumerate(self._cheapest(open_ones)):
-            if not self._is_beaten(each):
-                self._play(each.point.number, at, len(open_ones))
+        for index, option in enumerate(self._cheapest(open_ones)):
+            if not self._is_beaten(option):
+                self._play(option.point.number, index, len(open_ones))
         self._near()
 
     def _is_open(self, option: PlanOption) -> bool:
@@ -205,8 +205,8 @@ class PlanSearch:
         """Simulate the best services again, longer and with kernel times at both ends of their interval."""
         seen = set[int]()
         while True:
-            held = [each for each in self.options.values() if each.is_feasible and each.how == "simulation"]
-            option = next((each for each in sort_options(self.question, held)[:SURE] if each.point.number not in seen), None)
+            held = [choice for choice in self.options.values() if choice.is_feasible and choice.how == "simulation"]
+            option = next((plan for plan in sort_options(self.question, held)[:SURE] if plan.point.number not in seen), None)
             if option is None:
                 return
             seen.add(option.point.number)
@@ -224,8 +224,8 @@ class PlanSearch:
         """Whether an option is worse than a simulated one by its closed form."""
         if self.question.also or len(self.question.objectives) != 1 or not has_objective(self.question, option):
             return False
-        done = [each for each in self.options.values() if each.how == "simulation" and each.is_feasible]
-        return any(self._limit(each, 1.0 + self.question.keys.slack) < self._score(option) for each in done)
+        done = [choice for choice in self.options.values() if choice.how == "simulation" and choice.is_feasible]
+        return any(self._limit(choice, 1.0 + self.question.keys.slack) < self._score(option) for choice in done)
 
     def _near(self) -> None:
         """Simulate estimates that could be the best, most promising first, and correct the remaining estimates by the results."""
@@ -262,23 +262,23 @@ class PlanSearch:
         """Return the estimate to simulate next: the best that could be the answer, then one of each machine type."""
         done = [self._score(option) for option in self.options.values() if option.how == "simulation" and option.is_feasible]
         best = min(done, default=float("inf"))
-        waiting = [each for each in self.options.values() if each.how == "estimate" and each.steps]
+        waiting = [choice for choice in self.options.values() if choice.how == "estimate" and choice.steps]
         waiting += [other for others in self._waiting.values() for other in others]
         promising = list[tuple[float, int, int, PlanOption]]()
-        for each in waiting:
-            if _excess(each) > FASTER:
+        for option in waiting:
+            if _excess(option) > FASTER:
                 continue
-            ratio, is_known = self._ratio(each)
-            likely = self._corrected(each, ratio) if is_known else each
+            ratio, is_known = self._ratio(option)
+            likely = self._corrected(option, ratio) if is_known else option
             if _excess(likely) > FASTER:
                 continue
             score = self._score(likely)
             tolerance = FASTER if is_known else self.question.keys.slack
             if score - abs(score) * tolerance < best:
-                promising.append((score, each.point.number, each.rank, each))
+                promising.append((score, option.point.number, option.rank, option))
         if promising:
             return min(promising, key=lambda each: each[:3])[3]
-        return self._best_of_each([each for each in waiting if each.how == "estimate"])
+        return self._best_of_each([option for option in waiting if option.how == "estimate"])
 
     def otherwise(self, best: PlanOption) -> PlanOption | None:
         """Return the best multi-node option, simulated with its nodes in the other order."""
@@ -311,7 +311,7 @@ class PlanSearch:
         if path is None:
             return None
         seen = {kind_of(option, path) for option in self.options.values() if option.how == "simulation"}
-        left = [each for each in waiting if each.is_feasible and kind_of(each, path) not in seen]
+        left = [option for option in waiting if option.is_feasible and kind_of(option, path) not in seen]
         return min(left, key=lambda each: (self._score(each), each.point.number), default=None)
 
     def _play(self, number: int, done: int, total: int) -> PlanOption:
@@ -321,7 +321,7 @@ class PlanSearch:
 
     def against(self, option: PlanOption, best: PlanOption) -> ObjectiveRatio:
         """Return the ratio of an option to the best."""
-        first, second = (self.screen.variants.key(each.point) for each in (option, best))
+        first, second = (self.screen.variants.key(choice.point) for choice in (option, best))
         return compare_options(self.question, option, best, None if first == second else self._known_alike)
 
     def _known_alike(self, option: PlanOption) -> PlanOption:
@@ -376,13 +376,13 @@ class PlanSearch:
         """Find the fewest feasible replicas of each machine; waiting times never grow with more replicas."""
         axis = next(axis for axis in self.question.varied.axes if axis.kind == "replicas")
         singles = [option for option in self.options.values() if option.is_feasible]
-        rejected = {number: each for number, each in self.options.items() if not each.is_feasible}
+        rejected = {number: choice for number, choice in self.options.items() if not choice.is_feasible}
         self.options = dict(rejected)
         low, high = axis.ends
-        for at, single in enumerate(self._cheapest(singles)):
+        for index, single in enumerate(self._cheapest(singles)):
             self._fewest(single, low, high)
             if self.progress is not None:
-                self.progress(at + 1, len(singles))
+                self.progress(index + 1, len(singles))
 
     def _fewest(self, single: PlanOption, low: int, high: int) -> None:
         """Double the number of replicas until it is feasible, then bisect."""
@@ -448,7 +448,7 @@ def _slower(option: PlanOption, name: str) -> float:
 
 def _alike(one: PlanOption, other: PlanOption, name: str) -> bool:
     """Whether two options have the same parallel plan."""
-    first, second = (each.steps[name][0].laid.plan for each in (one, other))
+    first, second = (option.steps[name][0].laid.plan for option in (one, other))
     return (first.tp, first.pp > 1, first.level) == (second.tp, second.pp > 1, second.level)
 
 

@@ -70,22 +70,22 @@ def _failures(question: Question) -> Any:
 def _answer(searching: PlanSearch, seconds: float) -> PlanAnswer:
     question = searching.question
     options = {
-        number: each if each.how == "machine" else with_unknown_reasons(question, each)
-        for number, each in searching.options.items()
+        number: choice if choice.how == "machine" else with_unknown_reasons(question, choice)
+        for number, choice in searching.options.items()
     }
     feasible = [option for option in options.values() if option.is_feasible and option.how != "machine"]
-    simulated_ones = [each for each in feasible if each.how == "simulation"]
+    simulated_ones = [option for option in feasible if option.how == "simulation"]
     ordered = sort_options(question, feasible)
     if simulated_ones:  # the best is simulated: estimates stand behind those that are
         first = sort_options(question, simulated_ones)
-        ordered = first + [each for each in ordered if each.how != "simulation"]
+        ordered = first + [option for option in ordered if option.how != "simulation"]
     best = ordered[0] if ordered else None
-    rejected = [Rejected(number, each.point.shown, each.reasons) for number, each in options.items() if each.reasons]
+    rejected = [Rejected(number, pick.point.shown, pick.reasons) for number, pick in options.items() if pick.reasons]
     path = kind_path(question)
     kinds: dict[object, PlanOption] = {}
     if path is not None:
-        for each in ordered:
-            kinds.setdefault(kind_of(each, path), each)
+        for option in ordered:
+            kinds.setdefault(kind_of(option, path), option)
     return PlanAnswer(
         question=question,
         best=best,
@@ -93,14 +93,14 @@ def _answer(searching: PlanSearch, seconds: float) -> PlanAnswer:
         frontier=frontier(question, ordered),
         of_each=tuple(kinds.values()),
         rejected=tuple(rejected),
-        untried=tuple(each for each in options.values() if each.how == "machine" and each.is_feasible),
+        untried=tuple(choice for choice in options.values() if choice.how == "machine" and choice.is_feasible),
         points=len(options),
-        plans=sum(each.tried for each in options.values()),  # integers
+        plans=sum(choice.tried for choice in options.values()),  # integers
         simulations=searching.simulations,
-        ratios={} if best is None else {each.point.number: searching.against(each, best) for each in ordered[1:]},
+        ratios={} if best is None else {option.point.number: searching.against(option, best) for option in ordered[1:]},
         seconds=seconds,
         outlay=searching.screen.outlay,
-        left={axis: needed for each in options.values() for axis, needed in each.left.items()},
+        left={axis: needed for choice in options.values() for axis, needed in choice.left.items()},
         otherwise=None if best is None else searching.otherwise(best),
     )
 

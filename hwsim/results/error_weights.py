@@ -131,13 +131,13 @@ def _down(path: CriticalPath, flat: FlatGraph, changes: Sequence[Change]) -> NDA
         courses.setdefault(change.capacity, []).append(change)
     down = np.zeros(len(path))
     for capacity, course in courses.items():
-        drawing = [at for at, cost in enumerate(flat.graph.costs) if capacity in dict(cost.demand.amounts + cost.demand.clocks)]
+        drawing = [op for op, cost in enumerate(flat.graph.costs) if capacity in dict(cost.demand.amounts + cost.demand.clocks)]
         pieces = np.flatnonzero(np.isin(flat.cost[path.op], drawing))
         spans = pairwise([*course, Change(int(path.end[-1]), capacity, 1.0)])
         lost = np.zeros(len(pieces))
-        for (at, _, part), up in spans:
+        for (t0, _, part), up in spans:
             if not part:
-                lost += np.maximum(np.minimum(path.end[pieces], up.at) - np.maximum(path.start[pieces], at), 0).astype(np.float64)
+                lost += np.maximum(np.minimum(path.end[pieces], up.at) - np.maximum(path.start[pieces], t0), 0).astype(np.float64)
         down[pieces] = np.maximum(down[pieces], lost)
     return down
 

@@ -73,7 +73,7 @@ def sensitivity(
     given = [(machine, workload, dict(set or {}))]
     if against or set_b:
         given.append((*(against[0] if against else (machine, workload)), {**dict(set or {}), **dict(set_b or {})}))
-    return _Analysis([AnalysisOption(*sources.with_settings(*each), each[2]) for each in given], by, paying, progress).run()
+    return _Analysis([AnalysisOption(*sources.with_settings(*side), side[2]) for side in given], by, paying, progress).run()
 
 
 class _Analysis:
@@ -170,7 +170,7 @@ class _Analysis:
             idle=len(terms) - moved,
             runs=self._runs,
             warnings=distinct_warnings(*(run.warnings for run in self.first)),
-            settings=tuple(tuple((path, str(value)) for path, value in each.settings.items()) for each in self._options),
+            settings=tuple(tuple((path, str(value)) for path, value in side.settings.items()) for side in self._options),
         )
 
     def _intervals(self) -> list[Interval]:

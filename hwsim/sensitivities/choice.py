@@ -76,16 +76,16 @@ def break_even(gain: Callable[[float], float | None]) -> float | None:
     inside = [1.0, 1.0]  # last factors with the original order, rising and falling
     is_open = [True, True]
     for step in SCAN:
-        for at, factor in enumerate((step, 1 / step)):
-            if not is_open[at]:
+        for index, factor in enumerate((step, 1 / step)):
+            if not is_open[index]:
                 continue
             value = gain(factor)
             if value is None or value <= 0:
-                is_open[at] = False
+                is_open[index] = False
             elif (value - 1) * (start - 1) <= 0:
-                return _between(gain, inside[at], factor, start)
+                return _between(gain, inside[index], factor, start)
             else:
-                inside[at] = factor
+                inside[index] = factor
     return None
 
 

@@ -152,11 +152,11 @@ def _order(answer: Sensitivity) -> Iterator[str]:
     if not answer.is_choice:
         return
     lines = [
-        ("break-even", f"B's {each.name} at {each.written} ({_off(each.factor)}) reverses the order") for each in answer.breaks
+        ("break-even", f"B's {flip.name} at {flip.written} ({_off(flip.factor)}) reverses the order") for flip in answer.breaks
     ]
     if answer.unbroken:
         lines.append(("no break-even", f"within a factor of 4: B's {', '.join(answer.unbroken)}"))
-    lines += [(WAYS[each.way], _priced(answer, each)) for each in answer.worth]
+    lines += [(WAYS[price.way], _priced(answer, price)) for price in answer.worth]
     if not answer.worth and answer.over is not None and answer.measure.is_pace:
         ends = f" ({TITLE} {answer.over.low:.3g}–{answer.over.high:.3g}x)" if answer.over.half > EXACT else ""
         lines.append(("price", f"work costs the same on both if B costs {answer.answer:.3g}x as much as A{ends}"))
@@ -184,7 +184,7 @@ def _priced(answer: Sensitivity, worth: BreakEvenPrice) -> str:
     ]
     ratio = worth.prices[1].value / worth.prices[0].value
     cheaper = "B" if worth.factor > 1 else "A"
-    half = math.hypot(answer.half or 0.0, *(math.log(each.high / each.low) / 2 for each in worth.prices if each.low > 0))
+    half = math.hypot(answer.half or 0.0, *(math.log(cost.high / cost.low) / 2 for cost in worth.prices if cost.low > 0))
     sure = "" if half < EXACT else " (95 % confidence)" if abs(math.log(worth.factor)) > half else " (statistically tied)"
     costs = f"A {prices[0]}, B {prices[1]} ({ratio:.3g}x): work costs less on {cheaper}{sure}"
     return f"{costs}; break-even at a {_off(worth.factor)} price of B"
@@ -215,18 +215,18 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
             select_attributes(doubt, "name", "share", half_width_without="half", wrong_choice_without="wrong")
             for doubt in answer.doubts
         ],
-        "break_even": [select_attributes(each, "name", "factor", "written") for each in answer.breaks],
+        "break_even": [select_attributes(flip, "name", "factor", "written") for flip in answer.breaks],
         "no_break_even": list(answer.unbroken),
         "prices": [
             {
-                "payment": each.way,
+                "payment": payment.way,
                 **{
                     f"{letter}_usd": select_attributes(price, "value", "low", "high")
-                    for letter, price in zip("ab", each.prices, strict=True)
+                    for letter, price in zip("ab", payment.prices, strict=True)
                 },
-                "break_even_factor": each.factor,
+                "break_even_factor": payment.factor,
             }
-            for each in answer.worth
+            for payment in answer.worth
         ],
         "without_price": list(answer.unpriced),
         "numbers_without_effect": answer.idle,

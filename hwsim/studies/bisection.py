@@ -151,18 +151,18 @@ class _Bisection:
             if not self._try(value).held:
                 return low, value
             low, step = value, 2.0
-            last = [self.tried[each] for each in sorted(self.tried)[-_SAME - 1 :]]
-            if len(last) > _SAME and len({tuple(each.value for each in run.expected) for run in last}) == 1:
+            last = [self.tried[setting] for setting in sorted(self.tried)[-_SAME - 1 :]]
+            if len(last) > _SAME and len({tuple(goal.value for goal in run.expected) for run in last}) == 1:
                 break
         return low, None
 
     def _worth_less(self, value: float) -> bool:
         """Whether a smaller value cannot meet the expectations, because the last halvings changed nothing."""
-        last = [self.tried[each] for each in sorted(self.tried)[:4]]
-        tightest = [each.tightest for each in last]
-        if len(last) < 4 or any(each is None or run.status != "violated" for run, each in zip(last, tightest, strict=True)):
+        last = [self.tried[setting] for setting in sorted(self.tried)[:4]]
+        tightest = [run.tightest for run in last]
+        if len(last) < 4 or any(goal is None or run.status != "violated" for run, goal in zip(last, tightest, strict=True)):
             return True
-        strains = [each.strain for each in tightest if each is not None]
+        strains = [goal.strain for goal in tightest if goal is not None]
         return value > 0 and strains[0] < strains[-1] * (1 - _LITTLE)
 
     def _try(self, value: float) -> TriedValue:
@@ -210,13 +210,13 @@ class _Bisection:
             return TriedValue(value, "failed", reason=f"{nothing.quantity} is not available: {nothing.reason}")
         self.loads[value] = utilization(run)
         served = list(states(run))
-        knowns = {name: each for state in served for name, each in state.known.items()}
+        knowns = {name: confidence for state in served for name, confidence in state.known.items()}
         halves = [pair for state in served for pair in state.halves]
         expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, knowns, halves)) is not None)
         grows = next((f"{state.name}: {state.grows}" if state.name else state.grows for state in served if state.grows), "")
         tightest = max(expected, key=lambda each: each.strain, default=None)
         where = {name: words for state in served for name, words in state.where.items()}
-        quantities = [each.quantity for each in expected]
+        quantities = [goal.quantity for goal in expected]
         return TriedValue(
             value,
             "overloaded" if grows else "held" if run.met else "violated",
@@ -229,13 +229,13 @@ class _Bisection:
 
     def _ends(self, low: float | None) -> tuple[float | None, float | None]:
         """Return the sampling interval of the value: the values at which either end of a sampling interval meets the bound."""
-        if low is None or not any(each.confidence_range is not None for each in self.tried[low].expected):
+        if low is None or not any(goal.confidence_range is not None for goal in self.tried[low].expected):
             return None, None
         return self._aside(low, lambda each: each.strains)
 
     def _nine(self, low: float | None) -> tuple[float | None, float | None]:
         """Return the 90 % interval of the value from the prediction errors of the service."""
-        if low is None or not any(each.half for each in self.tried[low].expected):
+        if low is None or not any(goal.half for goal in self.tried[low].expected):
             return None, None
         return self._aside(low, lambda each: each.unsure)
 
@@ -243,13 +243,13 @@ class _Bisection:
         """Return the values at which either end of the expected quantities meets its bound."""
         for step in _ASIDE:  # runs further away, until the worse end holds, too
             run = self._try(self.knob.rounded(low / step))
-            if run.held and all(strains_of(each)[1] <= 1 for each in run.expected):
+            if run.held and all(strains_of(goal)[1] <= 1 for goal in run.expected):
                 break
         for step in (
             _ASIDE if any(not run.held for run in self.tried.values()) else ()
         ):  # and above, until the better end does not
             run = self._try(self.knob.rounded(low * step))
-            if run.status in ("overloaded", "failed") or any(strains_of(each)[0] > 1 for each in run.expected):
+            if run.status in ("overloaded", "failed") or any(strains_of(goal)[0] > 1 for goal in run.expected):
                 break
         least, most = self._crossings(strains_of)
         return None if least is None else min(least, low), None if most is None else max(most, low)
@@ -260,7 +260,7 @@ class _Bisection:
         for value in sorted(self.tried):
             run = self.tried[value]
             strains = (
-                [strains_of(each) for each in run.expected] if run.status in ("held", "violated") else [(math.inf, math.inf)]
+                [strains_of(goal) for goal in run.expected] if run.status in ("held", "violated") else [(math.inf, math.inf)]
             )
             curves[0].append((value, max((high for _, high in strains), default=0.0)))
             curves[1].append((value, max((least for least, _ in strains), default=0.0)))

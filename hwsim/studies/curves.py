@@ -40,7 +40,7 @@ def curves(sweep: Sweep) -> Curves:
     limits = (
         tuple(family(row.bottleneck or "") for row in sweep.rows) if len(lines) == 1 and len(sweep.rows) == len(values) else ()
     )
-    names = [called(each) for place, each in enumerate(sweep.paths) if place != across]
+    names = [called(name) for place, name in enumerate(sweep.paths) if place != across]
     in_bits = bool(measured) and _is_in_bits(path, measured[0])
     perfect = _perfect(path, measured, lines, compared) if sweep.ranking.measure is not None else ()
     return Curves(
@@ -53,7 +53,7 @@ def curves(sweep: Sweep) -> Curves:
         across=called(path),
         binary=any("iB" in value_text(value) for value in values),
         unit=BITS if in_bits else measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
-        numbers=tuple(8.0 * each.value if in_bits else each.value for each in measured),
+        numbers=tuple(8.0 * quantity.value if in_bits else quantity.value for quantity in measured),
         names=tuple(map(value_text, values)),
         legend=", ".join(names),
         lines=lines,
@@ -120,13 +120,13 @@ def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[StudyCurve
     start, many = lines[0].values[first], measured[first].value
     if not start or many <= 0 or not measured[first].dimension.plain:
         return ()
-    return tuple(start * each.value / many if compared.most else start * many / each.value for each in measured)
+    return tuple(start * count.value / many if compared.most else start * many / count.value for count in measured)
 
 
 def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
     """Return the values as quantities of one dimension; empty if they are not."""
     found = [quantity_of(value) for value in values]
-    quantities = tuple(each for each in found if each is not None)
+    quantities = tuple(quantity for quantity in found if quantity is not None)
     is_one = len(quantities) == len(found) and all(quantity.dimension.fits(quantities[0].dimension) for quantity in quantities)
     return quantities if is_one else ()
 

@@ -115,7 +115,7 @@ class TriedValue:
             return f"overloaded: {self.reason}"
         if self.status == "failed":
             return f"failed: {self.reason}"
-        return ", ".join(f"{each.quantity} {each.text(digits)}" for each in self.expected)
+        return ", ".join(f"{limit.quantity} {limit.text(digits)}" for limit in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,12 @@ class FindResult(NotebookAnswer):
 
     def of(self, value: float | None) -> TriedValue | None:
         """Return the run of a value."""
-        return next((each for each in self.tried if each.value == value), None)
+        return next((run for run in self.tried if run.value == value), None)
 
     @property
     def sampled(self) -> bool:
         """Whether the expected quantities are random with a known sampling error."""
-        return any(each.confidence_range is not None for run in self.tried for each in run.expected)
+        return any(limit.confidence_range is not None for run in self.tried for limit in run.expected)
 
     def __str__(self) -> str:
         lines = [*wrap_lines(f"{self.workload}, on {self.machine}: highest {self.knob.name} that meets all requirements", 0), ""]
@@ -185,7 +185,7 @@ class FindResult(NotebookAnswer):
             yield "highest", f"{shown(self.value)} {runs}"
         if self.sampled and beyond is not None:
             yield "sampling error", self._between()
-        if any(each.half for each in at.expected):
+        if any(limit.half for limit in at.expected):
             low, high = (None if end is None else self.knob.shown(end, 2) for end in self.interval)
             yield "90 % interval", f"{low or 'below all values tried'} to {high or 'above all values tried'}"
         if self.limit:
@@ -247,7 +247,7 @@ class FindResult(NotebookAnswer):
             "settings": {} if self.value is None else self.knob.settings(self.value),
             "set": dict(self.changed),
             "limit": self.limit or None,
-            "tried": [_run(each) for each in self.tried],
+            "tried": [_run(run) for run in self.tried],
         }
 
 
@@ -258,12 +258,12 @@ def _run(tried: TriedValue) -> dict[str, Any]:
         "limits": tried.limits or None,
         "expect": [
             {
-                **select_attributes(each, "quantity", "expected", "too_short"),
-                "value": each.said if math.isfinite(each.value) else None,
+                **select_attributes(limit, "quantity", "expected", "too_short"),
+                "value": limit.said if math.isfinite(limit.value) else None,
                 "confidence_range": None
-                if each.confidence_range is None
-                else {key: end if math.isfinite(end) else None for key, end in asdict(each.confidence_range).items()},
+                if limit.confidence_range is None
+                else {key: end if math.isfinite(end) else None for key, end in asdict(limit.confidence_range).items()},
             }
-            for each in tried.expected
+            for limit in tried.expected
         ],
     }

@@ -35,7 +35,7 @@ class Points:
     def values(self) -> tuple[tuple[object, ...], ...]:
         """Distinct values of each path, in the order of the points."""
         return tuple(
-            tuple({value_text(each): each for each in reversed(column)}.values())[::-1] for column in zip(*self.rows, strict=True)
+            tuple({value_text(cell): cell for cell in reversed(column)}.values())[::-1] for column in zip(*self.rows, strict=True)
         )
 
     def __len__(self) -> int:
@@ -58,12 +58,12 @@ def grid(vary: Mapping[str, Sequence[object] | str], most: int = MAX_STUDY_POINT
         raise SpecError.of(None, "a sweep needs at least one path to vary")
     values: list[tuple[object, ...]] = []
     for path, given in vary.items():
-        listed = parse_values(given, path) if isinstance(given, str) else tuple(scalar(each) for each in given)
+        listed = parse_values(given, path) if isinstance(given, str) else tuple(scalar(value) for value in given)
         if not listed:
             raise SpecError.of(None, f"`{path}` has no values")
         different: dict[str, object] = {}
-        for each in listed:
-            different.setdefault(value_text(each), each)
+        for value in listed:
+            different.setdefault(value_text(value), value)
         values.append(tuple(different.values()))
     points = math.prod(map(len, values))
     if points > most:
@@ -151,18 +151,18 @@ def _items(text: str) -> Iterator[tuple[int, str]]:
     """Yield (start position, item) of each comma-separated item."""
     closing: list[str] = []
     quote, start = "", 0
-    for at, sign in enumerate(text):
+    for index, sign in enumerate(text):
         if quote:
             quote = "" if sign == quote else quote
-        elif sign in "\"'" and not text[start:at].strip():
+        elif sign in "\"'" and not text[start:index].strip():
             quote = sign
         elif sign in _OPEN:
             closing.append(_OPEN[sign])
         elif closing and sign == closing[-1]:
             closing.pop()
         elif sign == "," and not closing:
-            yield _stripped(text, start, at)
-            start = at + 1
+            yield _stripped(text, start, index)
+            start = index + 1
     yield _stripped(text, start, len(text))
 
 

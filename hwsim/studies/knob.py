@@ -113,7 +113,7 @@ def _rate(workload: Tree) -> Knob:
     path, arrivals = _only(
         workload, lambda each: each.is_mapping and any(each.get(way) for way in _OPEN), "rate", "{poisson: 4 1/s}"
     )
-    way = next(each for each in _OPEN if arrivals.get(each) is not None)
+    way = next(kind for kind in _OPEN if arrivals.get(kind) is not None)
     paths = [
         (f"{path}.{way}{end}", arrivals.get(way) if not end else (arrivals.get(way) or arrivals).get(end[1:]))
         for end in _OPEN[way]
@@ -174,6 +174,6 @@ def _choice(names: list[str]) -> str:
 def _unknown(name: str, workload: Tree) -> SpecError:
     """Return the error for a name that is not a number in the files."""
     names = _names(workload)
-    closed = {each.get("clients") is not None for _, each in _arrivals(workload)}
+    closed = {arrival.get("clients") is not None for _, arrival in _arrivals(workload)}
     hint = did_you_mean(name, [*(("rate", "clients")[is_closed] for is_closed in sorted(closed)), *names]) or _choice(names)
     return SpecError.of(Place("--find", 0, 0), f"neither file has a number `{name}`", hint)

@@ -161,7 +161,7 @@ def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
     is_known = column in _NAMES.values() or _expected(column) is not None
     if is_known or column.startswith(BUSY) or column.split(".")[0] in _DOCUMENT:
         return
-    titles = [measure(each).title for each in dict.fromkeys(_NAMES.values())]
+    titles = [measure(name).title for name in dict.fromkeys(_NAMES.values())]
     near = did_you_mean(name, titles) or ""
     listed = f"known: {', '.join(titles)}, busy:CAPACITY, or the path of a number in `simulate --json`"
     mistakes.add(place, f"unknown measure '{name}'", listed if not near or near.startswith("known") else f"{near} {listed}")
@@ -181,7 +181,7 @@ def throughput(unit: str) -> StudyMeasure:
 
 def measures(result: Result) -> tuple[tuple[str, float], ...]:
     """Yield (column, value in SI units) of the first training, service and pipeline, in the order of `UNITS`."""
-    values = dict(pair for each in family_reports(result) for pair in each.measures(result))
+    values = dict(pair for report in family_reports(result) for pair in report.measures(result))
     return tuple((name, values[name]) for name in UNITS if name in values)
 
 
@@ -203,7 +203,7 @@ def number(result: Result, wanted: StudyMeasure, document: Callable[[], Mapping[
         return values[wanted.column]
     if wanted.column in BILL:
         return _billed(result, wanted)
-    if wanted.column in UNITS and any(each.grows(result) for each in family_reports(result)):
+    if wanted.column in UNITS and any(report.grows(result) for report in family_reports(result)):
         raise NoSuchNumber(
             wanted.title, "use a lower arrival rate", f"overloaded: {wanted.title} grows with the length of the run"
         )

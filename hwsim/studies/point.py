@@ -86,7 +86,7 @@ class Outcome:
         try:
             values = {part.name: row[part.name] for part in fields(Outcome) if part.name in row}
             values["measures"] = tuple(row.get("measures", {}).items())
-            values["work"] = tuple(WorkAmount(*each) for each in row.get("work", ()))
+            values["work"] = tuple(WorkAmount(*amount) for amount in row.get("work", ()))
             values["warnings"] = tuple(
                 Warning(code, text, Place(*place) if place else None) for code, text, place in row.get("warnings", ())
             )
@@ -114,7 +114,7 @@ def refuse_wide(interval: Interval) -> None:
     """Raise ValueError for an impossible interval: wider than a factor of e^100, or without its value."""
     if not (0 <= interval.below < MAX_LOG_RATIO and 0 <= interval.above < MAX_LOG_RATIO):
         raise ValueError("the ends of an interval lie around its answer")
-    deviations = [interval.own, *(each for part in interval.parts for each in (part.shared, part.scatter, part.quantile))]
+    deviations = [interval.own, *(std for part in interval.parts for std in (part.shared, part.scatter, part.quantile))]
     if not all(0 <= deviation < MAX_LOG_RATIO for deviation in deviations):
         raise ValueError("the errors of an interval are standard deviations")
 
@@ -293,7 +293,7 @@ def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
 
 def _without_prices(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_prices(each) for key, each in value.items() if key != PRICE}
+        return {key: _without_prices(child) for key, child in value.items() if key != PRICE}
     return list(map(_without_prices, value)) if isinstance(value, list) else value
 
 

@@ -79,8 +79,8 @@ def differing_unit(works: Sequence[tuple[WorkAmount, ...]]) -> str:
     'samples'
     """
     units = [[work.unit for work in run if work.unit != OPS_DONE] or [OPS_DONE] for run in works] if all(works) else []
-    common = [unit for unit in units[0] if all(unit in each for each in units)] if units else []
-    if units and not any(each[0] in common for each in units):
+    common = [unit for unit in units[0] if all(unit in run_units for run_units in units)] if units else []
+    if units and not any(run_units[0] in common for run_units in units):
         return OPS_DONE
     for unit in common:
         amounts = [work.amount for run in works for work in run if work.unit == unit]

@@ -60,10 +60,10 @@ class ServiceSteadiness:
 
 def states(run: Run) -> Iterator[ServiceSteadiness]:
     """Return the steady state of each service of a run."""
-    return (state for each in family_reports(run) for state in each.states(run))
+    return (state for report in family_reports(run) for state in report.states(run))
 
 
 def utilization(run: Run) -> tuple[float, str]:
     """Return (offered load of the busiest capacity, its name); 0 if it is known only after a simulation."""
-    limits = (limit for each in family_reports(run) for limit in each.load(run))
+    limits = (limit for report in family_reports(run) for limit in report.load(run))
     return max(((asked or 0.0, name) for name, asked, is_capacity in limits if is_capacity), default=(0.0, ""))

@@ -59,7 +59,7 @@ class Sweep(FigureAnswer):
     @property
     def columns(self) -> tuple[str, ...]:
         """Headings of `to_csv`: the varied paths, then the results."""
-        return (*(each.heading for each in self.varied), *map(csv_file.heading, self.measured), *csv_file.LAST)
+        return (*(path.heading for path in self.varied), *map(csv_file.heading, self.measured), *csv_file.LAST)
 
     @property
     def measured(self) -> tuple[str, ...]:

@@ -166,8 +166,8 @@ class Changes(LazyChanges):
 
     def __iter__(self) -> Iterator[Change]:
         for columns in self.chunks():
-            for at, number, speed in zip(*(column.tolist() for column in columns), strict=True):
-                yield Change(at, self.capacities[number], speed)
+            for instant, number, speed in zip(*(column.tolist() for column in columns), strict=True):
+                yield Change(instant, self.capacities[number], speed)
 
     def __bool__(self) -> bool:
         return any(True for _ in self)

@@ -83,7 +83,7 @@ def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
     first = {machine.home_of(device): device for device in of_node.values()}  # first named device of each sub-machine with CPUs
     all_cpus = set(machine.devices_of("cpu")) if len(first) > 1 else set[str]()
     cpus = {machine.node_of(device) for device in devices if device in all_cpus}
-    outer = {home for home in first for each in first if each != home and each.startswith(f"{home}." if home else "")} - cpus
+    outer = {home for home in first for sub in first if sub != home and sub.startswith(f"{home}." if home else "")} - cpus
     hosts = [machine.host_of(device) for home, device in reversed(first.items()) if home not in outer]
     return Scope(machine, host=hosts[0] if hosts else machine.host_of(""), hosts=tuple(hosts) if len(hosts) > 1 else ())
 

@@ -160,8 +160,8 @@ def main() -> None:
     for kind in given.kinds:
         click.echo(f"{kind:24} {found['cases'][kind]:8,}  {dict(found['codes'].get(kind, {}))}")
     click.echo(f"{found['total']:,} cases, {len(found['roots'])} roots, {len(found['slow'])} stopped")
-    for root, each in sorted(found["roots"].items(), key=lambda item: -item[1]["times"]):
-        click.echo(f"{each['times']:6} {root}\n{each['case']}\n{each['shown']}")
+    for root, failure in sorted(found["roots"].items(), key=lambda item: -item[1]["times"]):
+        click.echo(f"{failure['times']:6} {root}\n{failure['case']}\n{failure['shown']}")
     sys.exit(1 if found["roots"] else 0)
 
 

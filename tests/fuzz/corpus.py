@@ -55,7 +55,7 @@ def documents(folder: str) -> tuple[Any, ...]:
 @cache
 def studies() -> tuple[Any, ...]:
     """Studies as values."""
-    return tuple(yaml.load(each, LOADER) for each in (STUDY, DRAWN))
+    return tuple(yaml.load(study, LOADER) for study in (STUDY, DRAWN))
 
 
 def pair(dice: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:

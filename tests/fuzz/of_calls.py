@@ -64,7 +64,7 @@ def explorer(dice: random.Random) -> Made:
     question["set"] = {path: changed if isinstance(changed, str) else json.dumps(changed)}
     if dice.random() < 0.5:
         question = damaged(question, dice, lambda: question)
-    door = dice.choice(RARE) if dice.random() < 0.04 else dice.choice([each for each in DOORS if each not in RARE])
+    door = dice.choice(RARE) if dice.random() < 0.04 else dice.choice([route for route in DOORS if route not in RARE])
     return ["explorer", door], {"question.json": json.dumps(question).encode("utf-8", "surrogatepass")}
 
 

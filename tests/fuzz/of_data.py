@@ -73,7 +73,7 @@ def _journal(dice: random.Random) -> bytes:
     if dice.random() < 0.4:
         return torn(corpus.journal(), dice)
     made = [json.dumps(damaged(json.loads(row), dice, lambda: json.loads(dice.choice(rows)))) for row in rows]
-    return b"\n".join([head, *(each.encode("utf-8", "surrogatepass") for each in made)]) + b"\n"
+    return b"\n".join([head, *(line.encode("utf-8", "surrogatepass") for line in made)]) + b"\n"
 
 
 def trace(dice: random.Random) -> Made:

@@ -130,7 +130,7 @@ def option(dice: random.Random) -> Made:
              "estimate": ["dgx-a100", "gpt2"]}.get(name, ["machine.yaml", "workload.yaml"])  # fmt: skip
     if name in ("latency", "collectives"):
         given = ["machine.yaml"]
-    options = [each for each in _options()[name] if isinstance(each, click.Option) and each.name != "workers"]
+    options = [param for param in _options()[name] if isinstance(param, click.Option) and param.name != "workers"]
     arguments = [name, *given]
     for option in dice.sample(options, min(len(options), dice.randint(1, 3))):
         if option.name in DRAWN and dice.random() < 0.9:  # a figure takes as long as fifty other cases

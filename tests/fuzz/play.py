@@ -151,7 +151,7 @@ def _where(error: BaseException) -> str:
     """The innermost line of hwsim that an error came through; the first, of a case that was stopped again while it ended."""
     while isinstance(error, TookLong) and isinstance(error.__context__, TookLong):
         error = error.__context__
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(HERE)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(HERE)]
     own = [frame for frame in frames if "/tests/" not in frame.filename]
     last = own[-1] if own else None
     return "outside" if last is None else f"{Path(last.filename).relative_to(HERE)}:{last.lineno} {last.name}"

@@ -15,8 +15,8 @@ def in_machine(document: Mapping[str, Any]) -> Iterator[Found]:
     yield from standing("machine", ROOTS["machine"], document)
     for name, part in document.get("parts", {}).items():
         yield from _part(part, ("parts", name))
-    for at, link in enumerate(document.get("links", ())):
-        path: Path = ("links", at)
+    for index, link in enumerate(document.get("links", ())):
+        path: Path = ("links", index)
         yield from standing("link", ROOTS["link"], link, path)
         yield from standing(f"link {link['kind']}", ROOTS[f"link {link['kind']}"], link, path)
         if "topology" in link:
@@ -66,9 +66,9 @@ def _doors(document: Mapping[str, Any], path: Path) -> Iterator[Found]:
 
 
 def _request(statements: Sequence[Any], path: Path) -> Iterator[Found]:
-    for at, statement in enumerate(statements):
+    for index, statement in enumerate(statements):
         [(kind, body)] = statement.items()
-        here: Path = (*path, at, kind)
+        here: Path = (*path, index, kind)
         if kind == "choose":
             for name, way in body.items():
                 yield from standing("service choose", ROOTS["service choose"], way, (*here, name))
@@ -101,9 +101,9 @@ def _program(program: Any, path: Path) -> Iterator[Found]:
 
 
 def _statements(statements: Sequence[Any], path: Path) -> Iterator[Found]:
-    for at, statement in enumerate(statements):
+    for index, statement in enumerate(statements):
         [(kind, body)] = statement.items()
-        here: Path = (*path, at, kind)
+        here: Path = (*path, index, kind)
         if f"statement {kind}" in ROOTS:
             yield from standing(f"statement {kind}", ROOTS[f"statement {kind}"], body, here)
             if isinstance(body, Mapping) and "do" in body:
@@ -126,8 +126,8 @@ def _op(kind: str, body: Any, path: Path) -> Iterator[Found]:
 
 def _pipeline(body: Mapping[str, Any], path: Path) -> Iterator[Found]:
     yield from standing("pipeline", ROOTS["pipeline"], body, path)
-    for at, stage in enumerate(body["stages"]):
-        here: Path = (*path, "stages", at)
+    for index, stage in enumerate(body["stages"]):
+        here: Path = (*path, "stages", index)
         yield from standing("stage", ROOTS["stage"], stage, here)
         if "train" in stage:
             yield from _door("train", stage["train"], (*here, "train"))

@@ -166,23 +166,23 @@ def _others(value: Any, annotation: Any) -> Iterator[Any]:
         for factor in _FACTORS:
             yield f"{float(number) * factor:.12g}{unit or ''}"
     elif isinstance(value, str):
-        for each in _literals(annotation):
-            if each != value:
-                yield each
+        for literal in _literals(annotation):
+            if literal != value:
+                yield literal
     elif isinstance(value, list) and value and not isinstance(value[0], dict):
         if not isinstance(value[0], str | list):
-            yield [next(_others(each, annotation), each) for each in value]
+            yield [next(_others(member, annotation), member) for member in value]
         yield value[:-1]
     elif isinstance(value, Mapping):
-        for name, each in value.items():
-            if not isinstance(each, Mapping | list):
-                for new in _others(each, annotation):
+        for name, node in value.items():
+            if not isinstance(node, Mapping | list):
+                for new in _others(node, annotation):
                     yield {**value, name: new}
 
 
 def _literals(annotation: Any) -> Iterator[str]:
     if get_origin(annotation) is Literal:
-        yield from (each for each in get_args(annotation) if isinstance(each, str))
+        yield from (argument for argument in get_args(annotation) if isinstance(argument, str))
     else:
         for argument_type in get_args(annotation):
             yield from _literals(argument_type)
@@ -193,10 +193,10 @@ def put(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
     first, rest = path[0], path[1:]
     if isinstance(document, list | tuple):
         return (
-            [put(each, rest, value) if at == first else each for at, each in enumerate(document)]
+            [put(node, rest, value) if index == first else node for index, node in enumerate(document)]
             if rest
-            else [value if at == first else each for at, each in enumerate(document) if at != first or value is not GONE]
+            else [value if index == first else node for index, node in enumerate(document) if index != first or value is not GONE]
         )
     if rest:
         return {**document, first: put(document[first], rest, value)}
-    return {key: each for key, each in document.items() if key != first} | ({} if value is GONE else {first: value})
+    return {key: node for key, node in document.items() if key != first} | ({} if value is GONE else {first: value})

@@ -91,25 +91,25 @@ class Found:
 
 def keys() -> dict[str, FieldPlan]:
     """Every key of every schema."""
-    return {name: each for root, cls in ROOTS.items() for name, each in _keys(root, cls, ())}
+    return {name: field for root, cls in ROOTS.items() for name, field in _keys(root, cls, ())}
 
 
 def _keys(prefix: str, cls: Any, above: tuple[Any, ...]) -> Iterator[tuple[str, FieldPlan]]:
-    for each in own(prefix, cls):
-        name = f"{prefix}.{each.key}"
-        yield name, each
-        for inner, many in inside(each):
+    for field in own(prefix, cls):
+        name = f"{prefix}.{field.key}"
+        yield name, field
+        for inner, many in inside(field):
             if inner not in above and name not in ALIKE:
                 yield from _keys(f"{name}.*" if many else name, inner, (*above, cls))
 
 
 def own(prefix: str, cls: Any) -> Iterator[FieldPlan]:
     """The keys of a schema that stand under this name: those of every op under `op` alone."""
-    shared = {each.key for each in plan(ExchangeOp if issubclass(cls, ExchangeOp) else Op)}
+    shared = {field.key for field in plan(ExchangeOp if issubclass(cls, ExchangeOp) else Op)}
     skip = shared if prefix.startswith("op ") and issubclass(cls, Op) and prefix != "op of several" else set()
     if prefix == "op of several":
-        skip = {each.key for each in plan(Op)}
-    yield from (each for each in plan(cls) if each.key not in skip)
+        skip = {field.key for field in plan(Op)}
+    yield from (field for field in plan(cls) if field.key not in skip)
 
 
 def inside(each: FieldPlan) -> list[tuple[Any, bool]]:
@@ -137,24 +137,24 @@ def standing(
     """The keys of a schema that a mapping gives, those inside it too."""
     if not isinstance(document, Mapping):
         return
-    for each in own(prefix, cls):
-        if each.key not in document:
+    for field in own(prefix, cls):
+        if field.key not in document:
             continue
-        value, here, name = document[each.key], (*path, each.key), f"{prefix}.{each.key}"
-        yield Found(name, each, here, value)
-        for inner, many in () if name in ALIKE else inside(each):
+        value, here, name = document[field.key], (*path, field.key), f"{prefix}.{field.key}"
+        yield Found(name, field, here, value)
+        for inner, many in () if name in ALIKE else inside(field):
             if inner in above:
                 continue
             rows = value.items() if many and isinstance(value, Mapping) else [("", value)]
             for key, one in rows:
-                for at, item in _items(one, (*here, key) if many else here):
-                    yield from standing(f"{name}.*" if many else name, inner, item, at, (*above, cls))
+                for place, item in _items(one, (*here, key) if many else here):
+                    yield from standing(f"{name}.*" if many else name, inner, item, place, (*above, cls))
 
 
 def _items(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """A value, or those in a list of them, however deep."""
     if isinstance(value, list | tuple):
-        for number, each in enumerate(value):
-            yield from _items(each, (*path, number))
+        for number, member in enumerate(value):
+            yield from _items(member, (*path, number))
     else:
         yield path, value

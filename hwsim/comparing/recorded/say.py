@@ -148,9 +148,9 @@ def _seconds(op: OpTime | None) -> str:
 
 def _unmatched(both: AgainstTrace, *, every: bool) -> Iterator[str]:
     """Yield the ops that only one run has, with their share of its op time."""
-    for word, at in ((both.words[0], 0), (both.words[1], 1)):
-        ops = [op for pair in both.ops if pair.error is None and (op := (pair.first, pair.second)[at]) is not None]
-        every_op = [op for pair in both.ops if (op := (pair.first, pair.second)[at]) is not None]
+    for word, index in ((both.words[0], 0), (both.words[1], 1)):
+        ops = [op for pair in both.ops if pair.error is None and (op := (pair.first, pair.second)[index]) is not None]
+        every_op = [op for pair in both.ops if (op := (pair.first, pair.second)[index]) is not None]
         total = math.fsum(op.total_s for op in every_op)
         if not ops or total <= 0:
             continue

@@ -81,8 +81,8 @@ def _windows(inputs: Inputs, sides: tuple[int, ...]) -> tuple[int, ...]:
         raise Unknown("no kernel size in the file")
     stride, padding = inputs.numbers(2) or kernel, inputs.numbers(3, (0,))
     return tuple(
-        (side + 2 * of_axis(padding, at) - of_axis(kernel, at)) // max(1, of_axis(stride, at)) + 1
-        for at, side in enumerate(sides)
+        (side + 2 * of_axis(padding, index) - of_axis(kernel, index)) // max(1, of_axis(stride, index)) + 1
+        for index, side in enumerate(sides)
     )
 
 

@@ -39,7 +39,7 @@ def pointwise(name: str, inputs: Inputs) -> Statement:
         read = []
     if name in {"copy_", "copy"} and 1 in read:
         read, dtype, result = [1], inputs.dtype(1), inputs.dtype(0)
-    formats = [(numel(shapes[at]), inputs.dtype(at)) for at in read]
+    formats = [(numel(shapes[index]), inputs.dtype(index)) for index in read]
     return elementwise(numel(made), FLOP_EACH[name], formats, dtype, result)
 
 
@@ -129,7 +129,7 @@ def fused(name: str, inputs: Inputs) -> Statement:
     lists = [index for index in range(5) if inputs.is_list(index)]
     if not lists:
         raise Unknown("no shapes of the parameters")
-    sizes = [sum(map(numel, inputs.shapes(at))) for at in lists]  # integers
+    sizes = [sum(map(numel, inputs.shapes(index))) for index in lists]  # integers
     dtype = inputs.dtype(lists[0])
     made = sizes[0] + math.fsum(sizes[2 : 1 + written])  # parameters and states; gradients are only read
     return moving(math.fsum(sizes) * BYTES[dtype], made * BYTES[dtype], dtype, flop * sizes[0])

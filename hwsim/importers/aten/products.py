@@ -132,12 +132,12 @@ def _transposed(inputs: Inputs) -> Statement:
     stride, padding = inputs.numbers(3, (1,)), inputs.numbers(4, (0,))
     dilation, added, groups = inputs.numbers(5, (1,)), inputs.numbers(7, (0,)), max(inputs.number(8, 1), 1)
     result = tuple(
-        (side - 1) * of_axis(stride, at)
-        - 2 * of_axis(padding, at)
-        + of_axis(dilation, at) * (kernel - 1)
-        + of_axis(added, at)
+        (side - 1) * of_axis(stride, index)
+        - 2 * of_axis(padding, index)
+        + of_axis(dilation, index) * (kernel - 1)
+        + of_axis(added, index)
         + 1
-        for at, (side, kernel) in enumerate(zip(image[2:], weight[2:], strict=True))
+        for index, (side, kernel) in enumerate(zip(image[2:], weight[2:], strict=True))
     )
     keys = geometry((image[0], weight[1] * groups, *result), weight, image[2:], stride, groups)
     return {"convolution": {**keys, "pass": "input", "dtype": inputs.dtype(0)}}
@@ -169,8 +169,8 @@ def convolution(
     elif inputs.says_values:
         steps, edges, spread = inputs.numbers(stride, (1,)), inputs.numbers(padding, (0,)), inputs.numbers(dilation, (1,))
         made = tuple(
-            (side + 2 * of_axis(edges, at) - of_axis(spread, at) * (window - 1) - 1) // of_axis(steps, at) + 1
-            for at, (side, window) in enumerate(zip(into[2:], kernel[2:], strict=True))
+            (side + 2 * of_axis(edges, index) - of_axis(spread, index) * (window - 1) - 1) // of_axis(steps, index) + 1
+            for index, (side, window) in enumerate(zip(into[2:], kernel[2:], strict=True))
         )
     else:
         raise Unknown("no values of stride and padding")

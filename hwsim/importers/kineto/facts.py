@@ -78,11 +78,11 @@ def shape(value: Any, depth: int = 0) -> Any:
     """Return the shape of a tensor or the shapes of a list of tensors; None for other values."""
     if not isinstance(value, list):
         return None
-    if all(type(each) is int and each >= 0 for each in value):
+    if all(type(size) is int and size >= 0 for size in value):
         return tuple(value)
     if depth > DEEPEST:
         raise ValueError("shapes are nested too deeply")
-    return tuple(shape(each, depth + 1) for each in value)
+    return tuple(shape(member, depth + 1) for member in value)
 
 
 def _texts(inputs: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:

@@ -153,7 +153,7 @@ def _named(result: Result, name: str) -> Ints:
     flat = result.timeline.flat
     labels = flat.graph.labels
     named = [label.name for label in labels if label.kind != "insert" and label.device]
-    sought = {each for each in named if each.startswith(f"{name}: ")} or {name}  # steps of a collective, or the op itself
+    sought = {op for op in named if op.startswith(f"{name}: ")} or {name}  # steps of a collective, or the op itself
     wanted = np.array([label.name in sought and label.kind != "insert" and bool(label.device) for label in labels], np.bool_)
     ops = np.flatnonzero(wanted[flat.label]) if len(flat) else np.empty(0, np.int64)
     if not len(ops):

@@ -29,7 +29,7 @@ TRIED: Final[dict[str, tuple[Any, ...]]] = {
 
 def infer(**keys: Any) -> dict[str, Any]:
     """A workload that serves."""
-    return {"hwsim": "workload/1", "infer": {key: each for key, each in {**INFER, **keys}.items() if each is not None}}
+    return {"hwsim": "workload/1", "infer": {key: spec for key, spec in {**INFER, **keys}.items() if spec is not None}}
 
 
 OWN: Final = dict.fromkeys(("batch", "memory", "batching"))  # what a server says itself
@@ -94,7 +94,7 @@ NARROW: Final = {  # the cache is full
 
 def pipeline(**keys: Any) -> dict[str, Any]:
     """A workload of stages."""
-    return {"hwsim": "workload/1", "pipeline": {key: each for key, each in {**PIPELINE, **keys}.items() if each is not None}}
+    return {"hwsim": "workload/1", "pipeline": {key: spec for key, spec in {**PIPELINE, **keys}.items() if spec is not None}}
 
 
 EACH: Final = pipeline(

@@ -26,7 +26,7 @@ def program(*statements: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 def in_turn(*statements: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """A workload of statements, each of which waits for the one before."""
-    return program(*(each for statement in statements for each in (statement, {"wait": "all"})), **more)
+    return program(*(step for statement in statements for step in (statement, {"wait": "all"})), **more)
 
 
 def between(a: str, b: str, kind: str = "direct", **keys: Any) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def stations_of(
     waited = tuple(dict.fromkeys(first[number] for number in sorted(first)))
     return (
         tuple(
-            replace(each, resource=waited.index(first[number]) if number in first else NONE) for number, each in enumerate(out)
+            replace(stmt, resource=waited.index(first[number]) if number in first else NONE) for number, stmt in enumerate(out)
         ),
         tuple(stations),
         waited,

@@ -133,11 +133,11 @@ def _average_phase(costs: Sequence[Cost], stages: int, rates: Mapping[str, float
     The latency is a fixed time of the op.
     """
     first, part, demands = costs[0], 1.0 / len(costs), [cost.demand for cost in costs]
-    latency, body = part * math.fsum(each.latency for each in demands), part * math.fsum(each.body(rates) for each in demands)
+    latency, body = part * math.fsum(need.latency for need in demands), part * math.fsum(need.body(rates) for need in demands)
     demand, moved = replace(first.demand, latency=0.0), first.moved
     if stages > 1:
         amounts, holds, clocks = (
-            _sum_by_name((name, part * amount) for each in demands for name, amount in pairs(each))
+            _sum_by_name((name, part * amount) for need in demands for name, amount in pairs(need))
             for pairs in (attrgetter("amounts"), attrgetter("holds"), attrgetter("clocks"))
         )
         holds = tuple(hold for hold in holds if hold[0] not in dict(amounts))

@@ -222,7 +222,7 @@ class ServiceStatistics:
         """Return the quantities for `expect:` by name, in SI units; GPU-hours in hours."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
         if scalings := self.scalings:
-            values |= {name: math.fsum(getattr(each, name) for each in scalings) for name in ("gpu_hours", "replicas_mean")}
+            values |= {name: math.fsum(getattr(scaling, name) for scaling in scalings) for name in ("gpu_hours", "replicas_mean")}
         if (goodput := self.goodput_per_s) is not None:
             values |= {"goodput": goodput}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):
