@@ -7,6 +7,7 @@ import { open } from "./offline.js";
 import { $, el, told, within } from "./words.js";
 import * as answer from "./answer.js";
 import * as curve from "./curve.js";
+import * as effects from "./effects.js";
 import * as film from "./film.js";
 import * as predict from "./predict.js";
 import * as share from "./share.js";
@@ -81,7 +82,10 @@ function show() {
   spans.show(run, hidden);
   film.show(run, hidden, run.ops > LARGE);
   glow(run.busy || {}, hidden);
-  if (hidden !== covered) cover((covered = hidden));
+  if (hidden !== covered) {
+    cover((covered = hidden));
+    sliders.show(sliders.sliders(), !hidden);
+  }
   curve.draw(hidden);
 }
 
@@ -114,16 +118,26 @@ const atRest = rested(150, async () => {
   await explained({ helps: !large }, resting);
   if (resting()) await curve.sweep(resting, run.measure);
   if (resting() && large) await explained({ helps: true }, resting);
+  if (resting() && !isSaved() && !hidden) await weighed(resting);
   if (resting()) document.body.dataset.rests = Number(document.body.dataset.rests || 0) + 1;
 });
 
+/** Put the parameters that move the answer on top, and draw the curve of the strongest. */
+async function weighed(resting) {
+  if (!(await effects.weigh(sliders.sliders(), run.measure, resting)) || predict.isHidden()) return;
+  sliders.show(sliders.sliders(), true);
+  if (resting() && curve.shownSlider() !== curve.shownCurve()?.one) await curve.sweep(resting, run.measure);
+}
+
 async function explained(of, resting) {
   const found = await ask("more", { ...asked(), ...of }).catch(() => null);
+  if (found?.helps) effects.helped(found.helps);
   if (found?.text && resting() && !predict.isHidden()) answer.more(found, (path) => sliders.find(path) && (() => document.getElementById(`s-${path}`)?.focus()));
 }
 
 async function asksSliders() {
   const found = await ask("sliders", asked()).catch(() => null);
+  effects.forgetEffects();
   if (found?.sliders) sliders.show(found.sliders);
 }
 
@@ -151,7 +165,7 @@ async function repin() {
 
 function back() {
   if (!undo()) return;
-  sliders.show(sliders.sliders());
+  sliders.show(sliders.sliders(), !predict.isHidden());
   curve.outdated();
   again();
 }

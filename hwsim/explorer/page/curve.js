@@ -1,7 +1,7 @@
 // The time over one number: where the run stands on it and who sets the pace along it.
 import { ask } from "./asking.js";
 import { asked, state } from "./state.js";
-import { find, position, sliders } from "./sliders.js";
+import { find, position, sliders, strongest } from "./sliders.js";
 import { CanvasPaper, fitted } from "./paper.js";
 import { $, amount, colours, instant, instants } from "./words.js";
 
@@ -9,9 +9,10 @@ export const HIGH = 210, ABOVE = 22, BELOW = 30;
 const MANY = 11;
 let curve = null, token = 0, hidden = false;
 
-/** The slider whose curve is shown: the one in the address, else the first that is turned, else the first rate or time of the files. */
+/** The slider whose curve is shown: the one in the address, else the first that is turned, else the one with the strongest effect,
+ * else the first rate or time of the files. */
 export const shownSlider = () =>
-  find(state.curve) || sliders().find((one) => one.path in state.set) || sliders().find((one) => one.kind === "quantity" && one.group !== "parts" && !/B$/.test(one.unit)) || sliders()[0];
+  find(state.curve) || sliders().find((one) => one.path in state.set) || strongest() || sliders().find((one) => one.kind === "quantity" && one.group !== "parts" && !/B$/.test(one.unit)) || sliders()[0];
 export const shownCurve = () => curve;
 
 /** The positions asked for: ends, the file's own, where it stands, others evenly between. */
@@ -53,11 +54,20 @@ export function outdated() {
   $("curve").classList.toggle("old", curve !== null);
 }
 
+/** Where a slider's positions stand on the horizontal axis: by their numbers, so that a straight line is drawn straight; with a
+ * guess, whose vertical axis is logarithmic, by their logarithms; by position where the values are no increasing numbers. */
+function along({ numbers }, left, right) {
+  const places = isLogarithmic(numbers) ? numbers.map(Math.log2) : numbers, first = places[0], span = places.at(-1) - first;
+  const rises = places.every((number, at) => Number.isFinite(number) && (!at || number > places[at - 1]));
+  return (at) => left + (rises ? (places[at] - first) / span : at / Math.max(1, places.length - 1)) * (right - left);
+}
+const isLogarithmic = (numbers) => Boolean(state.guess) && numbers.every((number) => number > 0);
+
 /** Where values and times stand; with a guess, times are multiples of the time at the file's own value, so that no time is told. */
 export function scale() {
   const { one, points, measure } = curve, wide = $("curve").clientWidth, left = 60, said = (number) => amount(number, measure?.unit ?? "s");
   const right = wide - 16, bottom = HIGH - BELOW;
-  const last = Math.max(1, one.values.length - 1), x = (each) => left + (each / last) * (right - left), known = points.filter(([, time]) => time);
+  const x = along(one, left, right), known = points.filter(([, time]) => time);
   if (!state.guess) {
     const most = Math.max(...known.map(([, time]) => time), 0) * 1.08 || 1;
     const ticks = measure && measure.unit !== "s" ? instants(0, most, 4, 1).map((each) => [each, each.toLocaleString("en", { maximumSignificantDigits: 6 })]) : instants(0, most, 4).map((each) => [each, instant(each, most)]);
@@ -81,7 +91,7 @@ export function draw(isHidden, mark = -1) {
   if (!curve || curve.points.length < 2 || !wide) return;
   const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points, measure } = curve, what = measure?.name.replace(/^\w/, (each) => each.toUpperCase()) ?? "Time", { x, y, left, right, bottom, ticks, base } = scale();
   canvas.classList.remove("old");
-  $("curve-title").textContent = `${what} by ${one.label}${one.unit ? ` (${one.unit})` : ""}`;
+  $("curve-title").textContent = `${what} by ${one.label}${one.unit ? ` (${one.unit})` : ""}${state.guess ? (isLogarithmic(one.numbers) ? ", logarithmic axes" : ", logarithmic vertical axis") : ""}`;
   $("curve-hint").textContent = hidden ? `Draw the curve that you expect with the pointer or the arrow keys, relative to the value at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
   for (const [time, name] of ticks) {
     paper.lines([[left, y(time), right, y(time)]], theme.of("line"));

@@ -1,4 +1,6 @@
-// A slider for each number of the files: positions that the server chose by its unit; numbers of the files first, parts used folded.
+// A slider for each number of the files: positions that the server chose by its unit; those that move the answer first, strongest
+// on top, those without effect and those of library parts folded.
+import { LEAST, effect } from "./effects.js";
 import { remember, state } from "./state.js";
 import { $, el, short } from "./words.js";
 
@@ -15,18 +17,31 @@ export const position = (one) => {
   return set === undefined ? one.at : one.values.indexOf(set);
 };
 
-/** Show these sliders. */
-export function show(found) {
+/** Show these sliders; `byEffect`: in the order of their effect on the answer, as far as it is known. */
+export function show(found, byEffect = false) {
   all = found;
-  const groups = Object.entries(TITLES).map(([group, title]) => [title, all.filter((one) => one.group === group)]).filter(([, many]) => many.length);
-  const rest = all.filter((one) => one.group === "parts"), open = $("sliders").querySelector("details")?.open;
-  $("sliders").replaceChildren(...groups.flatMap(([title, many]) => [el("h3", {}, title), ...many.map(slider)]), ...(rest.length ? [folded(rest, open)] : []));
+  const open = [...$("sliders").querySelectorAll("details[open]")].map((box) => box.id), focused = document.activeElement?.id;
+  const own = all.filter(({ group }) => group !== "parts"), known = byEffect && own.some(({ path }) => effect(path) !== undefined);
+  const strong = known ? all.filter(({ path }) => effect(path) > LEAST).sort((one, other) => effect(other.path) - effect(one.path)) : [];
+  const idle = known ? own.filter(({ path }) => effect(path) <= LEAST) : [], left = own.filter((one) => !strong.includes(one) && !idle.includes(one));
+  const groups = Object.entries(TITLES).map(([group, title]) => [title, left.filter((one) => one.group === group)]).filter(([, many]) => many.length);
+  const rest = all.filter((one) => one.group === "parts" && !strong.includes(one));
+  if (strong.length) groups.unshift(["Strongest effect first", strong]);
+  $("sliders").replaceChildren(
+    ...groups.flatMap(([title, many]) => [el("h3", {}, title), ...many.map(slider)]),
+    ...(idle.length ? [folded("idle", `${idle.length} without effect here (doubled and halved)`, idle, open)] : []),
+    ...(rest.length ? [folded("rest", `${rest.length} more parameters of library parts`, rest, open)] : []),
+  );
   if (!all.length) $("sliders").replaceChildren(el("p", { className: "soft" }, "No parameters: the files have none, or they have an error."));
+  if (focused?.startsWith("s-")) document.getElementById(focused)?.focus();
 }
 
-function folded(rest, open) {
-  const box = el("details", {}, el("summary", {}, `${rest.length} more parameters of library parts`));
-  const field = el("input", { type: "search", placeholder: "find a parameter", ariaLabel: "find a parameter of the library parts" }), list = el("div");
+/** The strongest slider, once effects are known. */
+export const strongest = () => all.reduce((best, one) => ((effect(one.path) ?? 0) > (best ? effect(best.path) : LEAST) ? one : best), null);
+
+function folded(id, title, rest, open) {
+  const box = el("details", { id }, el("summary", {}, title));
+  const field = el("input", { type: "search", placeholder: "find a parameter", ariaLabel: `find one of ${title}` }), list = el("div");
   const fill = () => {
     const wanted = field.value.toLowerCase().split(/\s+/), hits = rest.filter((one) => wanted.every((word) => `${one.label} ${one.path}`.toLowerCase().includes(word)));
     list.replaceChildren(...hits.slice(0, 60).map(slider), ...(hits.length > 60 ? [el("p", { className: "soft" }, `${hits.length - 60} more: type a name.`)] : []));
@@ -34,7 +49,7 @@ function folded(rest, open) {
   field.oninput = fill;
   box.append(field, list);
   box.addEventListener("toggle", () => box.open && !list.childElementCount && fill());
-  if (open || rest.some((one) => one.path in state.set)) box.open = true;
+  if (open.includes(id) || rest.some((one) => one.path in state.set)) box.open = true;
   return box;
 }
 

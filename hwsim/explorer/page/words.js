@@ -87,7 +87,7 @@ export function instant(value, to) {
 
 /** A share with two digits, as the summary writes it; what is nearly all of it is not called all. */
 export function percent(share) {
-  if (share > 0 && share < 0.0005) return "<0.1 %";
+  if (share > 0 && share < 0.001) return "<0.1 %";
   if (share >= 0.9945 && share < 0.99999) return `${Math.min(share * 100, 99.9).toFixed(1)} %`;
   return `${Number((share * 100).toPrecision(share < 0.995 ? 2 : 3))} %`;
 }
