@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import hwsim
+from hwsim.explorer.answer import answer
 from hwsim.explorer.questions import HAND, REST
-from hwsim.explorer.spans import TICKS
+from hwsim.explorer.spans import TICKS, Tints
 from hwsim.explorer.worker import WorkerState
 from hwsim.formats import format_quantity
 from hwsim.results.activities import bounds_of
@@ -131,6 +132,12 @@ def test_colours_stay_while_a_number_changes(desk: WorkerState) -> None:
     after = asked(desk, "run", said | {"set": {"machine.links.slot.bandwidth": "0.2 GB/s"}})
     assert before["bounds"][0][0] != after["bounds"][0][0], "another limit"
     assert dict(zip(before["names"], before["tints"], strict=True)) == dict(zip(after["names"], after["tints"], strict=True))
+
+
+def test_a_wrong_prediction_is_recognised() -> None:
+    run = hwsim.simulate("d2l-laptop", "d2l/async-loop")
+    found = answer(run, Tints(), pixels=1000, part=(0, 1))["theories"]
+    assert [pytest.approx(time, rel=1e-3) for _, time in found] == [42e-3, 30e-3, 30e-6], "12 + 30 ms, 30 ms, 30 us"
 
 
 def test_an_op_has_its_numbers_and_its_reason(desk: WorkerState) -> None:

@@ -52,9 +52,25 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "facts": [[fact.label, fact.text] for fact in facts(run) if not fact.verbose],
         "verdicts": [[verdict.quantity, str(verdict.expected), verdict.status, verdict.reason] for verdict in run.verdicts],
         "warnings": list(map(str, run.warnings)),
+        "theories": _theories(run, shown),
         **shown.columns,
         **_path(run, shown),
     }
+
+
+def _theories(run: Run, shown: TimelineColumns) -> list[list[Any]]:
+    """Return [what it would be, its time in seconds] of times that a reader may have predicted instead of the makespan."""
+    if run.only_requests or not shown.columns["lanes"]:
+        return []
+    took = (run.timeline.end - run.ops.begin).astype(np.float64) / FEMTO
+    is_shown = shown.row_of >= 0
+    lanes = np.array([lane["times"] for lane in shown.columns["lanes"]])  # equal rows are drawn once
+    rows = np.bincount(shown.row_of[is_shown], took[is_shown], minlength=len(lanes)) / lanes
+    return [
+        ["all rows added: work that overlaps was counted one after another", float(rows.sum())],
+        ["the busiest row: waiting for other rows was left out", float(rows.max())],
+        ["the longest op: the other ops were left out", float(took.max())],
+    ]
 
 
 def instead(run: Run, what: Shown) -> Any:
@@ -119,15 +135,7 @@ def _path(run: Run, shown: TimelineColumns) -> dict[str, Any]:
         strict=True,
     )
     pieces = [
-        [
-            low,
-            high,
-            row,
-            labels[label].name + (f" x {count:,}" if count > 1 else ""),
-            str(path.causes[cause]),
-            reason,
-            op,
-        ]
+        [low, high, row, labels[label].name + (f" x {count:,}" if count > 1 else ""), str(path.causes[cause]), reason, op]
         for low, high, row, label, cause, count, op, reason in rows
     ]
     return {"path": pieces, "segments": len(took)}

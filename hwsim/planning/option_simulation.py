@@ -56,7 +56,7 @@ def simulate_option(
     _, facts = screen.exact(point)
     numbers = {**option.numbers, **screen.of_machine(facts, point)}
     loads = [PlannedLoad(**run.get("load", {})) for run in row["runs"].values()]
-    full = tuple(reason for load in loads if (reason := overload_reason(load, point.replicas)) is not None)
+    full = tuple(found for load in loads if (found := overload_reason(load, point.replicas)) is not None)
     notes = tuple(dict.fromkeys(load.note for load in loads if load.note))
     result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=full, notes=notes)
     for name, run in row["runs"].items():

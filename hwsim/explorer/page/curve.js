@@ -137,8 +137,11 @@ function bands(paper, theme, points, x, bottom) {
 }
 
 const drawnFor = (one) => state.guess?.curve?.path === one.path;
-/** A value without the unit, which stands in the title. */
-const plain = (one, at) => (one.unit && one.values[at].endsWith(` ${one.unit}`) ? one.values[at].slice(0, -one.unit.length - 1) : one.values[at]);
+/** A value without the unit, which stands in the title; a large number is written short: 260M. */
+function plain(one, at) {
+  const text = one.unit && one.values[at].endsWith(` ${one.unit}`) ? one.values[at].slice(0, -one.unit.length - 1) : one.values[at], number = Number(text);
+  return Number.isFinite(number) && Math.abs(number) >= 1e4 ? number.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 4 }) : text;
+}
 
 function axis(paper, theme, one, x, bottom) {
   const last = one.values.length - 1, here = Math.max(0, position(one)), taken = [];

@@ -1,7 +1,7 @@
 // Predict, then reveal: everything that tells the answer is hidden until a time is typed or a curve is drawn, and then compared.
 import { keep, state } from "./state.js";
 import { ABOVE, draw, scale, shownCurve } from "./curve.js";
-import { $, amount, el, readAmount, rounded, unit, value } from "./words.js";
+import { $, amount, el, readAmount, rounded, seconds, unit, value } from "./words.js";
 
 let changed = () => {}, mark = -1, asks = "s"; // the unit in which a guess is typed
 
@@ -59,6 +59,8 @@ function verdict(run) {
     const how = Math.abs(off) < 0.005 ? "right" : off > 1 ? `${rounded(time / real, 2)}x too ${more}` : off < -0.5 ? `${rounded(real / time, 2)}x too ${less}` : `${Math.round(Math.abs(off) * 100)} % too ${off > 0 ? more : less}`;
     said.push(el("p", {}, asks === "s" ? "Your time: " : "Your guess: ", el("b", {}, amount(time, asks)), `, ${how}${inside ? ", and inside the interval" : ""}.`));
   }
+  const theory = time !== null && real !== null && Math.abs(time / real - 1) > 0.05 && run.theories?.find(([, other]) => Math.abs(time / other - 1) < 0.05);
+  if (theory) said.push(el("p", {}, `${seconds(theory[1])} is the time of ${theory[0]}.`));
   const found = worst();
   if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is within 5 %." : `Your curve is off by up to ${rounded(2 ** found[0], 2)}x, at ${found[1]}.`));
   return said.length ? said : [el("p", {}, "No time was typed and no curve was drawn.")];
