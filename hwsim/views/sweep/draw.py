@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity
 from hwsim.views.kit.figure import DASHES, INK, LEGEND, MARKERS, PAPER, SOFT, figure_bytes, legend_below, open_axes, write_title
@@ -48,15 +48,9 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
     x = [curves.numbers[place] / across for place in order]
     for number, line in enumerate(curves.lines):
         y = [math.nan if (value := line.values[place]) is None else value / time[0] for place in order]
-        style: dict[str, Any] = {"color": _shade(curves, number), "marker": MARKERS[number] if number < LEGEND else "."}
-        axes.plot(
-            x,
-            y,
-            linestyle=DASHES[number % len(DASHES)] if number < LEGEND else "-",
-            linewidth=2.2 if number < LEGEND else 1.0,
-            zorder=3 if number < LEGEND else 2,
-            **style,
-        )
+        mark, dash, width = (MARKERS[number], DASHES[number % len(DASHES)], 2.2) if number < LEGEND else (".", "-", 1.0)
+        order_drawn = 3 if number < LEGEND else 2
+        axes.plot(x, y, color=_shade(curves, number), marker=mark, linestyle=dash, linewidth=width, zorder=order_drawn)
     if curves.perfect:
         axes.plot(x, [curves.perfect[place] / time[0] for place in order], color=SOFT, linestyle=":", zorder=2)
     if logarithmic(curves.numbers):
@@ -68,7 +62,8 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
         axes.xaxis.minorticks_off()
     elif apart:
         _with_units(axes.xaxis, curves.unit, 1.0, binary=curves.binary)
-    axes.set_xlabel(f"{curves.across} ({symbol})" if symbol else curves.across)
+    scale = ", logarithmic" if axes.get_xscale() == "log" else ""
+    axes.set_xlabel(f"{curves.across} ({symbol}){scale}" if symbol else curves.across + scale)
     if len(curves.lines) == 1 and len(x) <= TICKS:
         values = [curves.lines[0].values[place] for place in order]
         for number, (position, value) in enumerate(zip(x, values, strict=True)):
@@ -121,10 +116,11 @@ def _short(value: float) -> str:
 
 def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
     values, name = curves.every, curves.measure
-    if curves.numbers and values and 0 < min(values) * HIGH < max(values):
+    least = 2.0 if axes.get_xscale() == "log" else HIGH  # on two logarithmic axes, a proportional law is a straight line
+    if curves.numbers and values and 0 < min(values) * least < max(values):
         axes.set_yscale("log")
         _with_units(axes.yaxis, curves.measure_unit or "1", time[0])
-        axes.set_ylabel(name)
+        axes.set_ylabel(f"{name}, logarithmic")
     else:
         axes.set_ylim(0, max(values, default=0.0) / time[0] * 1.12 or 1)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
