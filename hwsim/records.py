@@ -12,29 +12,30 @@ from __future__ import annotations
 import dataclasses
 import gc
 from contextlib import contextmanager
+from functools import cache
+from inspect import get_annotations
 from operator import attrgetter
 from reprlib import recursive_repr
-from threading import RLock
-from types import MemberDescriptorType
+from types import CodeType, FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 __all__ = ["dataclass", "without_collector"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from dataclasses import dataclass
 
     Values = Callable[[Any], tuple[Any, ...]]
 else:
 
-    def dataclass(plain=None, /, *, frozen=False, eq=True, repr=True, **options):  # noqa: A002 (the standard names)
+    def dataclass(plain=None, /, *, frozen=False, eq=True, repr=True, slots=False, kw_only=False):  # noqa: A002 (standard)
         """Convert a class to a dataclass, with the options of the standard library except `order`."""
         if plain is None:
-            return lambda plain: dataclass(plain, frozen=frozen, eq=eq, repr=repr, **options)
-        defined = {name for name, value in vars(plain).items() if name != "__hash__" or value is not None}
-        made = _with_fields(plain, frozen, options)
-        entries = dataclasses.fields(made)
-        methods: dict[str, Any] = {"__init__": _Init(made, entries, frozen)}
+            return lambda plain: dataclass(plain, frozen=frozen, eq=eq, repr=repr, slots=slots, kw_only=kw_only)
+        fields = _fields(plain, frozen, kw_only)
+        entries = list(fields.values())
+        init = _Init(entries, frozen)
+        methods: dict[str, Any] = {"__init__": init}
         if repr:
             methods["__repr__"] = _repr([entry.name for entry in entries if entry.repr])
         compared = _values([entry.name for entry in entries if entry.compare])
@@ -43,11 +44,12 @@ else:
         if frozen:
             methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
             methods |= {"__getstate__": _state, "__setstate__": _set_state}
-        for name, method in methods.items():
-            if name not in defined:
-                setattr(made, name, method)
-        params = made.__dataclass_params__
-        params.init, params.repr, params.eq, params.frozen = True, repr, eq, frozen
+        defined = {name: value for name, value in vars(plain).items() if name != "__hash__" or value is not None}
+        methods |= {name: defined[name] for name in methods.keys() & defined.keys()}
+        methods["__dataclass_fields__"] = fields
+        methods["__dataclass_params__"] = _params(frozen=frozen, eq=eq, repr=repr, slots=slots, kw_only=kw_only)
+        methods["__match_args__"] = tuple([entry.name for entry in entries if entry.init and not entry.kw_only])
+        made = init.made = _with_members(plain, methods, fields if slots else None)
         return made
 
 
@@ -64,31 +66,56 @@ def without_collector() -> Iterator[None]:
 
 
 _MISSING: Final = dataclasses.MISSING
-_MAKING: Final = RLock()  # serializes the time in which frozen parents count as mutable
 
 
-def _with_fields(plain: type, frozen: bool, options: dict[str, Any]) -> Any:
-    """Create the class with fields and slots by the standard library, without compiling methods.
+@cache
+def _params(*, frozen: bool, eq: bool, repr: bool, **options: bool) -> Any:  # noqa: A002 (the standard names)
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(type("Empty", (), {"__doc__": "Empty."}))
+    params = made.__dataclass_params__
+    params.init, params.repr, params.eq, params.frozen = True, repr, eq, frozen
+    return params
 
-    `dataclasses.dataclass(frozen=True)` would compile `__setattr__` and `__delattr__`, and without `frozen` it rejects frozen
-    parents. Parents therefore count as mutable during the creation of the class.
+
+def _fields(plain: type, frozen: bool, kw_only: bool) -> dict[str, Any]:
+    """Return the fields of a class by name, those of its parents first.
 
     Raises:
         TypeError: either the class or a parent is frozen, but not both.
     """
-    with _MAKING:
-        parents = [vars(parent)["__dataclass_params__"] for parent in plain.__mro__[1:] if "__dataclass_params__" in vars(parent)]
-        frozen_parents = [params for params in parents if params.frozen]
-        if parents and bool(frozen_parents) != frozen:
-            child, parent = ("frozen", "non-frozen") if frozen else ("non-frozen", "frozen")
-            raise TypeError(f"cannot inherit {child} dataclass from a {parent} one")
-        for params in frozen_parents:
-            params.frozen = False
-        try:
-            return dataclasses.dataclass(init=False, repr=False, eq=False, **options)(plain)
-        finally:
-            for params in frozen_parents:
-                params.frozen = True
+    parents: list[Any] = [parent for parent in plain.__mro__[:0:-1] if "__dataclass_fields__" in vars(parent)]
+    if parents and any(parent.__dataclass_params__.frozen for parent in parents) != frozen:
+        child, parent = ("frozen", "non-frozen") if frozen else ("non-frozen", "frozen")
+        raise TypeError(f"cannot inherit {child} dataclass from a {parent} one")
+    fields: dict[str, Any] = {entry.name: entry for parent in parents for entry in dataclasses.fields(parent)}
+    for name, annotation in get_annotations(plain).items():
+        if not str(annotation).startswith(("ClassVar", "typing.ClassVar")):
+            default = getattr(plain, name, _MISSING)
+            default = _MISSING if isinstance(default, MemberDescriptorType) else default  # the slot of a parent
+            entry: Any = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
+            entry.name, entry.type, entry._field_type = name, annotation, dataclasses._FIELD  # type: ignore[attr-defined]  # noqa: SLF001
+            entry.kw_only = kw_only if entry.kw_only is _MISSING else entry.kw_only
+            fields[name] = entry
+    return fields
+
+
+def _with_members(plain: type, members: dict[str, Any], slots: Mapping[str, Any] | None) -> Any:
+    """Return the class with these members; with slots a new class, because a class cannot receive them later."""
+    if slots is None:
+        for name, entry in members["__dataclass_fields__"].items():
+            if isinstance(vars(plain).get(name), dataclasses.Field):
+                members[name] = entry.default
+        for name, member in members.items():
+            delattr(plain, name) if member is _MISSING else setattr(plain, name, member)
+        return plain
+    taken = {slot for parent in plain.__mro__[1:] for slot in vars(parent).get("__slots__", ())}
+    kept = {name: value for name, value in vars(plain).items() if name not in slots and name not in _OF_INSTANCES}
+    members = {**kept, **members, "__slots__": tuple([name for name in slots if name not in taken])}
+    made = type(plain)(plain.__name__, plain.__bases__, members)
+    made.__qualname__ = plain.__qualname__
+    return made
+
+
+_OF_INSTANCES: Final = frozenset({"__dict__", "__weakref__"})
 
 
 class _Init:
@@ -96,46 +123,59 @@ class _Init:
 
     __slots__ = ("entries", "frozen", "made")
 
-    def __init__(self, made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> None:
-        self.made, self.entries, self.frozen = made, entries, frozen
+    def __init__(self, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> None:
+        self.made: Any = None
+        self.entries, self.frozen = entries, frozen
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        init: Any = _init(self.made, self.entries, self.frozen)
-        setattr(self.made, "__init__", init)  # noqa: B010 (type checkers refuse the assignment to a class)
+        self.made.__init__ = init = _init(self.made, self.entries, self.frozen)
         return init.__get__(instance, owner)
 
 
-def _init(made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
+def _init(made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> Any:
+    """Return `__init__`; classes that differ only in names and defaults share its code."""
+    positional = [entry.name for entry in entries if entry.init and not entry.kw_only]
+    keywords = [entry.name for entry in entries if entry.init and entry.kw_only]
+    order = positional + keywords
     names: dict[str, Any] = {"set_": object.__setattr__, "new_": _MISSING}
-    positional = ["self"]
-    keywords: list[str] = []
+    defaults: dict[str, Any] = {}
     body: list[str] = []
-    for entry in entries:
-        value = entry.name
-        makes = entry.default_factory is not _MISSING
-        if makes or entry.default is not _MISSING:
-            names[f"{value}_"] = entry.default_factory if makes else entry.default
-        if entry.init:
-            parameter = f"{value}=new_" if makes else value if entry.default is _MISSING else f"{value}={value}_"
-            (keywords if entry.kw_only else positional).append(parameter)
-            value = f"{value}_() if {value} is new_ else {value}" if makes else value
-        elif f"{value}_" in names:
-            value = f"{value}_()" if makes else f"{value}_"
-        else:
+    for number, entry in enumerate(entries):
+        name, makes = entry.name, entry.default_factory is not _MISSING
+        default: Any = entry.default_factory if makes else entry.default
+        if default is not _MISSING:
+            names[f"default_{number}"], defaults[name] = default, _MISSING if makes else default
+        elif not entry.init:
             continue
-        slot = next((vars(base)[entry.name] for base in made.__mro__ if entry.name in vars(base)), None) if frozen else None
+        value = f"default_{number}()" if makes else f"default_{number}"
+        if entry.init:
+            given = f"v{order.index(name)}"
+            value = f"{value} if {given} is new_ else {given}" if makes else given
+        slot = next((vars(base)[name] for base in made.__mro__ if name in vars(base)), None) if frozen else None
         if isinstance(slot, MemberDescriptorType):  # takes two thirds of the time of `object.__setattr__`
-            names[f"set_{entry.name}_"] = slot.__set__
-            body.append(f" set_{entry.name}_(self, {value})")
+            names[f"set_{number}"] = slot.__set__
+            body.append(f" set_{number}(self, {value})")
         else:
-            body.append(f" set_(self, {entry.name!r}, {value})" if frozen else f" self.{entry.name} = {value}")
+            body.append(f" set_(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
     if hasattr(made, "__post_init__"):
         body.append(" self.__post_init__()")
-    parameters = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
-    exec(f"def __init__({parameters}):\n" + ("\n".join(body) or " pass"), names)
-    init: Callable[..., None] = names["__init__"]
-    init.__qualname__ = f"{made.__qualname__}.__init__"
+    code = _code(len(positional), len(keywords), "\n".join(body) or " pass")
+    code = code.replace(co_varnames=("self", *order), co_qualname=f"{made.__qualname__}.__init__")
+    init = FunctionType(code, names, "__init__", tuple([defaults[name] for name in positional if name in defaults]))
+    init.__kwdefaults__ = {name: defaults[name] for name in keywords if name in defaults}
+    init.__module__ = made.__module__
     return init
+
+
+@cache
+def _code(positional_count: int, keyword_count: int, body: str) -> CodeType:
+    """Return the code of a function with arguments `v0`, `v1`, ..."""
+    values = [f"v{number}" for number in range(positional_count + keyword_count)]
+    parameters = ["self", *values[:positional_count], *(["*", *values[positional_count:]] if keyword_count else [])]
+    names: dict[str, Any] = {}
+    exec(f"def __init__({', '.join(parameters)}):\n{body}", names)
+    code: CodeType = names["__init__"].__code__
+    return code
 
 
 def _values(names: Sequence[str]) -> Values:

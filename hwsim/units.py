@@ -268,20 +268,20 @@ def parse(text: str) -> Quantity:
     return Quantity(*_parse(text, None))
 
 
-def is_quantity(text: str) -> bool:
-    """Return whether a text is a number with a known unit or without a unit.
+@lru_cache(maxsize=8192)
+def quantity_of(text: str) -> Quantity | None:
+    """Return the quantity of a text; None if it is not a number with a known unit or without a unit.
 
-    >>> is_quantity("24 GiB"), is_quantity("7 B"), is_quantity("3.5 turbo")
-    (True, True, False)
+    >>> quantity_of("24 GiB").value, quantity_of("7 B").value, quantity_of("3.5 turbo")
+    (25769803776.0, 7.0, None)
     """
     match = _TEXT.fullmatch(text.strip())
     if match is None or not (match[3] is None or match[3] in UP or unit_of(match[3]) or unit_of(_joined(match[3]))):
-        return False
+        return None
     try:
-        parse(text)
+        return parse(text)
     except UnitError:
-        return False
-    return True
+        return None
 
 
 @lru_cache(maxsize=8192)

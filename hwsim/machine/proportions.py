@@ -19,6 +19,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from hwsim.devices.gpu_matmul import tiles_like
@@ -76,7 +77,7 @@ def changed_numbers(tree: Tree, kind: str) -> Changes:
     """Return the numbers of a part or link that the user changed and that affect times, by path."""
     if tree.over is None:
         return {}
-    changes = {path: node for path, node in _numbers(tree) if _is_anew(path, kind) and _ratio(node) is not None}
+    changes = {path: node for path, node in _numbers(tree) if node.over and _is_anew(path, kind) and _ratio(node) is not None}
     name, rate = tree.at(("memory", "use")), tree.at(_RATE)
     if name is not None and name.over is not None and of_user(name) and rate is not None:  # other memory modules
         old = read(find("memory", str(_before(name).value))).at(_RATE[1:])
@@ -119,7 +120,8 @@ def ineffective_numbers(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
 
 def rated_power(tree: Tree) -> float | None:
     """Return the power (W) of a part before it was changed or scaled with the clock; None if it was not."""
-    node = next((node for path, node in _numbers(tree) if path in ("power", "power.loaded") and node.over is not None), None)
+    numbers = _numbers(tree.having({key: child for key, child in tree.items() if key == "power"}))
+    node = next((node for path, node in numbers if path in ("power", "power.loaded") and node.over is not None), None)
     return None if node is None else _watts(_before(node))
 
 
@@ -199,8 +201,15 @@ def _around(path: str) -> str:
     return "" if not rest or first in _WHOLE else path.rpartition(".")[0] + "."
 
 
+@cache
+def _exponents(path: str, kind: str) -> Mapping[str, float] | None:
+    return next((exponents for pattern, exponents in _LAWS.get(kind, ()) if pattern.fullmatch(path)), None)
+
+
 def _factor(path: str, kind: str, ratios: Mapping[str, float]) -> float:
-    exponents = next((exponents for pattern, exponents in _LAWS.get(kind, ()) if pattern.fullmatch(path)), {})
+    exponents = _exponents(path, kind)
+    if exponents is None:
+        return 1.0
     clock, units = ratios.get("clock", 1.0), ratios.get("sms", ratios.get("cores", 1.0))
     channels = math.prod(ratios.get(f"memory.{key}", 1.0) for key in ("channels", "dram.channels", "dram.rate"))
     memory = ratios.get("memory.bandwidth", channels)

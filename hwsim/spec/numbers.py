@@ -30,7 +30,7 @@ from hwsim.records import dataclass
 from hwsim.spec.library import of_user
 from hwsim.spec.mistakes import Mistakes, did_you_mean
 from hwsim.spec.tree import Tree
-from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, is_quantity, parse_as
+from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, parse_as, quantity_of
 
 SOURCE_KEYS: Final = ("source", "ref")
 NUMBER_KEYS: Final = ("value", "source", "ref", "spread", "ci95", "points", "note")
@@ -328,7 +328,8 @@ def _values(node: Tree, path: str = "", *, into_lists: bool = True) -> Iterator[
             return
         for key, child in node.value.items():
             if key not in SOURCE_KEYS and key != "hwsim":
-                yield from _values(child, f"{path}.{key}" if path else key, into_lists=into_lists)
+                name = f"{path}.{key}" if path else key
+                yield from _values(child, name, into_lists=into_lists) if isinstance(child.value, dict | list) else [(name, child)]
     elif isinstance(node.value, list) and into_lists:
         for index, child in enumerate(node.value):
             yield from _values(child, f"{path}.{child.text('name') or index}")
@@ -340,5 +341,5 @@ def _is_number(tree: Tree) -> bool:
     if isinstance(tree.value, bool):
         return False
     if isinstance(tree.value, str) and tree.value[:1].isdigit():
-        return is_quantity(tree.value)
+        return quantity_of(tree.value) is not None
     return isinstance(tree.value, int | float | Quantity)

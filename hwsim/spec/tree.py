@@ -12,7 +12,7 @@ from typing import Any, Final
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import NOWHERE, Place, SpecError
-from hwsim.units import Quantity, is_quantity, parse
+from hwsim.units import Quantity, quantity_of
 
 MAX_DEPTH: Final = 100
 DIGITS: Final = 40  # maximum digits of a whole number
@@ -110,8 +110,7 @@ class Tree:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             return None
-        text = value if isinstance(value, str) else repr(value)
-        return parse(text) if is_quantity(text) else None
+        return quantity_of(value if isinstance(value, str) else repr(value))
 
     def what(self) -> str:
         """Return a short description of the value for messages."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from hwsim.demand import Capacity, Cost, Term
 from hwsim.formats import family
-from hwsim.origins import Cited
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, binding
 from hwsim.views.explain.numbers import FileNumber, FileNumbers, describe_changes
@@ -75,6 +76,7 @@ class Levers:
 
     def __init__(self, parts: FileNumbers, capacities: Mapping[str, Capacity]) -> None:
         self._parts, self._capacities = parts, capacities
+        self._near: dict[tuple[str, ...], list[tuple[tuple[str, Origin], FileNumber]]] = {}
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Iterator[Lever]:
         """Yield the changes to try, most direct first.
@@ -183,25 +185,28 @@ class Levers:
         """
         inputs: dict[str, FileNumber] = {}
         for term in dict.fromkeys(terms):
-            near = self._near(term, device)
+            near = self._near_numbers(term, device)
             for _, value, source in term.inputs:
-                for number in near:
-                    if number.better and (number.says(value, source) or (loosely and _is_mentioned(number, source))):
+                stated, text = (value, source.plain if isinstance(source, Origin) else None), str(source)
+                for statement, number in near:
+                    if statement == stated or (loosely and _is_mentioned(number.key, text)):
                         inputs.setdefault(number.path, number)
         return list(inputs.values())
 
-    def _near(self, term: Term, device: str) -> list[FileNumber]:
-        """Return the numbers of the parts that a line may name."""
+    def _near_numbers(self, term: Term, device: str) -> list[tuple[tuple[str, Origin], FileNumber]]:
+        """Return the numbers of the parts that a line may name and that can be better, each after its value and source."""
         words = _WORD.findall(" ".join([term.label, term.formula, *(name for name, _, _ in term.inputs)]))
         capacity = self._of(term.capacity)
         names = dict.fromkeys([capacity.device or term.holder, self._of(device).device, device, *words])
-        numbers = list(self._parts.of_link(capacity)) if capacity.link else []
-        if term.kind == "latency":
-            numbers += self._parts.of_libraries(device)
-        for name in names:
-            if name:
+        key = (term.kind, device, term.capacity, *names)
+        if key not in self._near:
+            numbers = list(self._parts.of_link(capacity)) if capacity.link else []
+            if term.kind == "latency":
+                numbers += self._parts.of_libraries(device)
+            for name in filter(None, names):
                 numbers += self._parts.of_device(name)
-        return numbers
+            self._near[key] = [(number.statement, number) for number in numbers if number.better]
+        return self._near[key]
 
     def _whole(self, numbers: Sequence[FileNumber]) -> list[FileNumber]:
         """Return the numbers, completed to whole mappings of rates by data type: all of `flop`, not only fp16."""
@@ -233,11 +238,12 @@ def _draws(cost: Cost, capacity: str) -> list[Term]:
     return drawn or [term for term in terms if term.seconds >= 0.5 * longest]
 
 
-def _is_mentioned(number: FileNumber, source: Cited) -> bool:
+@cache
+def _is_mentioned(key: str, source: str) -> bool:
     """Return whether a source mentions a number: `flop.fp32: datasheet`, or `coherence, mean over pairs` for all of
     `coherence`.
     """
-    if not re.search(rf"(?<![\w.]){re.escape(number.key)}(?![\w.])", str(source)) or "." not in number.key:
-        start = re.match(r"([\w.]+)[,:]", str(source))
-        return start is not None and (number.key == start[1] or number.key.startswith(f"{start[1]}."))
+    if "." not in key or key not in source or not re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", source):
+        start = re.match(r"([\w.]+)[,:]", source)
+        return start is not None and (key == start[1] or key.startswith(f"{start[1]}."))
     return True

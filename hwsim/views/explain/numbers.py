@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from hwsim.demand import Capacity
 from hwsim.formats import precise
-from hwsim.origins import GIVEN, Cited, Origin
+from hwsim.origins import GIVEN, Origin
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
 from hwsim.spec.numbers import sources
@@ -74,14 +74,10 @@ class FileNumber:
         """Path and value of the number made twice as good."""
         return self.path, self.times(0.5 if self.better == "halved" else 2)
 
-    def says(self, value: str, source: Cited) -> bool:
-        """Return whether an input of a derivation is this number."""
-        return (
-            bool(self.better)
-            and isinstance(source, Origin)
-            and source.plain == self.source
-            and precise(self.value, self.unit) == value
-        )
+    @property
+    def statement(self) -> tuple[str, Origin]:
+        """Value and source of an input of a derivation that is this number."""
+        return precise(self.value, self.unit), self.source
 
 
 class FileNumbers:
