@@ -29,8 +29,7 @@ Floats = NDArray[np.float64]
 LAST, EVERY, PAIRED = 0, 1, 2  # modes of a tie between two blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(NamedTuple):
     """A label of ops in results; the iterations of an op share one label."""
 
     name: str

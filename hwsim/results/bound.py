@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from hwsim.demand import Capacity
 from hwsim.formats import family, natural
@@ -90,8 +90,7 @@ TERMS: Final = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """A term of `TERMS` with its location: a device, link, pool or op; members of a family have one location.
 
     >>> str(Bound("link", "slot cpu->gpu")), str(Bound("disk", "disk")), str(Bound("GPU compute", "gpu*"))

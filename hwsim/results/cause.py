@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from hwsim import ticks
 from hwsim.demand import Cost, Term, TermKind, rates_of
 from hwsim.graph.opgraph import Ints, Label, OpGraph
-from hwsim.records import dataclass
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 
@@ -20,8 +18,7 @@ HOST: Final = ("dispatch", "return")  # kinds of ops of the program itself; thei
 MODELLED: Final[frozenset[TermKind]] = frozenset({"kernels", "flow", "floor"})  # lines of a model of the whole op
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """A reason why time passed.
 
     Kinds:
@@ -55,10 +52,6 @@ class Cause:
     op: str = ""
     line: TermKind | Literal[""] = ""
 
-    def __lt__(self, other: Cause) -> bool:
-        mine, theirs = ((cause.kind, cause.name, cause.label, cause.op, cause.line) for cause in (self, other))
-        return mine < theirs
-
     @property
     def of_op(self) -> str:
         """The cause in words, for use next to the name of the op.
@@ -69,7 +62,7 @@ class Cause:
         'its own time on gpu0'
         """
         label = "its own time" if self.line == "floor" else self.label
-        return str(replace(self, label=label, op="")) if self.op else str(self)
+        return str(self._replace(label=label, op="")) if self.op else str(self)
 
     def __str__(self) -> str:
         match self.kind:
@@ -139,7 +132,7 @@ class Causes:
             end, parts = 0.0, []
             for holder, seconds in latency_parts(pair.cost):
                 end += seconds
-                parts.append((self.number(replace(cause, name=holder or cause.name)), ticks.femtoseconds(end)))
+                parts.append((self.number(cause._replace(name=holder or cause.name)), ticks.femtoseconds(end)))
             latencies.append(tuple(parts))
         return latencies
 

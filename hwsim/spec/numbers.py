@@ -329,7 +329,9 @@ def _values(node: Tree, path: str = "", *, into_lists: bool = True) -> Iterator[
         for key, child in node.value.items():
             if key not in SOURCE_KEYS and key != "hwsim":
                 name = f"{path}.{key}" if path else key
-                yield from _values(child, name, into_lists=into_lists) if isinstance(child.value, dict | list) else [(name, child)]
+                yield from (
+                    _values(child, name, into_lists=into_lists) if isinstance(child.value, dict | list) else [(name, child)]
+                )
     elif isinstance(node.value, list) and into_lists:
         for index, child in enumerate(node.value):
             yield from _values(child, f"{path}.{child.text('name') or index}")

@@ -36,7 +36,8 @@ def written(graph: OpGraph) -> bytes:
         "hwsim": FORMAT,
         "times": [block.times for block in graph.blocks],
         "turns": [_turns(block) for block in graph.blocks],
-        **{name: [asdict(entry) for entry in getattr(graph, name)] for name in _TABLES},
+        "labels": [label._asdict() for label in graph.labels],
+        **{name: [asdict(entry) for entry in getattr(graph, name)] for name in _TABLES if name != "labels"},
         "alike": None if graph.alike is None else _folded(graph.alike),
     }
     return json.dumps(tables, default=_line).encode()

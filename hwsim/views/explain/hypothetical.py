@@ -41,7 +41,7 @@ def halve_cause(cause: Cause, graph: OpGraph) -> Hypothetical | None:
         case "time":
             return Hypothetical(f"{cause.label}{where} in half the time", _shorter(name, _is(cause.label), _is_stated))
         case "floor" if cause.op:
-            line = family(str(replace(cause, label=cause.line)))
+            line = family(str(cause._replace(label=cause.line)))
             return Hypothetical(f"{line} in half the time", _shorter(name, _is(cause.op), is_modelled))
         case "dispatch" | "return":
             shorter = _shorter(name, lambda label: label.kind == cause.kind, lambda _: True)

@@ -286,9 +286,9 @@ class PipelineWriter:
         written = self._ops[rank, number][at]
         label = self._label(rank, written)
         if written.op.exchange is not None:
-            return replace(label, kind=ARRIVE), label
+            return label._replace(kind=ARRIVE), label
         if written.op.step is not None:
-            return replace(label, kind="begin", device=""), replace(label, kind="end", device="")
+            return label._replace(kind="begin", device=""), label._replace(kind="end", device="")
         return label, label
 
     def _steps(self, number: int, at: int) -> tuple[Label, ...]:
