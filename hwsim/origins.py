@@ -68,10 +68,10 @@ class Origin:
         return replace(self, before=self.before.replace(old, new), after=self.after.replace(old, new))
 
     def __radd__(self, before: str) -> Origin:
-        return replace(self, before=before + self.before)
+        return Origin(self.kind, self.ref, self.spread, self.known, before + self.before, self.after)  # faster than `replace`
 
     def __add__(self, after: str) -> Origin:
-        return replace(self, after=self.after + after)
+        return Origin(self.kind, self.ref, self.spread, self.known, self.before, self.after + after)
 
     def __format__(self, spec: str) -> str:
         raise TypeError("add a source to text with +, or print it as {source!s}")

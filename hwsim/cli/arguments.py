@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -152,7 +149,7 @@ def refuse_unwritable(
     if path is not None and any(_is_same(path, argument) for argument in _arguments()):
         raise click.BadParameter(f"'{path}' is an input of this command; choose another file", param_hint=option)
     if path is not None and (path.is_file() or not path.exists()):  # permissions are not enough to know: /proc, or a full disk
-        trial = Path(os.path.realpath(path)).with_name(f".{path.name}.{secrets.token_hex(4)}.trial")
+        trial = Path(os.path.realpath(path)).with_name(f".{path.name}.{os.urandom(4).hex()}.trial")
         try:
             trial.open("xb").close()
             trial.unlink()
@@ -217,6 +214,9 @@ def folded(text: str) -> str:
     """Wrap lines at the width of the terminal, with an indent; text for files and pipes is unchanged."""
     if not sys.stdout.isatty():
         return text
+    import shutil
+    import textwrap
+
     width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
     if all(len(line) <= width for line in text.splitlines()):
         return text

@@ -142,7 +142,7 @@ class Ledger:
         seconds, kinds = self._seconds(total), [look.link for look in self._drawing.looks]
         longest = float(seconds.max(initial=0.0))
         places = np.flatnonzero(seconds == longest)
-        words = {word(kinds[look]) for look in np.unique(self._drawing.look[places]).tolist()} if longest > 0 else {word("")}
+        words = {word(kinds[look]) for look in self._drawing.look[places].tolist()} if longest > 0 else {word("")}
         if len(words) > 1:
             first = min(places.tolist(), key=self._drawing.name)
             words = {word(kinds[self._drawing.look[first]])}
@@ -265,7 +265,7 @@ def _ordered_sums(sums: Floats, places: Ints, values: Floats, which: Ints, count
 
 def _distinct(values: Floats) -> tuple[Floats, Ints]:
     """Return the distinct values, ascending, and the index of each value; fast for few distinct values."""
-    different = np.unique(values)
+    different = ticks.distinct(values)
     return different, np.searchsorted(different, values)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -215,6 +214,8 @@ def flow_class(
 
 def _clocks(demand: Demand, numbers: Mapping[str, int], changing: Collection[str]) -> tuple[Clock, ...]:
     """Clocks whose speed changes, with pace = share / (rest + own / speed)."""
+    from fractions import Fraction  # slow import, rarely needed
+
     share, floor = Fraction(demand.share), Fraction(demand.floor)
     rest = floor * (1 - Fraction(max(part for _, part in demand.clocks)))
     clocks = []

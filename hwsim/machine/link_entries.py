@@ -100,7 +100,7 @@ def _trained(
     if int(generations.min()) == wanted:
         yield model, slice(None)
         return
-    for gen in np.unique(generations).tolist():
+    for gen in sorted(set(generations.tolist())):
         wires = np.flatnonzero(generations == gen)
         if gen < wanted:
             first = int(wires[0])

@@ -35,18 +35,13 @@ _WHOLE: Final = ("flop", "vector", "memory", "core", "power")  # mappings whose 
 _FITTED: Final = ("fitted", "measured", "elsewhere", "guess", "twin")
 _DTYPES: Final = ("bf16", "fp16", "fp32")
 
-Laws = tuple[tuple[re.Pattern[str], Mapping[str, float]], ...]
-
-
-def _laws(*rows: tuple[str, dict[str, float]]) -> Laws:
-    return tuple((re.compile(pattern), exponents) for pattern, exponents in rows)
-
-
 _RATE: Final = ("memory", "dram", "rate")
 _MEMORY: Final = (r"memory\.bandwidth", {"bandwidth": 1.0})
 _POWER: Final = (r"power(\.(loaded|memory))?", {"clock": 1 / POWER, "units": 1.0})
-_LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: (path of a number, exponents of the ratios that scale it)
-    "gpu": _laws(
+_LAWS: Final[
+    Mapping[str, tuple[tuple[str, Mapping[str, float]], ...]]
+] = {  # by kind of part: (path of a number, exponents of the ratios that scale it)
+    "gpu": (
         (r"(flop|vector)\.\w+|random|occupancy\.blocks", {"clock": 1, "units": 1}),
         (r"l2\.(bandwidth|together\.(near|far))", {"cache": 1}),
         (r"l1\.bandwidth", {"cache": 1, "units": -1}),
@@ -58,7 +53,7 @@ _LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: (path of a number, expo
         _MEMORY,
         _POWER,
     ),
-    "cpu": _laws(
+    "cpu": (
         _MEMORY,
         (r"flop\.\w+", {"clock": 1, "units": 1}),
         (r"core\.isa\..*clock|random|kernels\.products\..*\.flop", {"clock": 1}),
@@ -203,7 +198,7 @@ def _around(path: str) -> str:
 
 @cache
 def _exponents(path: str, kind: str) -> Mapping[str, float] | None:
-    return next((exponents for pattern, exponents in _LAWS.get(kind, ()) if pattern.fullmatch(path)), None)
+    return next((exponents for pattern, exponents in _LAWS.get(kind, ()) if re.fullmatch(pattern, path)), None)
 
 
 def _factor(path: str, kind: str, ratios: Mapping[str, float]) -> float:

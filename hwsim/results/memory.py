@@ -210,7 +210,7 @@ def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemor
     begin = _sums((life.begin, life.buffer.bytes) for life in lives)
     ends = _sums((life.end[~life.lost], life.buffer.bytes) for life in lives if not life.kept)
     losses = _sums((life.end[life.lost], life.buffer.bytes) for life in lives if not life.kept)
-    instants = np.unique(np.concatenate([times for times, _ in (begin, ends, losses)]))
+    instants = ticks.distinct(np.concatenate([times for times, _ in (begin, ends, losses)]))
     taken = _until(begin, instants) - _until(ends, instants)
     after = _until(losses, instants)
     before = np.concatenate([[0], after[:-1]])

@@ -14,7 +14,7 @@ import dataclasses
 import re
 import types
 from collections.abc import Collection, Mapping
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hwsim.origins import Origin
@@ -125,10 +125,13 @@ class FieldPlan:
         return _shape(self.annotation, self.bounds)
 
 
+_hints: Final = cache(partial(get_type_hints, include_extras=True))
+
+
 @cache
 def plan(cls: type) -> tuple[FieldPlan, ...]:
     """Return the fields of a schema that are keys of a file, in order."""
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     plans = []
     for entry in dataclasses.fields(cls):
         if not entry.init or hints[entry.name] is Place:
@@ -153,7 +156,7 @@ def _keys(cls: type) -> frozenset[str]:
 
 @cache
 def _place_names(cls: type) -> tuple[str, ...]:
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     return tuple(field.name for field in dataclasses.fields(cls) if field.init and hints[field.name] is Place)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,8 +48,7 @@ class Explanation(FigureAnswer):
         accounting: causes on the critical path, longest first; their times add up to the makespan in integer fs, and so do
             the bounds
             of `activities`.
-        runs: critical path with repeated steps joined.
-        derivations: durations of the ops on the critical path, longest first; or of the requested ops.
+        ops: ops on the critical path, longest first; or the requested ops.
         activities: activities and bounds.
         what_if: simulated changes; None if none was tried.
         untried: number of changes that were not tried (see `what_if.Tried`).
@@ -60,8 +60,7 @@ class Explanation(FigureAnswer):
     run: Result
     path: CriticalPath
     accounting: tuple[Share, ...]
-    runs: tuple[StepRound, ...]
-    derivations: tuple[Derivation, ...]
+    ops: Ints
     activities: Activities
     what_if: tuple[WhatIf, ...] | None
     untried: int
@@ -70,6 +69,16 @@ class Explanation(FigureAnswer):
     measure: ServiceMeasure | None = None
     TABLE: ClassVar = "accounting"
     COLUMNS: ClassVar = ("cause", "time_s", "share")
+
+    @cached_property
+    def runs(self) -> tuple[StepRound, ...]:
+        """Critical path with repeated steps joined."""
+        return runs(self.run.timeline, self.path)
+
+    @cached_property
+    def derivations(self) -> tuple[Derivation, ...]:
+        """Durations of the ops."""
+        return derivations(self.run.timeline, self.ops)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document `hwsim: explain/2`."""
@@ -121,8 +130,7 @@ def explain(
         run=result,
         path=path,
         accounting=accounting,
-        runs=runs(timeline, path),
-        derivations=derivations(timeline, chosen),
+        ops=chosen,
         activities=done,
         what_if=told.rows if again else None,
         untried=told.untried,

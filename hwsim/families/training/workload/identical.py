@@ -219,9 +219,9 @@ def _kept(paths: ReplicaPaths, of: Classes, things: Ints) -> Ints:
     """
     of_row = of.of[paths.replica].astype(np.int64)
     is_first = of.first[of_row] == paths.replica
-    drawing = np.unique(things[paths.place] * len(of) + of_row) // len(of)  # class of capacities, once per class of replicas
+    drawing = ticks.distinct(things[paths.place] * len(of) + of_row) // len(of)  # class of capacities, once per class of replicas
     wanted = np.bincount(drawing, minlength=int(things.max(initial=-1)) + 1)
-    drawn = np.unique(paths.place[is_first] * np.int64(len(of)) + of_row[is_first]) // len(of)
+    drawn = ticks.distinct(paths.place[is_first] * np.int64(len(of)) + of_row[is_first]) // len(of)
     places, counts = np.unique(drawn, return_counts=True)
     if (counts != wanted[things[places]]).any():
         raise CannotFold("replicas of different classes share links that their representatives do not share")
@@ -234,8 +234,8 @@ def _near(layout: DeviceLayout, paths: ReplicaPaths, of: Classes, first: int) ->
     Raises:
         CannotFold: there are too many of them.
     """
-    mine = np.unique(paths.place[paths.replica == first])
-    sharing = set(np.unique(paths.replica[np.isin(paths.place, mine)]).tolist())
+    mine = ticks.distinct(paths.place[paths.replica == first])
+    sharing = set(paths.replica[np.isin(paths.place, mine)].tolist())
     size = layout.ep  # number of replicas that split the experts
     together = set(range(first // size * size, first // size * size + size))
     node = paths.sources // layout.per_node
