@@ -23,7 +23,7 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
     demands = zip(first.costs, second.costs, strict=False)  # the most frequent difference
     if len(first.costs) != len(second.costs) or any(cost.demand != other.demand for cost, other in demands):
         return False
-    if not _is_variant(first, second) or not _represent_same_ranks(first.alike, second.alike):
+    if not is_variant(first, second) or not _represent_same_ranks(first.alike, second.alike):
         return False
     plain = ("costs", "labels", "buffers", "trainings", "lines", "unfolded", "unlisted")
     if not all(getattr(first, name) == getattr(second, name) for name in plain):
@@ -41,7 +41,7 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
     return all(one.turns == other.turns and _equal_columns(one, other, (*_TIMES, "iteration")) for one, other in blocks)
 
 
-def _is_variant(first: OpGraph, second: OpGraph) -> bool:
+def is_variant(first: OpGraph, second: OpGraph) -> bool:
     """Whether both have the same ops, edges, queues and pools, so that only times can differ."""
     if first.blocks is second.blocks and first.ties is second.ties:
         return bool(first.queues == second.queues and first.pools == second.pools)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hwsim import ticks
+from hwsim.graph.equality import is_variant
 from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
-from hwsim.spec.memo import memoize_result
+from hwsim.spec.memo import MANY, memo_table, memoize_result
 
 FEW: Final = 1 << 16  # ops up to which columns are stored in full
 
@@ -55,19 +56,44 @@ class FlatGraph:
 
 
 def flatten(graph: OpGraph) -> FlatGraph:
-    """Unroll the blocks and convert queues and their depths to edges."""
+    """Unroll the blocks and convert queues and their depths to edges.
+
+    Runs that share a memo store also share the edges of successive graphs that differ only in times.
+    """
+    latest: dict[str, FlatGraph] = {} if (table := memo_table("flat")) is None else table
+    if "" in latest and is_variant(latest[""].graph, graph):
+        flat = replace(latest[""], graph=graph, **_time_columns(graph))
+    else:
+        flat = _unrolled(graph)
+    if len(flat.next) <= MANY:
+        latest[""] = flat
+    return flat
+
+
+def _column(graph: OpGraph, name: str, kind: DTypeLike | None = np.int32) -> NDArray[Any]:
+    return _joined([_tiled(getattr(block, name), block.times) for block in graph.blocks], kind)
+
+
+def _time_columns(graph: OpGraph) -> dict[str, NDArray[Any]]:
+    """Return the columns in which graphs with the same edges can differ."""
+    return {
+        "label": _column(graph, "label"),
+        "cost": _column(graph, "cost"),
+        "size": _column(graph, "size", np.float64),
+        "time": _column(graph, "time", None),  # fs; may exceed 64 bits
+        "iteration": _joined([block.iteration for block in graph.blocks], np.int32),
+    }
+
+
+def _unrolled(graph: OpGraph) -> FlatGraph:
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
-
-    def column(name: str, kind: DTypeLike = np.int32) -> NDArray[Any]:
-        return _joined([_tiled(getattr(block, name), block.times) for block in graph.blocks], kind)
-
     sources: list[Ints] = []
     targets: list[Ints] = []
     for block, base in zip(graph.blocks, bases[:-1], strict=True):
         _expand_edges(block, int(base), sources, targets)
     for row in graph.ties.tolist():
         _expand_tie(graph, bases, row, sources, targets)
-    queue = column("queue")
+    queue = _column(graph, "queue")
     _lower_queues(graph, queue, sources, targets)
     total = int(bases[-1])
     source, target = (np.concatenate([np.empty(0, np.int32), *parts], dtype=np.int32) for parts in (sources, targets))
@@ -78,14 +104,10 @@ def flatten(graph: OpGraph) -> FlatGraph:
     np.cumsum(np.bincount(source, minlength=total), out=first[1:])
     return FlatGraph(
         graph=graph,
-        label=column("label"),
-        cost=column("cost"),
-        size=column("size", np.float64),
-        time=_joined([_tiled(block.time, block.times) for block in graph.blocks]),  # fs; may exceed 64 bits
+        **_time_columns(graph),
         queue=queue,
-        take=column("take"),
-        give=column("give"),
-        iteration=_joined([block.iteration for block in graph.blocks], np.int32),
+        take=_column(graph, "take"),
+        give=_column(graph, "give"),
         first=first,
         next=target[order],
         waits_for=np.bincount(target, minlength=total).astype(np.int32),

@@ -54,8 +54,9 @@ class WorkAmount(NamedTuple):
 
 def work_of(result: Result) -> tuple[WorkAmount, ...]:
     """Return the amounts of work, most specific unit first; last the stated seconds and the number of ops on devices."""
-    done = _work(result, OPS_DONE, _counted(result.simulated).done)
-    return tuple(work for work in (*(_settled(result) or _ops(result)), done) if work.amount > 0)
+    counted = _counted(result.simulated)
+    done = _work(result, OPS_DONE, counted.done)
+    return tuple(work for work in (*(_settled(result) or _ops(result, counted)), done) if work.amount > 0)
 
 
 def _settled(result: Result) -> list[WorkAmount]:
@@ -69,8 +70,8 @@ def _work(result: Result, unit: str, amount: float) -> WorkAmount:
     return WorkAmount(unit, amount, amount / makespan if makespan > 0 else 0.0)
 
 
-def _ops(result: Result) -> Iterator[WorkAmount]:
-    costs, counted = result.simulated.flat.graph.costs, _counted(result.simulated)
+def _ops(result: Result, counted: _Counted) -> Iterator[WorkAmount]:
+    costs = result.simulated.flat.graph.costs
     totals = {"FLOP": 0.0, "accesses": 0.0, "B": 0.0}
     for number, count, is_copy in counted.by_cost:
         cost = costs[number]
