@@ -34,8 +34,7 @@ else:
             return lambda plain: dataclass(plain, frozen=frozen, eq=eq, repr=repr, slots=slots, kw_only=kw_only)
         fields = _fields(plain, frozen, kw_only)
         entries = list(fields.values())
-        init = _Init(entries, frozen)
-        methods: dict[str, Any] = {"__init__": init}
+        methods: dict[str, Any] = {"__init__": _INIT}
         if repr:
             methods["__repr__"] = _repr([entry.name for entry in entries if entry.repr])
         compared = _values([entry.name for entry in entries if entry.compare])
@@ -44,13 +43,11 @@ else:
         if frozen:
             methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
             methods |= {"__getstate__": _state, "__setstate__": _set_state}
-        defined = {name: value for name, value in vars(plain).items() if name != "__hash__" or value is not None}
-        methods |= {name: defined[name] for name in methods.keys() & defined.keys()}
+        methods |= {name: value for name, value in vars(plain).items() if name in methods and (name != "__hash__" or value)}
         methods["__dataclass_fields__"] = fields
         methods["__dataclass_params__"] = _params(frozen=frozen, eq=eq, repr=repr, slots=slots, kw_only=kw_only)
         methods["__match_args__"] = tuple([entry.name for entry in entries if entry.init and not entry.kw_only])
-        made = init.made = _with_members(plain, methods, fields if slots else None)
-        return made
+        return _with_members(plain, methods, fields, slots)
 
 
 @contextmanager
@@ -89,8 +86,7 @@ def _fields(plain: type, frozen: bool, kw_only: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {entry.name: entry for parent in parents for entry in dataclasses.fields(parent)}
     for name, annotation in get_annotations(plain).items():
         if not str(annotation).startswith(("ClassVar", "typing.ClassVar")):
-            default = getattr(plain, name, _MISSING)
-            default = _MISSING if isinstance(default, MemberDescriptorType) else default  # the slot of a parent
+            default = vars(plain).get(name, _MISSING)
             entry: Any = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
             entry.name, entry.type, entry._field_type = name, annotation, dataclasses._FIELD  # type: ignore[attr-defined]  # noqa: SLF001
             entry.kw_only = kw_only if entry.kw_only is _MISSING else entry.kw_only
@@ -98,84 +94,71 @@ def _fields(plain: type, frozen: bool, kw_only: bool) -> dict[str, Any]:
     return fields
 
 
-def _with_members(plain: type, members: dict[str, Any], slots: Mapping[str, Any] | None) -> Any:
+def _with_members(plain: type, members: dict[str, Any], fields: Mapping[str, Any], slots: bool) -> Any:
     """Return the class with these members; with slots a new class, because a class cannot receive them later."""
-    if slots is None:
-        for name, entry in members["__dataclass_fields__"].items():
-            if isinstance(vars(plain).get(name), dataclasses.Field):
-                members[name] = entry.default
+    if not slots:
+        members |= {name: fields[name].default for name in fields.keys() & vars(plain).keys()}
         for name, member in members.items():
             delattr(plain, name) if member is _MISSING else setattr(plain, name, member)
         return plain
     taken = {slot for parent in plain.__mro__[1:] for slot in vars(parent).get("__slots__", ())}
-    kept = {name: value for name, value in vars(plain).items() if name not in slots and name not in _OF_INSTANCES}
-    members = {**kept, **members, "__slots__": tuple([name for name in slots if name not in taken])}
+    kept = {name: value for name, value in vars(plain).items() if name not in {"__dict__", "__weakref__", *fields}}
+    members = {**kept, **members, "__slots__": tuple([name for name in fields if name not in taken])}
     made = type(plain)(plain.__name__, plain.__bases__, members)
     made.__qualname__ = plain.__qualname__
     return made
 
 
-_OF_INSTANCES: Final = frozenset({"__dict__", "__weakref__"})
-
-
 class _Init:
-    """A descriptor for `__init__` that compiles and replaces itself on first access."""
+    """A descriptor for `__init__` that compiles it on first access, and then replaces itself."""
 
-    __slots__ = ("entries", "frozen", "made")
-
-    def __init__(self, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> None:
-        self.made: Any = None
-        self.entries, self.frozen = entries, frozen
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        self.made.__init__ = init = _init(self.made, self.entries, self.frozen)
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        made = next(base for base in owner.__mro__ if vars(base).get("__init__") is self)
+        made.__init__ = init = _init(made, dataclasses.fields(made), made.__dataclass_params__.frozen)
         return init.__get__(instance, owner)
+
+
+_INIT: Final = _Init()
 
 
 def _init(made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> Any:
     """Return `__init__`; classes that differ only in names and defaults share its code."""
-    positional = [entry.name for entry in entries if entry.init and not entry.kw_only]
-    keywords = [entry.name for entry in entries if entry.init and entry.kw_only]
-    order = positional + keywords
+    given = sorted((entry for entry in entries if entry.init), key=attrgetter("kw_only"))  # positional ones first
     names: dict[str, Any] = {"set_": object.__setattr__, "new_": _MISSING}
-    defaults: dict[str, Any] = {}
     body: list[str] = []
     for number, entry in enumerate(entries):
-        name, makes = entry.name, entry.default_factory is not _MISSING
-        default: Any = entry.default_factory if makes else entry.default
-        if default is not _MISSING:
-            names[f"default_{number}"], defaults[name] = default, _MISSING if makes else default
-        elif not entry.init:
-            continue
+        makes = entry.default_factory is not _MISSING
+        names[f"default_{number}"] = default = entry.default_factory if makes else entry.default
         value = f"default_{number}()" if makes else f"default_{number}"
         if entry.init:
-            given = f"v{order.index(name)}"
-            value = f"{value} if {given} is new_ else {given}" if makes else given
-        slot = next((vars(base)[name] for base in made.__mro__ if name in vars(base)), None) if frozen else None
+            argument = f"v{given.index(entry)}"
+            value = f"{value} if {argument} is new_ else {argument}" if makes else argument
+        elif default is _MISSING:
+            continue
+        slot = next((vars(base)[entry.name] for base in made.__mro__ if entry.name in vars(base)), None) if frozen else None
         if isinstance(slot, MemberDescriptorType):  # takes two thirds of the time of `object.__setattr__`
             names[f"set_{number}"] = slot.__set__
             body.append(f" set_{number}(self, {value})")
         else:
-            body.append(f" set_(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
+            body.append(f" set_(self, {entry.name!r}, {value})" if frozen else f" self.{entry.name} = {value}")
     if hasattr(made, "__post_init__"):
         body.append(" self.__post_init__()")
-    code = _code(len(positional), len(keywords), "\n".join(body) or " pass")
-    code = code.replace(co_varnames=("self", *order), co_qualname=f"{made.__qualname__}.__init__")
-    init = FunctionType(code, names, "__init__", tuple([defaults[name] for name in positional if name in defaults]))
-    init.__kwdefaults__ = {name: defaults[name] for name in keywords if name in defaults}
-    init.__module__ = made.__module__
+    defaults = {entry: entry.default for entry in given if (entry.default, entry.default_factory) != (_MISSING, _MISSING)}
+    code = _code(len(given), sum(bool(entry.kw_only) for entry in given), "\n".join(body) or " pass")
+    code = code.replace(co_varnames=("self", *[entry.name for entry in given]), co_qualname=f"{made.__qualname__}.__init__")
+    init = FunctionType(code, names, "__init__", tuple([default for entry, default in defaults.items() if not entry.kw_only]))
+    init.__kwdefaults__ = {entry.name: default for entry, default in defaults.items() if entry.kw_only}
     return init
 
 
 @cache
-def _code(positional_count: int, keyword_count: int, body: str) -> CodeType:
-    """Return the code of a function with arguments `v0`, `v1`, ..."""
-    values = [f"v{number}" for number in range(positional_count + keyword_count)]
-    parameters = ["self", *values[:positional_count], *(["*", *values[positional_count:]] if keyword_count else [])]
+def _code(count: int, keyword_count: int, body: str) -> CodeType:
+    """Return the code of a function with arguments `v0`, `v1`, ..., the last ones as keywords."""
+    values = [f"v{number}" for number in range(count)]
+    values.insert(count - keyword_count, "*") if keyword_count else None
     names: dict[str, Any] = {}
-    exec(f"def __init__({', '.join(parameters)}):\n{body}", names)
-    code: CodeType = names["__init__"].__code__
-    return code
+    exec(f"def __init__({', '.join(['self', *values])}):\n{body}", names)
+    return names["__init__"].__code__  # type: ignore[no-any-return]
 
 
 def _values(names: Sequence[str]) -> Values:

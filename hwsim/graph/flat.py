@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hwsim import ticks
-from hwsim.graph.equality import is_variant
 from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
 from hwsim.spec.memo import MANY, memo_table, memoize_result
@@ -61,31 +60,33 @@ def flatten(graph: OpGraph) -> FlatGraph:
     Runs that share a memo store also share the edges of successive graphs that differ only in times.
     """
     latest: dict[str, FlatGraph] = {} if (table := memo_table("flat")) is None else table
-    if "" in latest and is_variant(latest[""].graph, graph):
-        flat = replace(latest[""], graph=graph, **_time_columns(graph))
-    else:
-        flat = _unrolled(graph)
+    if latest:
+        from hwsim.graph.equality import is_variant
+
+    def column(name: str, kind: DTypeLike | None = np.int32) -> NDArray[Any]:
+        return _joined([_tiled(getattr(block, name), block.times) for block in graph.blocks], kind)
+
+    queue, before = column("queue"), latest.get("")
+    same = before is not None and is_variant(before.graph, graph)
+    flat = FlatGraph(
+        graph=graph,
+        label=column("label"),
+        cost=column("cost"),
+        size=column("size", np.float64),
+        time=column("time", None),  # fs; may exceed 64 bits
+        queue=queue,
+        take=column("take"),
+        give=column("give"),
+        iteration=_joined([block.iteration for block in graph.blocks], np.int32),
+        **({name: getattr(before, name) for name in ("first", "next", "waits_for")} if same else _edges_of(graph, queue)),
+    )
     if len(flat.next) <= MANY:
         latest[""] = flat
     return flat
 
 
-def _column(graph: OpGraph, name: str, kind: DTypeLike | None = np.int32) -> NDArray[Any]:
-    return _joined([_tiled(getattr(block, name), block.times) for block in graph.blocks], kind)
-
-
-def _time_columns(graph: OpGraph) -> dict[str, NDArray[Any]]:
-    """Return the columns in which graphs with the same edges can differ."""
-    return {
-        "label": _column(graph, "label"),
-        "cost": _column(graph, "cost"),
-        "size": _column(graph, "size", np.float64),
-        "time": _column(graph, "time", None),  # fs; may exceed 64 bits
-        "iteration": _joined([block.iteration for block in graph.blocks], np.int32),
-    }
-
-
-def _unrolled(graph: OpGraph) -> FlatGraph:
+def _edges_of(graph: OpGraph, queue: Ints) -> dict[str, Ints]:
+    """Return the columns of the edges."""
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
     sources: list[Ints] = []
     targets: list[Ints] = []
@@ -93,7 +94,6 @@ def _unrolled(graph: OpGraph) -> FlatGraph:
         _expand_edges(block, int(base), sources, targets)
     for row in graph.ties.tolist():
         _expand_tie(graph, bases, row, sources, targets)
-    queue = _column(graph, "queue")
     _lower_queues(graph, queue, sources, targets)
     total = int(bases[-1])
     source, target = (np.concatenate([np.empty(0, np.int32), *parts], dtype=np.int32) for parts in (sources, targets))
@@ -102,16 +102,7 @@ def _unrolled(graph: OpGraph) -> FlatGraph:
     order = np.argsort(source, kind="stable")
     first = np.zeros(total + 1, np.int64)
     np.cumsum(np.bincount(source, minlength=total), out=first[1:])
-    return FlatGraph(
-        graph=graph,
-        **_time_columns(graph),
-        queue=queue,
-        take=_column(graph, "take"),
-        give=_column(graph, "give"),
-        first=first,
-        next=target[order],
-        waits_for=np.bincount(target, minlength=total).astype(np.int32),
-    )
+    return {"first": first, "next": target[order], "waits_for": np.bincount(target, minlength=total).astype(np.int32)}
 
 
 def _joined(parts: Sequence[NDArray[Any]], kind: DTypeLike | None = None) -> NDArray[Any]:

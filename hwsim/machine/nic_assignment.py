@@ -16,12 +16,9 @@ Range: environment variables of the library can change the number of NICs that a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from hwsim.formats import natural
 from hwsim.machine.net import Net
-
-_KEPT: Final = 64  # maximum number of cached nodes
 
 
 class NicAssignment:
@@ -33,7 +30,7 @@ class NicAssignment:
         self._own: dict[str, tuple[str, ...]] = {}
         self._close: dict[tuple[str, str], tuple[int, frozenset[str]]] = {}
         self._others: dict[str, frozenset[str]] = {}
-        self._inside: dict[str, frozenset[str]] = {}
+        self._inside: tuple[str, frozenset[str]] = "", frozenset()
 
     def own(self, name: str) -> tuple[str, ...]:
         """Return the NICs that a device's traffic to other nodes uses, in order of names."""
@@ -52,15 +49,13 @@ class NicAssignment:
     def barred(self, a: str, b: str) -> frozenset[str]:
         """Return the NICs that traffic between two devices of different nodes must not use."""
         found = self.others(a) | self.others(b)
-        return found - {a, b} if found and b not in self._computer(a) else frozenset()
+        return found - {a, b} if found and a not in self._computer(b) else frozenset()  # of b, whose NICs were found last
 
     def _computer(self, name: str) -> frozenset[str]:
-        """Return the devices of the same node: those reached without network links. The latest results are cached."""
-        if name not in self._inside:
-            if len(self._inside) >= _KEPT:
-                self._inside.clear()
-            self._inside[name] = frozenset().union(*self._layers(name))
-        return self._inside[name]
+        """Return the devices of the same node: those reached without network links. The latest result is cached."""
+        if self._inside[0] != name:
+            self._inside = name, frozenset().union(*self._layers(name))
+        return self._inside[1]
 
     def _find(self, name: str) -> tuple[str, ...]:
         kind = self._kind(name)

@@ -38,9 +38,8 @@ _DTYPES: Final = ("bf16", "fp16", "fp32")
 _RATE: Final = ("memory", "dram", "rate")
 _MEMORY: Final = (r"memory\.bandwidth", {"bandwidth": 1.0})
 _POWER: Final = (r"power(\.(loaded|memory))?", {"clock": 1 / POWER, "units": 1.0})
-_LAWS: Final[
-    Mapping[str, tuple[tuple[str, Mapping[str, float]], ...]]
-] = {  # by kind of part: (path of a number, exponents of the ratios that scale it)
+# by kind of part: (path of a number, exponents of the ratios that scale it)
+_LAWS: Final[Mapping[str, tuple[tuple[str, Mapping[str, float]], ...]]] = {
     "gpu": (
         (r"(flop|vector)\.\w+|random|occupancy\.blocks", {"clock": 1, "units": 1}),
         (r"l2\.(bandwidth|together\.(near|far))", {"cache": 1}),
@@ -202,8 +201,7 @@ def _exponents(path: str, kind: str) -> Mapping[str, float] | None:
 
 
 def _factor(path: str, kind: str, ratios: Mapping[str, float]) -> float:
-    exponents = _exponents(path, kind)
-    if exponents is None:
+    if (exponents := _exponents(path, kind)) is None:
         return 1.0
     clock, units = ratios.get("clock", 1.0), ratios.get("sms", ratios.get("cores", 1.0))
     channels = math.prod(ratios.get(f"memory.{key}", 1.0) for key in ("channels", "dram.channels", "dram.rate"))

@@ -159,10 +159,4 @@ def _entry(cls: Any, entry: type, definitions: dict[str, Any], *also: type) -> d
             definitions[name] = {key: value for key, value in inner.items() if key != "required"}
         properties |= schema["properties"]
     properties["kind"] = {"const": cls.kind}
-    return {
-        "title": cls.kind,
-        "type": "object",
-        "required": ["kind"],
-        "additionalProperties": False,
-        "properties": properties,
-    }
+    return {"title": cls.kind, "type": "object", "required": ["kind"], "additionalProperties": False, "properties": properties}

@@ -129,10 +129,7 @@ def send_messages(
         cpu = _cpu(devices, stops, index, out) if protocol in ON_CORES else ""
         core = cpu and f"{cpu}.cores"
         tally.wait(f"{protocol} message at {name}", overhead, source, cpu)
-        inputs: tuple[Input, ...] = (
-            ("messages", precise(count, "1"), WORKLOAD),
-            ("overhead", precise(overhead, "s"), source),
-        )
+        inputs: tuple[Input, ...] = (("messages", precise(count, "1"), WORKLOAD), ("overhead", precise(overhead, "s"), source))
         if overhead > 0 and core:
             cores = getattr(devices[cpu].model, "cores", 1)
             tally.cores.add(core)

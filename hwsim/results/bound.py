@@ -110,18 +110,7 @@ class Bound(NamedTuple):
         return f"{self.term} {self.where}" if has_place else self.term
 
 
-HERE: Final = frozenset(
-    {
-        *MEMORY.values(),
-        *COMPUTE.values(),
-        *LINES.values(),
-        ARRIVALS,
-        GIVEN,
-        HOST_CPU,
-        COPY,
-        LAUNCH,
-    }
-)
+HERE: Final = frozenset({*MEMORY.values(), *COMPUTE.values(), *LINES.values(), ARRIVALS, GIVEN, HOST_CPU, COPY, LAUNCH})
 
 
 def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callable[[Cause, Label], Bound]:

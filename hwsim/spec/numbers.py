@@ -328,10 +328,8 @@ def _values(node: Tree, path: str = "", *, into_lists: bool = True) -> Iterator[
             return
         for key, child in node.value.items():
             if key not in SOURCE_KEYS and key != "hwsim":
-                name = f"{path}.{key}" if path else key
-                yield from (
-                    _values(child, name, into_lists=into_lists) if isinstance(child.value, dict | list) else [(name, child)]
-                )
+                name, inside = f"{path}.{key}" if path else key, isinstance(child.value, dict | list)
+                yield from _values(child, name, into_lists=into_lists) if inside else [(name, child)]
     elif isinstance(node.value, list) and into_lists:
         for index, child in enumerate(node.value):
             yield from _values(child, f"{path}.{child.text('name') or index}")

@@ -67,7 +67,7 @@ def _tie(builder: GraphBuilder, numbers: dict[int, int], number: int, block_numb
     for to, refs in enumerate(chunk.after):
         for ref in refs:
             if ref[0] < number:
-                builder.tie(_find(numbers, ref), OpRef(block_number, to))
+                builder.tie(OpRef(numbers[ref[0]], ref[1]), OpRef(block_number, to))
 
 
 def _add_buffers(builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int], number: int, chunk: Chunk) -> None:
@@ -95,10 +95,6 @@ def _add_buffers(builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int
                 times=loop.times - 1 if loop is not None and later else 1,
             )
         )
-
-
-def _find(numbers: dict[int, int], ref: Ref) -> OpRef:
-    return OpRef(numbers[ref[0]], ref[1])
 
 
 def _meetings(emitter: Emitter, numbers: dict[int, int], arrivals: Iterable[tuple[int, int, int]]) -> Iterable[Meeting]:

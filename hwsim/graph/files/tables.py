@@ -36,8 +36,7 @@ def written(graph: OpGraph) -> bytes:
         "hwsim": FORMAT,
         "times": [block.times for block in graph.blocks],
         "turns": [_turns(block) for block in graph.blocks],
-        "labels": [label._asdict() for label in graph.labels],
-        **{name: [asdict(entry) for entry in getattr(graph, name)] for name in _TABLES if name != "labels"},
+        **{name: [(Label._asdict if name == "labels" else asdict)(entry) for entry in getattr(graph, name)] for name in _TABLES},
         "alike": None if graph.alike is None else _folded(graph.alike),
     }
     return json.dumps(tables, default=_line).encode()
@@ -102,10 +101,6 @@ def tuples(value: Any) -> Any:
     return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
-def _maybe(make: Callable[..., T], value: Any) -> T | None:
-    return None if value is None else make(**value)
-
-
 def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
     return lambda row: make(**{key: tuples(value) for key, value in row.items()})
 
@@ -121,7 +116,7 @@ def _cost(row: dict[str, Any]) -> Cost:
         demand=_plain(Demand)(row["demand"]),
         moved=tuples(row["moved"]),
         why=tuple(map(_term, row["why"])),
-        requests=_maybe(Requests, row["requests"]),
+        requests=None if row["requests"] is None else Requests(**row["requests"]),
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),
         exchange=None if row["exchange"] is None else CollectiveExchange(*row["exchange"]),

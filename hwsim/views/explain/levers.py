@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 
 from hwsim.demand import Capacity, Cost, Term
-from hwsim.formats import family
+from hwsim.formats import family, precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, binding
@@ -205,7 +205,9 @@ class Levers:
                 numbers += self._parts.of_libraries(device)
             for name in filter(None, names):
                 numbers += self._parts.of_device(name)
-            self._near[key] = [(number.statement, number) for number in numbers if number.better]
+            self._near[key] = [
+                ((precise(number.value, number.unit), number.source), number) for number in numbers if number.better
+            ]
         return self._near[key]
 
     def _whole(self, numbers: Sequence[FileNumber]) -> list[FileNumber]:

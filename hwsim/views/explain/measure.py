@@ -9,11 +9,7 @@ from hwsim.records import dataclass
 from hwsim.results.result import Result
 
 TIMES: Final = frozenset({"ttft_p95", "tpot_p95", "latency_p95"})  # measures in seconds; the others are rates
-WORDS: Final = {
-    "ttft_p95": "time to first token (p95)",
-    "latency_p95": "latency (p95)",
-    "tokens_per_s": "tokens per second",
-}
+WORDS: Final = {"ttft_p95": "time to first token (p95)", "latency_p95": "latency (p95)", "tokens_per_s": "tokens per second"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,11 +74,6 @@ class FileNumber:
         """Path and value of the number made twice as good."""
         return self.path, self.times(0.5 if self.better == "halved" else 2)
 
-    @property
-    def statement(self) -> tuple[str, Origin]:
-        """Value and source of an input of a derivation that is this number."""
-        return precise(self.value, self.unit), self.source
-
 
 class FileNumbers:
     """The numbers of a machine's file by names of devices and links."""
