@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
@@ -95,26 +96,38 @@ def lost(given: Given, doubt: dict[str, str]) -> str:
 FORMED: Final = tuple(
     case for case in EXAMPLES if case.framework is None and not case.requests and "requests" not in str(case.machine)
 )
-OF_WORKLOADS: Final = tuple(quantity for example in FORMED for quantity in quantities(example, "workload"))
-OF_MACHINES: Final = tuple(number for example in FORMED for number in quantities(example, "machine"))
+
+
+@cache
+def of(file: str) -> tuple[Given, ...]:
+    """The quantities of machines or of workloads."""
+    return tuple(quantity for example in FORMED for quantity in quantities(example, file))
+
+
+@cache
+def whole_numbers() -> tuple[tuple[Example, Found], ...]:
+    """Those of workloads."""
+    return tuple(
+        (example, found)
+        for example in FORMED
+        for file, found in example.given()
+        if file == "workload" and type(found.value) is int and int in (found.field.annotation, *get_args(found.field.annotation))
+    )
+
+
+WORKLOADS: Final = st.deferred(lambda: st.sampled_from(of("workload")))  # found where they are drawn, not where tests are listed
+MACHINES: Final = st.deferred(lambda: st.sampled_from(of("machine")))
+WHOLE: Final = st.deferred(lambda: st.sampled_from(whole_numbers()))
 
 
 @settings(max_examples=10, deadline=None)
-@given(given=st.sampled_from(OF_WORKLOADS), doubt=st.sampled_from(DOUBTS))
+@given(given=WORKLOADS, doubt=st.sampled_from(DOUBTS))
 def test_a_doubt_of_a_workload_widens_the_range_or_is_refused(given: Given, doubt: dict[str, str]) -> None:
     assert lost(given, doubt) == ""
 
 
-WHOLE: Final = tuple(
-    (example, found)
-    for example in FORMED
-    for file, found in example.given()
-    if file == "workload" and type(found.value) is int and int in (found.field.annotation, *get_args(found.field.annotation))
-)
-
-
 @settings(max_examples=20, deadline=None)
-@given(given=st.sampled_from(WHOLE), doubt=st.sampled_from(DOUBTS))
+@given(given=WHOLE, doubt=st.sampled_from(DOUBTS))
 def test_a_whole_number_that_is_unsure_widens_the_range_or_is_refused(
     given: tuple[Example, Found], doubt: dict[str, str]
 ) -> None:
@@ -126,13 +139,13 @@ def test_a_whole_number_that_is_unsure_widens_the_range_or_is_refused(
 
 
 @settings(max_examples=10, deadline=None)
-@given(given=st.sampled_from(OF_MACHINES))
+@given(given=MACHINES)
 def test_a_spread_of_a_machine_widens_the_range_or_is_refused(given: Given) -> None:
     assert lost(given, DOUBTS[0]) == ""
 
 
 @settings(max_examples=10, deadline=None)
-@given(given=st.sampled_from(OF_MACHINES))
+@given(given=MACHINES)
 def test_a_guess_of_a_machine_widens_the_range(given: Given) -> None:
     assert lost(given, DOUBTS[1]) == ""
 
@@ -141,7 +154,7 @@ def test_a_guess_of_a_machine_widens_the_range(given: Given) -> None:
 def test_doubts_of_many_keys_widen_the_range_or_are_refused() -> None:
     """Others with each change of the change log; HWSIM_LAWS=100000 is all of them."""
     dice, most = random.Random((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")), int(os.environ.get("HWSIM_LAWS", MANY))
-    cases = [(DOUBTS[0], OF_MACHINES), (DOUBTS[1], OF_MACHINES), *((doubt, OF_WORKLOADS) for doubt in DOUBTS)]
+    cases = [(doubt, of(file)) for file in ("machine", "workload") for doubt in DOUBTS]
     drawn = [(doubt, given) for doubt, pool in cases for given in dice.sample(pool, min(most, len(pool)))]
     assert [found for doubt, given in drawn if (found := lost(given, doubt))] == []
 

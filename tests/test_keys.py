@@ -22,6 +22,7 @@ KEYS: Final = keys()
 Given = tuple[Example, str, Found]
 
 
+@cache
 def given() -> dict[str, list[Given]]:
     """By key, where the examples give it."""
     found: dict[str, list[Given]] = {}
@@ -31,7 +32,6 @@ def given() -> dict[str, list[Given]]:
     return found
 
 
-GIVEN: Final = given()
 RECORDED: Final = tuple(key for key, field in KEYS.items() if field.record)
 
 
@@ -63,9 +63,9 @@ def loaded(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def feels(key: str, place: int, at: int) -> bool:
     """Whether the change number `at` of the key in that place is felt."""
-    if place >= len(GIVEN[key]):
+    if place >= len(given()[key]):
         return False
-    example, file, each = GIVEN[key][place]
+    example, file, each = given()[key][place]
     value = next(islice(changes(example, each), at, None), example)
     documents, before = loaded(EXAMPLES.index(example))
     after = before if value is example else outcome(example, file, each, value, loaded=documents)
@@ -78,7 +78,7 @@ def tries(key: str) -> list[str]:
     if key in KNOWN and feels(key, *KNOWN[key]):
         NOW[key] = KNOWN[key]
         return []
-    for place, (example, file, site) in enumerate(GIVEN[key]):
+    for place, (example, file, site) in enumerate(given()[key]):
         documents, before = loaded(EXAMPLES.index(example))
         refused = {**REFUSED, **example.refused}
         if site.key in refused:
@@ -98,16 +98,16 @@ def tries(key: str) -> list[str]:
 
 
 def test_every_key_has_an_example() -> None:
-    assert [key for key in (*FELT, *RECORDED) if key not in GIVEN] == []
+    assert [key for key in (*FELT, *RECORDED) if key not in given()] == []
 
 
 def test_examples_give_no_key_that_is_no_more() -> None:
-    assert [key for key in GIVEN if key not in KEYS] == []
+    assert [key for key in given() if key not in KEYS] == []
 
 
 @pytest.mark.parametrize("root", sorted({key.partition(".")[0] for key in FELT}))
 def test_every_key_changes_something(root: str, update: bool) -> None:
-    unfelt = {key: vain for key in FELT if key.partition(".")[0] == root and key in GIVEN and (vain := tries(key))}
+    unfelt = {key: vain for key in FELT if key.partition(".")[0] == root and key in given() and (vain := tries(key))}
     assert unfelt == {}
     if update:
         felt = json.loads(FILE.read_text(encoding="utf-8")) | NOW
@@ -116,7 +116,7 @@ def test_every_key_changes_something(root: str, update: bool) -> None:
 
 @pytest.mark.parametrize("key", RECORDED)
 def test_a_recorded_key_changes_nothing(key: str) -> None:
-    within = [instance for name in GIVEN if name == key or name.startswith(f"{key}.") for instance in GIVEN[name][:1]]
+    within = [instance for name in given() if name == key or name.startswith(f"{key}.") for instance in given()[name][:1]]
     assert within
     for example, file, site in within:
         documents, before = loaded(EXAMPLES.index(example))
