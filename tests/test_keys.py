@@ -15,7 +15,7 @@ import pytest
 
 from hwsim import api
 from tests.keys.examples import EXAMPLES
-from tests.keys.feeling import GONE, REFUSED, Example, changes, outcome
+from tests.keys.feeling import GONE, REFUSED, Example, Felt, changes, outcome
 from tests.keys.schemas import Found, inside, keys
 
 KEYS: Final = keys()
@@ -52,8 +52,8 @@ FELT: Final = tuple(key for key in KEYS if not is_recorded(key) and not is_mappi
 
 
 @cache
-def loaded(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The files of an example, and the JSON of its run."""
+def loaded(number: int) -> tuple[dict[str, Any], Felt]:
+    """The files of an example, and its run."""
     example = EXAMPLES[number]
     documents: dict[str, Any] = {"machine": api.load_machine(example.machine), "workload": example.workload}
     if example.framework is None:
@@ -69,7 +69,7 @@ def feels(key: str, place: int, at: int) -> bool:
     value = next(islice(changes(example, each), at, None), example)
     documents, before = loaded(EXAMPLES.index(example))
     after = before if value is example else outcome(example, file, each, value, loaded=documents)
-    return isinstance(after, dict) and after != before
+    return isinstance(after, Felt) and after.differs(before)
 
 
 def tries(key: str) -> list[str]:
@@ -89,10 +89,10 @@ def tries(key: str) -> list[str]:
             found.append(f"{example.name}: {value} is not refused with '{word}'")
         for index, value in enumerate(changes(example, site)):
             after = outcome(example, file, site, value, loaded=documents)
-            if isinstance(after, dict) and after != before:
+            if isinstance(after, Felt) and after.differs(before):
                 NOW[key] = [place, index]
                 return []
-            what = "the same result" if isinstance(after, dict) else after.splitlines()[0]
+            what = "the same result" if isinstance(after, Felt) else after.splitlines()[0]
             found.append(f"{example.name}: {'left out' if value is GONE else value}: {what}")
     return found
 
@@ -122,4 +122,4 @@ def test_a_recorded_key_changes_nothing(key: str) -> None:
         documents, before = loaded(EXAMPLES.index(example))
         for value in islice(changes(example, site), 2):
             after = outcome(example, file, site, value, loaded=documents)
-            assert isinstance(after, str) or after == before, (site.key, value)
+            assert isinstance(after, str) or not after.differs(before), (site.key, value)
