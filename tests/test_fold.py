@@ -82,8 +82,6 @@ def cluster(
         "hwsim": "machine/1",
         "class": "ideal",
         "name": "cluster",
-        "source": "guess",
-        "ref": "a test",
         "parts": parts,
         "links": links,
     }
@@ -272,8 +270,6 @@ STAR = """\
 hwsim: machine/1
 class: ideal
 name: a star
-source: guess
-ref: a test
 parts:
   gpu: {{kind: gpu, count: {ranks}, flop: {{fp32: 1 TFLOP/s}}, memory: {{bandwidth: 1000 GB/s}}}}
   switch: {{kind: switch}}
