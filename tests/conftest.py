@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
         """A study has a store of its own, as a user's has, and begins with what is kept."""
         return plain({name: dict(known) for name, known in shelf.items()} if isinstance(shelf, Kept) else shelf)
 
-    memo.shared = shared
+    memo.shared = shared  # type: ignore[assignment]
     stack.enter_context(plain(Kept(files=Library(), resolved={})))
     config.add_cleanup(stack.close)
 

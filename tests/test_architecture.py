@@ -76,7 +76,7 @@ def test_a_run_calls_the_functions_of_a_way_in_order(title: str, tmp_path: Path)
 @pytest.fixture(scope="module")
 def rooms() -> ModuleType:
     found = script("rooms")
-    found.imported = cache(found.imported)  # it reads every file
+    found.imported = cache(found.imported)  # type: ignore[attr-defined]  # it reads every file
     return found
 
 
