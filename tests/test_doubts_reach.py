@@ -206,9 +206,10 @@ WHOLE_RUNS: Final[dict[str, dict[str, Any]]] = {  # that no op follows, or not a
 }
 
 
-def of_whole(job: str, number: str, value: Any) -> tuple[float, float, float, str]:
-    """An answer, how far its ends lie off as logarithms, and the errors that it names."""
-    values = {**NUMBERS, number: value}
+@cache
+def of_whole(job: str, number: str = "", value: str = "", *doubt: tuple[str, str]) -> tuple[float, float, float, str]:
+    """An answer, how far its ends lie off as logarithms, and the errors that it names; with another number, or a doubt of it."""
+    values: dict[str, Any] = {**NUMBERS, number: {"value": value, **dict(doubt)} if doubt else value}
     cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
     gpu = {"use": "a100-sxm-80gb", "count": 2, "flop": {"bf16": values["gpu.flop.bf16"]}}
     parts = {"cpu": cpu, "gpu": {**gpu, "memory": {"bandwidth": values["gpu.memory.bandwidth"]}}}
@@ -235,12 +236,12 @@ def of_whole(job: str, number: str, value: Any) -> tuple[float, float, float, st
 def test_what_no_op_follows_the_whole_answer_does(job: str, number: str) -> None:
     """Its ends lie where the answer is with the number at the ends of its own range."""
     value, unit = NUMBERS[number].split()
-    exact = of_whole(job, number, NUMBERS[number])
+    exact = of_whole(job)
     ends = [of_whole(job, number, f"{float(value) * math.exp(end * 0.25)!r} {unit}")[0] for end in (-NORMAL[90], NORMAL[90])]
     sides = [math.log(end / exact[0]) for end in ends]
     widths = [math.hypot(exact[1], max(0.0, -min(sides))), math.hypot(exact[2], max(0.0, *sides))]
     for doubt in ({"spread": "25 %"}, {"source": "guess"}):
-        found = of_whole(job, number, {"value": NUMBERS[number], **doubt})
+        found = of_whole(job, number, NUMBERS[number], *doubt.items())
         assert found[0] == exact[0]
         assert sum(found[1:3]) == pytest.approx(sum(widths), rel=0.02)  # alike of a served model
         assert (number in found[3]) == (max(map(abs, sides)) > 1e-6)
