@@ -125,7 +125,7 @@ def test_what_does_not_fit_says_by_how_much() -> None:
 def test_ranges_are_looked_at_again_around_the_best() -> None:
     answer = asked(vary={"let.nodes": "1..60"}, require=["training at most 9 day"], minimise="nodes", simulate=0)
     [(_, nodes)] = answer.best.point.values
-    below = list(range(1, int(nodes) + 1))
+    below = list(range(1, int(str(nodes)) + 1))
     every = asked(vary={"let.nodes": below}, require=["training at most 9 day"], minimise="nodes", simulate=0)
     assert answer.best.point.values == every.best.point.values
     assert len(below) < answer.points < 60
