@@ -13,10 +13,7 @@ CPU: Final = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory"
 LINK: Final = {"name": "bus", "between": ["cpu", "disk"], "kind": "direct", "bandwidth": "100 GB/s"}
 DISKS: Final[dict[str, tuple[dict[str, Any], dict[str, float]]]] = {  # what stays, and what is slower
     "disk": ({"latency": "1 ms", "queue": 8}, {"read": 1e9, "write": 5e8, "iops": 20e3}),
-    "ssd": (
-        {"latency": "100 us", "write_latency": "20 us"},
-        {"read": 3e9, "write": 2e9, "iops": 5e5, "write_iops": 3e5},
-    ),
+    "ssd": ({"latency": "100 us", "write_latency": "20 us"}, {"read": 3e9, "write": 2e9, "iops": 5e5, "write_iops": 3e5}),
     "volume": ({"latency": "1 ms"}, {"iops": 3e3, "bandwidth": 250e6}),
     "filesystem": ({"latency": "1 ms"}, {"bandwidth": 10e9}),
 }
