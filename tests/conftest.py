@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -47,8 +47,14 @@ class Kept(dict[str, dict[Any, Any]]):
 def pytest_configure(config: pytest.Config) -> None:
     from hwsim.spec import memo
 
-    stack = ExitStack()
-    stack.enter_context(memo.shared(Kept(files=Library(), resolved={})))
+    plain, stack = memo.shared, ExitStack()
+
+    def shared(shelf: dict[str, dict[Any, Any]]) -> AbstractContextManager[None]:
+        """A study has a store of its own, as a user's has, and begins with what is kept."""
+        return plain({name: dict(known) for name, known in shelf.items()} if isinstance(shelf, Kept) else shelf)
+
+    memo.shared = shared  # type: ignore[assignment]
+    stack.enter_context(plain(Kept(files=Library(), resolved={})))
     config.add_cleanup(stack.close)
 
 

@@ -8,16 +8,7 @@ from typing import Any
 
 from hwsim import api
 from hwsim.devices import Gpu
-from hwsim.models import (
-    Cluster,
-    Framework,
-    Kernel,
-    MicrobatchSlice,
-    ParallelPlan,
-    TrainingStep,
-    Transformer,
-    estimate,
-)
+from hwsim.models import Cluster, Framework, Kernel, MicrobatchSlice, ParallelPlan, TrainingStep, Transformer, estimate
 from hwsim.models.inference import served_slice
 
 

@@ -56,12 +56,7 @@ def limiting(host: Host, at: int, capacity: str, fraction: float) -> Waits:
     host.limit(capacity, fraction)
 
 
-def play(
-    graph: OpGraph,
-    *,
-    later: Sequence[tuple[int, OpGraph]] = (),
-    limits: Sequence[tuple[int, int, float]] = (),
-) -> Played:
+def play(graph: OpGraph, *, later: Sequence[tuple[int, OpGraph]] = (), limits: Sequence[tuple[int, int, float]] = ()) -> Played:
     """Play a graph from 0, others from (fs, graph) on, while capacities change at (fs, number, fraction)."""
     limited = {graph.capacities[capacity].name for _, capacity, _ in limits}
     run = PlainEngine(graph.capacities, graph.pools, limited=limited)

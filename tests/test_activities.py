@@ -18,8 +18,7 @@ FEW = [pair for pair in PAIRS if pair[1] in {"d2l/async-loop", "d2l/bucketed-ove
 
 
 @pytest.mark.parametrize(
-    ("machine", "workload"),
-    [pytest.param(*pair, marks=() if pair in FEW else pytest.mark.slow, id=pair[1]) for pair in PAIRS],
+    ("machine", "workload"), [pytest.param(*pair, marks=() if pair in FEW else pytest.mark.slow, id=pair[1]) for pair in PAIRS]
 )
 def test_the_critical_path_is_told_in_full_by_bound_and_by_activity(machine: str, workload: str) -> None:
     run = hwsim.simulate(machine, workload, expect=False)
@@ -35,8 +34,7 @@ def test_the_critical_path_is_told_in_full_by_bound_and_by_activity(machine: str
 
 
 @pytest.mark.parametrize(
-    ("machine", "workload"),
-    [pytest.param(*pair, marks=() if pair in FEW else pytest.mark.slow, id=pair[1]) for pair in PAIRS],
+    ("machine", "workload"), [pytest.param(*pair, marks=() if pair in FEW else pytest.mark.slow, id=pair[1]) for pair in PAIRS]
 )
 def test_a_summary_fits_a_screen(machine: str, workload: str) -> None:
     run = hwsim.simulate(machine, workload, expect=False)

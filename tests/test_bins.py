@@ -105,7 +105,7 @@ def settled(numbers: NDArray[np.float64], utilization: float | None = None) -> S
     return batched.estimate(utilization=utilization)
 
 
-@pytest.mark.parametrize(("rho", "count"), [(0.5, 10_000), (0.5, 100_000), (0.8, 100_000), (0.95, 1_000_000)])
+@pytest.mark.parametrize(("rho", "count"), [(0.5, 10_000), (0.8, 100_000), (0.95, 1_000_000)])
 def test_intervals_hold_as_often_as_they_say(rho: float, count: int) -> None:
     """A right 95 % interval holds in 33 or more of 40 runs, but for 1 of 600."""
     runs = [settled(queue(rho, count, seed), rho) for seed in range(40 if count < 10**6 else 12)]

@@ -37,10 +37,7 @@ def machine(text: str) -> Machine:
             "parts: {sw: {kind: switch, nvlinks: 3, count: 2}}\nlinks: [{between: [sw0, sw1], kind: nvlink, gen: 2, links: 4}]",
             "sw0 has 3 nvlinks, but 4 are used (and 1 more)",
         ),
-        (
-            f"parts: {{cpu: {{{CPU}, dimm_slots: 4, memory: {{bandwidth: 9 GB/s, dimms: 6}}}}}}",
-            "6 DIMMs, but there are 4 slots",
-        ),
+        (f"parts: {{cpu: {{{CPU}, dimm_slots: 4, memory: {{bandwidth: 9 GB/s, dimms: 6}}}}}}", "6 DIMMs, but there are 4 slots"),
     ],
 )
 def test_more_than_there_is_is_a_mistake(text: str, message: str) -> None:

@@ -139,9 +139,12 @@ def test_without_a_gpu_there_is_none() -> None:
     assert fit_gpu(Measurements({}, ()), "nothing") == FittedGpu()
 
 
-def test_a_machine_with_a_gpu_simulates_and_tells_its_errors() -> None:
+def test_a_machine_with_a_gpu_simulates_and_tells_its_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = made_up_gpu(products=("fp16",), gen=5)
     both = replace(made_up(), rows=(*made_up().rows, *gpu.rows), environment={**made_up().environment, **gpu.environment})
+    monkeypatch.setattr(
+        "hwsim_calibrate.fit.fit_gpu", lambda given, *_: fitted_to("h100-sxm", "fp16", 5) if given is both else None
+    )
     fitted = fit(both, name="made up")
     product = {"device": "gpu", "m": 8192, "n": 8192, "k": 8192, "dtype": "fp16"}
     program = [{"copy": {"from": "cpu", "to": "gpu", "bytes": "1 GB"}}, {"matmul": product}]

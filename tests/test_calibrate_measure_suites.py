@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,12 @@ def scope() -> Scope:
     return Scope(memory=MiB)
 
 
+@cache
+def listed(name: str, scope: Scope) -> tuple[Case, ...]:
+    """The cases of a suite; those of all kernels take seconds to list."""
+    return tuple(suite(name).cases(scope))
+
+
 def once(cases: list[Case]) -> None:
     """Each case once, its samples as short as they get."""
     quick = [
@@ -59,7 +66,7 @@ def test_a_suite_runs_its_smallest_cases(name: str, scope: Scope) -> None:
     if reason:
         pytest.skip(reason)
     smallest: dict[str, Case] = {}
-    for case in suite(name).cases(scope):
+    for case in listed(name, scope):
         size = case.params.get("bytes", 0)
         before = smallest.get(case.op)
         if before is None or (isinstance(size, int) and size < int(str(before.params.get("bytes", 0)))):
@@ -71,7 +78,7 @@ def test_a_suite_runs_its_smallest_cases(name: str, scope: Scope) -> None:
 
 @pytest.mark.parametrize("name", SUITES)
 def test_names_of_cases_are_unique_and_within_the_scope(name: str, scope: Scope) -> None:
-    found = list(gpu.cases_of(bench_of(StandIn())) if name == "gpu" else suite(name).cases(scope))
+    found = list(gpu.cases_of(bench_of(StandIn())) if name == "gpu" else listed(name, scope))
     assert len({case.key for case in found}) == len(found) > 0
     assert {case.suite for case in found} == {name}
     if name in ("kernels", "memory"):
@@ -229,5 +236,5 @@ READ = {
 
 @pytest.mark.parametrize("name", [suite_name for suite_name in SUITES if suite_name != "gpu"])
 def test_nothing_is_measured_that_no_fit_reads(name: str, scope: Scope) -> None:
-    rows = [Row(name, case.name, case.op, case.params, case.work, (1e-6,), case.clock) for case in suite(name).cases(scope)]
+    rows = [Row(name, case.name, case.op, case.params, case.work, (1e-6,), case.clock) for case in listed(name, scope)]
     assert {(row.suite, row.op) for row in rows if call_of(row) is None} <= READ

@@ -92,13 +92,7 @@ def test_pairs_of_many_sizes_cost_what_each_of_them_costs(machine: Machine) -> N
 def test_a_step_draws_the_sums_of_its_transfers(name: str) -> None:
     machine = load_machine(name)
     gpus, cpus = machine.devices_of("gpu"), machine.devices_of("cpu")
-    for ranks in (
-        gpus[:4],
-        gpus[1:3],
-        cpus[:2],
-        (*gpus[:2], *cpus[:1]),
-        (*list(machine.groups)[:1], *gpus[:2]),
-    ):
+    for ranks in (gpus[:4], gpus[1:3], cpus[:2], (*gpus[:2], *cpus[:1]), (*list(machine.groups)[:1], *gpus[:2])):
         for algorithm in (DirectExchange(), RingAlgorithm(both=True), InNetwork(), DoubleTree(), ALGORITHMS["ps-cpu"]):
             try:
                 placed = place(machine, algorithm, ranks)

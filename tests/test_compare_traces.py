@@ -173,12 +173,7 @@ def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: 
     (tmp_path / "EMPTY").mkdir()
     (tmp_path / "CUT.json").write_bytes(gzip.decompress(traced.read_bytes())[:20_000])
     (tmp_path / "BARE.json").write_text('{"traceEvents": []}', "utf-8")
-    files = {
-        "TRACE": traced,
-        "EMPTY": tmp_path / "EMPTY",
-        "CUT": tmp_path / "CUT.json",
-        "BARE": tmp_path / "BARE.json",
-    }
+    files = {"TRACE": traced, "EMPTY": tmp_path / "EMPTY", "CUT": tmp_path / "CUT.json", "BARE": tmp_path / "BARE.json"}
     done = hwsim("compare", *(files.get(argument, argument) for argument in arguments), code=2)
     assert said in done.output
 

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
@@ -95,26 +96,38 @@ def lost(given: Given, doubt: dict[str, str]) -> str:
 FORMED: Final = tuple(
     case for case in EXAMPLES if case.framework is None and not case.requests and "requests" not in str(case.machine)
 )
-OF_WORKLOADS: Final = tuple(quantity for example in FORMED for quantity in quantities(example, "workload"))
-OF_MACHINES: Final = tuple(number for example in FORMED for number in quantities(example, "machine"))
+
+
+@cache
+def of(file: str) -> tuple[Given, ...]:
+    """The quantities of machines or of workloads."""
+    return tuple(quantity for example in FORMED for quantity in quantities(example, file))
+
+
+@cache
+def whole_numbers() -> tuple[tuple[Example, Found], ...]:
+    """Those of workloads."""
+    return tuple(
+        (example, found)
+        for example in FORMED
+        for file, found in example.given()
+        if file == "workload" and type(found.value) is int and int in (found.field.annotation, *get_args(found.field.annotation))
+    )
+
+
+WORKLOADS: Final = st.deferred(lambda: st.sampled_from(of("workload")))  # found where they are drawn, not where tests are listed
+MACHINES: Final = st.deferred(lambda: st.sampled_from(of("machine")))
+WHOLE: Final = st.deferred(lambda: st.sampled_from(whole_numbers()))
 
 
 @settings(max_examples=10, deadline=None)
-@given(given=st.sampled_from(OF_WORKLOADS), doubt=st.sampled_from(DOUBTS))
+@given(given=WORKLOADS, doubt=st.sampled_from(DOUBTS))
 def test_a_doubt_of_a_workload_widens_the_range_or_is_refused(given: Given, doubt: dict[str, str]) -> None:
     assert lost(given, doubt) == ""
 
 
-WHOLE: Final = tuple(
-    (example, found)
-    for example in FORMED
-    for file, found in example.given()
-    if file == "workload" and type(found.value) is int and int in (found.field.annotation, *get_args(found.field.annotation))
-)
-
-
 @settings(max_examples=20, deadline=None)
-@given(given=st.sampled_from(WHOLE), doubt=st.sampled_from(DOUBTS))
+@given(given=WHOLE, doubt=st.sampled_from(DOUBTS))
 def test_a_whole_number_that_is_unsure_widens_the_range_or_is_refused(
     given: tuple[Example, Found], doubt: dict[str, str]
 ) -> None:
@@ -126,13 +139,13 @@ def test_a_whole_number_that_is_unsure_widens_the_range_or_is_refused(
 
 
 @settings(max_examples=10, deadline=None)
-@given(given=st.sampled_from(OF_MACHINES))
+@given(given=MACHINES)
 def test_a_spread_of_a_machine_widens_the_range_or_is_refused(given: Given) -> None:
     assert lost(given, DOUBTS[0]) == ""
 
 
 @settings(max_examples=10, deadline=None)
-@given(given=st.sampled_from(OF_MACHINES))
+@given(given=MACHINES)
 def test_a_guess_of_a_machine_widens_the_range(given: Given) -> None:
     assert lost(given, DOUBTS[1]) == ""
 
@@ -141,7 +154,7 @@ def test_a_guess_of_a_machine_widens_the_range(given: Given) -> None:
 def test_doubts_of_many_keys_widen_the_range_or_are_refused() -> None:
     """Others with each change of the change log; HWSIM_LAWS=100000 is all of them."""
     dice, most = random.Random((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")), int(os.environ.get("HWSIM_LAWS", MANY))
-    cases = [(DOUBTS[0], OF_MACHINES), (DOUBTS[1], OF_MACHINES), *((doubt, OF_WORKLOADS) for doubt in DOUBTS)]
+    cases = [(doubt, of(file)) for file in ("machine", "workload") for doubt in DOUBTS]
     drawn = [(doubt, given) for doubt, pool in cases for given in dice.sample(pool, min(most, len(pool)))]
     assert [found for doubt, given in drawn if (found := lost(given, doubt))] == []
 
@@ -193,9 +206,10 @@ WHOLE_RUNS: Final[dict[str, dict[str, Any]]] = {  # that no op follows, or not a
 }
 
 
-def of_whole(job: str, number: str, value: Any) -> tuple[float, float, float, str]:
-    """An answer, how far its ends lie off as logarithms, and the errors that it names."""
-    values = {**NUMBERS, number: value}
+@cache
+def of_whole(job: str, number: str = "", value: str = "", *doubt: tuple[str, str]) -> tuple[float, float, float, str]:
+    """An answer, how far its ends lie off as logarithms, and the errors that it names; with another number, or a doubt of it."""
+    values: dict[str, Any] = {**NUMBERS, number: {"value": value, **dict(doubt)} if doubt else value}
     cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
     gpu = {"use": "a100-sxm-80gb", "count": 2, "flop": {"bf16": values["gpu.flop.bf16"]}}
     parts = {"cpu": cpu, "gpu": {**gpu, "memory": {"bandwidth": values["gpu.memory.bandwidth"]}}}
@@ -222,12 +236,12 @@ def of_whole(job: str, number: str, value: Any) -> tuple[float, float, float, st
 def test_what_no_op_follows_the_whole_answer_does(job: str, number: str) -> None:
     """Its ends lie where the answer is with the number at the ends of its own range."""
     value, unit = NUMBERS[number].split()
-    exact = of_whole(job, number, NUMBERS[number])
+    exact = of_whole(job)
     ends = [of_whole(job, number, f"{float(value) * math.exp(end * 0.25)!r} {unit}")[0] for end in (-NORMAL[90], NORMAL[90])]
     sides = [math.log(end / exact[0]) for end in ends]
     widths = [math.hypot(exact[1], max(0.0, -min(sides))), math.hypot(exact[2], max(0.0, *sides))]
     for doubt in ({"spread": "25 %"}, {"source": "guess"}):
-        found = of_whole(job, number, {"value": NUMBERS[number], **doubt})
+        found = of_whole(job, number, NUMBERS[number], *doubt.items())
         assert found[0] == exact[0]
         assert sum(found[1:3]) == pytest.approx(sum(widths), rel=0.02)  # alike of a served model
         assert (number in found[3]) == (max(map(abs, sides)) > 1e-6)

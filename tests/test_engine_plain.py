@@ -14,12 +14,7 @@ from tests.command import hwsim
 
 LARGE = {"imagenet-epoch", "llama3-8b-serving", "resnet50-dp", "scale/tp8-dp", "d2l/hybridize", "d2l/queue-memory"}
 PAIRS = [
-    pytest.param(
-        str(wanted.text("machine")),
-        name,
-        id=name,
-        marks=[pytest.mark.slow] if name in LARGE else [],
-    )
+    pytest.param(str(wanted.text("machine")), name, id=name, marks=[pytest.mark.slow] if name in LARGE else [])
     for name in names("workload")
     if (wanted := read(find("workload", name)).get("expect")) is not None and wanted.get("machine") is not None
 ]

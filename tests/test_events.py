@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.prepare import prepare
+from hwsim.prepare import load_machine, prepare
 from hwsim.spec import SpecError
 from hwsim.views.explain.explanation import explain
 from hwsim.views.explain.say import text
@@ -259,9 +259,10 @@ def test_what_slows_an_exchange_is_felt_by_layer_and_refused_by_stage() -> None:
 )
 def test_a_served_model_warns_of_the_events_that_it_does_not_feel(device: str, parallel: dict[str, int], felt: str) -> None:
     infer = {"model": "llama-3-8b", "device": device, "parallel": parallel, "arrivals": {"poisson": "20 1/s"}, "prompt": 200}
-    work = {"hwsim": "workload/1", "infer": {**infer, "output": 20}, "requests": 20}
-    alone = hwsim.simulate("dgx-h100", work).makespan_s
+    work = {"hwsim": "workload/1", "infer": {**infer, "output": 20}, "requests": 6}
+    machine = load_machine("dgx-h100")
+    alone = hwsim.simulate(machine, work).makespan_s
     for part in ("nvs", "nic0", "gpu0", "gpu3", "gpu7", "cpu0", "cpu1", "disk0", "psw0"):
-        run = hwsim.simulate("dgx-h100", {**work, "events": [{"at": "0 s", "part": part, "speed": "50 %"}]})
+        run = hwsim.simulate(machine, {**work, "events": [{"at": "0 s", "part": part, "speed": "50 %"}]})
         warned = [warning.code for warning in run.warnings if warning.code == "no-effect"]
         assert (run.makespan_s == alone, len(warned)) == ((False, 0) if part in felt.split() else (True, 1))

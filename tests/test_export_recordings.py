@@ -93,7 +93,9 @@ PLANS = ("{dp: 2, tp: 4}", "{dp: 4, tp: 2}", "{dp: 2, tp: 2, pp: 2}", "{dp: 8}",
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_training_comes_back_whole(plan: str, tool: str, tmp_path: Path) -> None:
     """Every GPU of a team computes in its own file, every group meets, and what-ifs are those of the run."""
-    train = f"{{model: gpt2, parallel: {plan}, global_batch: 16, microbatch: 2, sequence: 128, sharding: none}}"
+    train = (
+        f"{{model: {{use: gpt2, layers: 4}}, parallel: {plan}, global_batch: 16, microbatch: 2, sequence: 128, sharding: none}}"
+    )
     (tmp_path / "w.yaml").write_text(f"hwsim: workload/1\ntrain: {train}\n")
     hwsim("export", tool, "dgx-a100", tmp_path / "w.yaml", "--no-fold", "-o", tmp_path / "out")
     makespan = round(simulate("dgx-a100", tmp_path / "w.yaml").makespan_s * FEMTO)

@@ -78,15 +78,7 @@ def cluster(
     if pods > 1:
         parts["spine"] = {"kind": "switch"}
         links.append(wire("up", "spine", "leaf*", "10 GB/s" if slow_spine else "800 GB/s"))
-    return {
-        "hwsim": "machine/1",
-        "class": "ideal",
-        "name": "cluster",
-        "source": "guess",
-        "ref": "a test",
-        "parts": parts,
-        "links": links,
-    }
+    return {"hwsim": "machine/1", "class": "ideal", "name": "cluster", "parts": parts, "links": links}
 
 
 def count(number: int) -> Spec:
@@ -272,8 +264,6 @@ STAR = """\
 hwsim: machine/1
 class: ideal
 name: a star
-source: guess
-ref: a test
 parts:
   gpu: {{kind: gpu, count: {ranks}, flop: {{fp32: 1 TFLOP/s}}, memory: {{bandwidth: 1000 GB/s}}}}
   switch: {{kind: switch}}
@@ -295,8 +285,7 @@ def test_two_million_sends_are_as_quick_as_two_thousand() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("algorithm", "ranks"),
-    [("ring", 1000), ("halving-doubling", 1000), ("halving-doubling", 1024), ("rings-both-ways", 512)],
+    ("algorithm", "ranks"), [("ring", 1000), ("halving-doubling", 1000), ("halving-doubling", 1024), ("rings-both-ways", 512)]
 )
 def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int) -> None:
     steady = {"allreduce": {"among": "gpu*", "bytes": "100 MB", "algorithm": algorithm}}

@@ -32,6 +32,7 @@ CLUSTERS: Final = (
     "d2l-4gpu-pcie",
     "d2l-8gpu-nvlink",
 )
+FEW: Final = ("--set", "workload.infer.requests=100")  # of a served model; all of them in the slow cases
 NO_ROOF: Final = frozenset({"d2l-channels", "d2l-disks", "d2l-memory", "d2l-platters"})  # nothing computes there
 MODELS: Final = ("gpt2-xl", "llama-3-8b", "llama-3-70b", "mixtral-8x7b")
 
@@ -44,11 +45,13 @@ def _cases() -> dict[str, tuple[tuple[str, ...], bool]]:
         found[" ".join(words)] = (words, slow)
 
     for workload in names("workload"):
-        expect = read(find("workload", workload)).get("expect")
-        machine = expect.text("machine") if expect is not None else None
-        if machine is not None:
-            add("simulate", str(machine), workload, "--no-expect", "--json", "--ops", slow=workload in SLOW)
-            add("explain", str(machine), workload, "--no-what-if", "--json", slow=workload in SLOW)
+        file = read(find("workload", workload))
+        machine = expect.text("machine") if (expect := file.get("expect")) is not None else None
+        for few in ((), FEW) if file.get("infer") is not None else ((),):
+            if machine is not None:
+                slow = not few and (workload in SLOW or file.get("infer") is not None)
+                add("simulate", str(machine), workload, "--no-expect", "--json", "--ops", *few, slow=slow)
+                add("explain", str(machine), workload, "--no-what-if", "--json", *few, slow=slow)
     for machine in CLUSTERS:
         add("collectives", machine, "--algorithm", "all", "--bytes", "1KiB..1GiB:x8", "--json", slow=True)
         for operation in ("all-gather", "reduce-scatter", "all-to-all", "broadcast", "send"):
@@ -75,12 +78,12 @@ CASES: Final = _cases()
 def rounded(value: Any) -> Any:
     """The same with floats of twelve digits: the last ones may depend on the mathematical library of a system.
 
-    Without intervals, which move with every measurement that is added, and have tests of their own.
+    Without intervals, which move with every measurement that is added, and have tests of their own, and without places of files.
     """
     if isinstance(value, float):
         return f"{value:.12g}"
     if isinstance(value, dict):
-        return {key: rounded(child) for key, child in value.items() if key != "interval"}
+        return {key: rounded(child) for key, child in value.items() if key != "interval" and not (key == "place" and child)}
     return [rounded(child) for child in value] if isinstance(value, list) else value
 
 

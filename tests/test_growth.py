@@ -35,13 +35,13 @@ CASES: Final[list[tuple[str, str, str, Sizes, dict[str, Any]]]] = [
     ("scale/rail-fat-tree", "scale/mlp-dp", "let.nodes", (2, 4, 8), {"fold": "never"}),  # one node has no network
     ("scale/rail-fat-tree", "scale/tp8-dp", "let.nodes", (1, 2, 4), {"fold": "never"}),
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (64, 128, 256), {"algorithm": "hierarchical"}),
-    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (16, 32, 64), {"let.per_leaf": 2, "algorithm": "hierarchical"}),
-    ("scale/rail-fat-tree", "scale/allreduce", "let.pods", (2, 4, 8), {"let.nodes": 32, "algorithm": "hierarchical"}),
-    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (16, 32, 64), {"algorithm": "auto"}),  # up to 64 GPUs otherwise
+    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (8, 16, 32), {"let.per_leaf": 2, "algorithm": "hierarchical"}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.pods", (2, 4, 8), {"let.nodes": 16, "algorithm": "hierarchical"}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (9, 18, 36), {"algorithm": "auto"}),  # up to 64 GPUs otherwise
     ("scale/star", "scale/allreduce", "let.ranks", (16, 32, 64), {"steps": "explicit", "fold": "always"}),
     ("scale/star", "scale/mlp-dp", "let.ranks", (64, 128, 256), {}),
     ("scale/star", "scale/tp8-dp", "let.ranks", (64, 128, 256), {}),
-    ("dgx-h100", "serving/chat", "requests", (50, 100, 200), {}),
+    ("dgx-h100", "serving/chat", "requests", (25, 50, 100), {}),
     ("dgx-a100", "resnet50-dp", "steps", (2, 4, 8), {"fold": "always"}),
     ("dgx-a100", "resnet50-dp", "gpus", (1, 2, 4), {"steps": 1}),
 ]
@@ -158,7 +158,7 @@ def neighbours(nodes: int) -> object:
     ("run", "sizes"),
     [
         (copies, (20, 40, 80)),
-        (unequal_parts, (1024, 4096, 16384)),
+        (unequal_parts, (256, 1024, 4096)),
         (with_jitter, (16, 32, 64)),
         (with_a_slow_rank, (16, 32, 64)),
         (points, (4, 8, 16)),

@@ -178,10 +178,7 @@ def test_an_oversubscribed_switch_shares_its_backplane() -> None:
 
 
 handlings = st.builds(
-    TransferOptions,
-    pages=st.sampled_from(["pinned", "pageable"]),
-    by=st.sampled_from(["dma", "cpu", "sm"]),
-    waited=st.booleans(),
+    TransferOptions, pages=st.sampled_from(["pinned", "pageable"]), by=st.sampled_from(["dma", "cpu", "sm"]), waited=st.booleans()
 )
 ends = st.sampled_from([("cpu", "gpu0"), ("gpu0", "cpu"), ("gpu0", "gpu1"), ("gpu0", "gpu0"), ("cpu", "cpu")])
 

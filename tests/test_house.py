@@ -5,10 +5,9 @@ A budget rises only in a commit that lowers another by as much and says why. Doc
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Final
 
-from tests.test_docs import ROOT
+from tests.loading import script
 
 BUDGETS: Final = {  # code lines
     "cli": 1_795,
@@ -44,17 +43,6 @@ SIZES: Final = {
     "files that a bandwidth passes": 25,
     "functions that a bandwidth passes": 74,
 }
-
-
-def script(name: str) -> ModuleType:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_each_package_keeps_its_budget() -> None:

@@ -98,10 +98,7 @@ KERNEL = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
     ("statement", "message"),
     [
         (KERNEL + f"(20, 10, 0, 1, 7, 1, {1 << 24}, 1, 1)", "table CUPTI_ACTIVITY_KIND_KERNEL: a negative duration"),
-        (
-            KERNEL + f"(1, {2**62}, 0, 1, 7, 1, {1 << 24}, 1, 1)",
-            "table CUPTI_ACTIVITY_KIND_KERNEL: it lasts 1.28e.06 h",
-        ),
+        (KERNEL + f"(1, {2**62}, 0, 1, 7, 1, {1 << 24}, 1, 1)", "table CUPTI_ACTIVITY_KIND_KERNEL: it lasts 1.28e.06 h"),
         (KERNEL + f"('x', 10, 0, 1, 7, 1, {1 << 24}, 1, 1)", "table CUPTI_ACTIVITY_KIND_KERNEL: an invalid or too large number"),
         (KERNEL + f"(1, 2, 0, 1, 7, 'x', {1 << 24}, 1, 1)", "table CUPTI_ACTIVITY_KIND_KERNEL: an invalid or too large number"),
     ],

@@ -90,10 +90,7 @@ def test_each_rank_is_on_its_own_gpu(tmp_path: Path, machine: Any) -> None:
 
 
 def test_kernels_without_shapes_keep_their_time_and_are_listed(tmp_path: Path, machine: Any) -> None:
-    events = [
-        *op("mine::fused", 100, [("mystery", 110, 500)], [[8, 8]]),
-        *op("aten::add_", 200, [("vectorized", 700, 300)]),
-    ]
+    events = [*op("mine::fused", 100, [("mystery", 110, 500)], [[8, 8]]), *op("aten::add_", 200, [("vectorized", 700, 300)])]
     found = predict(explain(recording(tmp_path, events)), machine)
     assert times(found, "mystery") == pytest.approx([500e-6])
     kept = {(row.name, row.why): row.recorded for row in found.rows if row.how == "kept"}

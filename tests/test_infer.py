@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hwsim.api import Run, load_machine, simulate
+from hwsim.api import Run, simulate
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.machine import Machine
 from hwsim.models import Cluster, Framework, Transformer, cluster_of, load_framework, load_transformer
@@ -16,6 +16,7 @@ from hwsim.models.inference import serve
 from hwsim.models.memory import cache_room
 from hwsim.models.server import PLAIN, CacheMemory, ServerKeys
 from tests.present import present
+from tests.served import dgx
 
 SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 
@@ -23,18 +24,13 @@ FREE = {"host": {"step": "0 s", "api": "0 s"}}  # the host of a server takes no 
 
 
 @cache
-def node() -> Machine:
-    return load_machine("dgx-h100")
-
-
-@cache
 def cluster() -> Cluster:
-    return cluster_of(node())
+    return cluster_of(dgx())
 
 
 def run(machine: str | Machine = "", **infer: Any) -> Run:
     keys: Mapping[str, Any] = {"model": SMALL, "device": "gpu0", "server": FREE, **infer}
-    return simulate(machine or node(), {"hwsim": "workload/1", "infer": keys})
+    return simulate(machine or dgx(), {"hwsim": "workload/1", "infer": keys})
 
 
 def served(machine: str | Machine = "", **infer: Any) -> ServiceStatistics:

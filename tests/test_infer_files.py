@@ -15,7 +15,8 @@ from hwsim.models.cluster import cluster_of
 from hwsim.spec import SpecError
 from tests.command import hwsim
 from tests.model_cases import prefill
-from tests.test_infer import FREE, SMALL, node, served
+from tests.served import dgx
+from tests.test_infer import FREE, SMALL, served
 
 # ---- what is wrong ----
 
@@ -156,7 +157,7 @@ def test_summary_json_and_figure_tell_of_the_service(tmp_path: Path) -> None:
 def test_an_encoder_reads_a_batch_and_is_done() -> None:
     found = served(model="bert-base", prompt=128, requests=32, batch=8, framework="fastertransformer", dtype="fp16")
     part = prefill(8, 128, dtype="fp16", attention="plain")
-    one = one_pass(load_transformer("bert-base"), part, cluster_of(node()), load_framework("fastertransformer"))
+    one = one_pass(load_transformer("bert-base"), part, cluster_of(dgx()), load_framework("fastertransformer"))
     assert found.first_token is None
     assert found.iterations == 4
     assert found.span_s == pytest.approx(4 * one.seconds, rel=1e-9)

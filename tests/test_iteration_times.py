@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.api import load_machine
-from hwsim.machine import Machine
 from hwsim.models import cluster_of, load_framework, load_transformer
 from hwsim.models.architectures import transformer_layers as blocks
 from hwsim.models.architectures.layer_parts import QuantizedWeights
@@ -20,19 +19,15 @@ from hwsim.models.architectures.slices import MicrobatchSlice, product
 from hwsim.models.inference import one_pass, served_slice
 from hwsim.models.iteration import Iterations, sends
 from hwsim.models.kernel_times import KernelTimes
+from tests.served import dgx
 
 GRAPHS = (1, 2, 4, *range(8, 257, 8))
 
 
 @cache
-def node() -> Machine:
-    return load_machine("dgx-h100")
-
-
-@cache
 def iterations(model: str = "llama-3-8b", tp: int = 1, graphs: tuple[int, ...] = ()) -> Iterations:
     framework = load_framework("vllm")
-    times = KernelTimes(cluster_of(node()).gpu, framework)
+    times = KernelTimes(cluster_of(dgx()).gpu, framework)
     return Iterations(load_transformer(model), times, tp, "bf16", graphs)
 
 
@@ -108,7 +103,7 @@ def sparse(**layout: int) -> Iterations:
     framework = load_framework("vllm")
     return Iterations(
         load_transformer("qwen3-30b-a3b"),
-        KernelTimes(cluster_of(node()).gpu, framework),
+        KernelTimes(cluster_of(dgx()).gpu, framework),
         layout["tp"],
         "bf16",
         (),
@@ -162,7 +157,7 @@ def test_verified_tokens_pass_together_and_read_the_cache_once() -> None:
 
 
 def test_a_cache_in_eight_bits_is_read_in_half_the_time() -> None:
-    framework, gpu = load_framework("tensorrt-llm"), cluster_of(node()).gpu
+    framework, gpu = load_framework("tensorrt-llm"), cluster_of(dgx()).gpu
     of = {
         kept: Iterations(load_transformer("llama-3-8b"), KernelTimes(gpu, framework), 1, "bf16", cache=kept).answers(128, 8000.0)
         for kept in ("bf16", "fp8")
@@ -186,7 +181,7 @@ def test_unequal_groups_exchange_as_long_as_what_most_of_them_pass(groups: int, 
 @pytest.mark.parametrize(("group", "kernel"), [(16384, "flash fp8-block"), (None, "flash fp8")])
 def test_experts_in_eight_bits_have_the_kernel_of_their_scales(group: int | None, kernel: str) -> None:
     model = replace(load_transformer("qwen3-30b-a3b"), quantised=QuantizedWeights(format="fp8", group=group))
-    gpu = cluster_of(node()).gpu
+    gpu = cluster_of(dgx()).gpu
     part = served_slice(1, 16, 16, 1, "bf16", "flash", gpu, model.quantised)
     calls = [op.work.experts for kind in model.kinds for op in blocks.forward(kind, part) if op.work.experts is not None]
     assert {call.kernel for call in calls} == {kernel}

@@ -15,13 +15,14 @@ import pytest
 
 from hwsim import api
 from tests.keys.examples import EXAMPLES
-from tests.keys.feeling import GONE, REFUSED, Example, changes, outcome
+from tests.keys.feeling import GONE, REFUSED, Example, Felt, changes, outcome
 from tests.keys.schemas import Found, inside, keys
 
 KEYS: Final = keys()
 Given = tuple[Example, str, Found]
 
 
+@cache
 def given() -> dict[str, list[Given]]:
     """By key, where the examples give it."""
     found: dict[str, list[Given]] = {}
@@ -31,7 +32,6 @@ def given() -> dict[str, list[Given]]:
     return found
 
 
-GIVEN: Final = given()
 RECORDED: Final = tuple(key for key, field in KEYS.items() if field.record)
 
 
@@ -52,8 +52,8 @@ FELT: Final = tuple(key for key in KEYS if not is_recorded(key) and not is_mappi
 
 
 @cache
-def loaded(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The files of an example, and the JSON of its run."""
+def loaded(number: int) -> tuple[dict[str, Any], Felt]:
+    """The files of an example, and its run."""
     example = EXAMPLES[number]
     documents: dict[str, Any] = {"machine": api.load_machine(example.machine), "workload": example.workload}
     if example.framework is None:
@@ -63,13 +63,13 @@ def loaded(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def feels(key: str, place: int, at: int) -> bool:
     """Whether the change number `at` of the key in that place is felt."""
-    if place >= len(GIVEN[key]):
+    if place >= len(given()[key]):
         return False
-    example, file, each = GIVEN[key][place]
+    example, file, each = given()[key][place]
     value = next(islice(changes(example, each), at, None), example)
     documents, before = loaded(EXAMPLES.index(example))
     after = before if value is example else outcome(example, file, each, value, loaded=documents)
-    return isinstance(after, dict) and after != before
+    return isinstance(after, Felt) and after.differs(before)
 
 
 def tries(key: str) -> list[str]:
@@ -78,7 +78,7 @@ def tries(key: str) -> list[str]:
     if key in KNOWN and feels(key, *KNOWN[key]):
         NOW[key] = KNOWN[key]
         return []
-    for place, (example, file, site) in enumerate(GIVEN[key]):
+    for place, (example, file, site) in enumerate(given()[key]):
         documents, before = loaded(EXAMPLES.index(example))
         refused = {**REFUSED, **example.refused}
         if site.key in refused:
@@ -89,25 +89,25 @@ def tries(key: str) -> list[str]:
             found.append(f"{example.name}: {value} is not refused with '{word}'")
         for index, value in enumerate(changes(example, site)):
             after = outcome(example, file, site, value, loaded=documents)
-            if isinstance(after, dict) and after != before:
+            if isinstance(after, Felt) and after.differs(before):
                 NOW[key] = [place, index]
                 return []
-            what = "the same result" if isinstance(after, dict) else after.splitlines()[0]
+            what = "the same result" if isinstance(after, Felt) else after.splitlines()[0]
             found.append(f"{example.name}: {'left out' if value is GONE else value}: {what}")
     return found
 
 
 def test_every_key_has_an_example() -> None:
-    assert [key for key in (*FELT, *RECORDED) if key not in GIVEN] == []
+    assert [key for key in (*FELT, *RECORDED) if key not in given()] == []
 
 
 def test_examples_give_no_key_that_is_no_more() -> None:
-    assert [key for key in GIVEN if key not in KEYS] == []
+    assert [key for key in given() if key not in KEYS] == []
 
 
 @pytest.mark.parametrize("root", sorted({key.partition(".")[0] for key in FELT}))
 def test_every_key_changes_something(root: str, update: bool) -> None:
-    unfelt = {key: vain for key in FELT if key.partition(".")[0] == root and key in GIVEN and (vain := tries(key))}
+    unfelt = {key: vain for key in FELT if key.partition(".")[0] == root and key in given() and (vain := tries(key))}
     assert unfelt == {}
     if update:
         felt = json.loads(FILE.read_text(encoding="utf-8")) | NOW
@@ -116,10 +116,10 @@ def test_every_key_changes_something(root: str, update: bool) -> None:
 
 @pytest.mark.parametrize("key", RECORDED)
 def test_a_recorded_key_changes_nothing(key: str) -> None:
-    within = [instance for name in GIVEN if name == key or name.startswith(f"{key}.") for instance in GIVEN[name][:1]]
+    within = [instance for name in given() if name == key or name.startswith(f"{key}.") for instance in given()[name][:1]]
     assert within
     for example, file, site in within:
         documents, before = loaded(EXAMPLES.index(example))
         for value in islice(changes(example, site), 2):
             after = outcome(example, file, site, value, loaded=documents)
-            assert isinstance(after, str) or after == before, (site.key, value)
+            assert isinstance(after, str) or not after.differs(before), (site.key, value)

@@ -143,10 +143,7 @@ def test_the_host_binds_small_batches() -> None:
     assert one.shares["host"] > one.seconds / 2
 
 
-@given(
-    st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1e8)), min_size=1, max_size=20),
-    st.floats(1e6, 1e8),
-)
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1e8)), min_size=1, max_size=20), st.floats(1e6, 1e8))
 @settings(max_examples=60, deadline=None)
 def test_what_is_left_of_the_gradients_is_at_most_the_exchange_of_all(
     given_marks: list[tuple[float, float]], bucket: float

@@ -160,6 +160,9 @@ RESOURCES: Final = (
 )  # fmt: skip
 KINDS: Final = ("cpu", "disk", "gpu", "nic", "switch")
 SIGNS: Final = (".", ":", "->", "--", "<->", "/")  # between the words of a name
+SPLITTING: Final = {  # functions of libraries, by their last word
+    "split": ("re.split",), "fnmatch": ("fnmatch", "fnmatch.fnmatch"), "filter": ("fnmatch.filter",),
+}  # fmt: skip
 CUTS: Final = ("partition", "rpartition", "split", "rsplit", "find", "rfind", "index")
 ENDS: Final = ("startswith", "endswith", "removeprefix", "removesuffix", "strip", "lstrip", "rstrip")
 LEGIT: Final = {  # files and packages that cut texts at such signs, and why no kind of a capacity or device is told by that
@@ -209,32 +212,40 @@ LEGIT: Final = {  # files and packages that cut texts at such signs, and why no 
 }
 
 
-def cuts(tree: ast.AST) -> Iterator[int]:
+def asking(tree: ast.AST) -> list[ast.Call | ast.Compare]:
+    """What may ask for a part of a text: calls, and whether something is in something."""
+    return [
+        node for node in ast.walk(tree)
+        if isinstance(node, ast.Call) or (isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn))
+    ]  # fmt: skip
+
+
+def cuts(nodes: list[ast.Call | ast.Compare]) -> Iterator[int]:
     """Lines that cut a text at a sign between the words of a name, or ask whether it has one."""
-    for node in ast.walk(tree):
+    for node in nodes:
         words: list[ast.expr] = []
         signs: tuple[str, ...] = SIGNS
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("re.split", "fnmatch", "fnmatch.fnmatch", "fnmatch.filter"):
+        called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+        if called in SPLITTING and ast.unparse(node.func) in SPLITTING[called]:
             yield node.lineno
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (*CUTS, *ENDS):
-            words, signs = node.args, SIGNS if node.func.attr in CUTS else SIGNS[:-1]
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        elif called in (*CUTS, *ENDS) and isinstance(node.func, ast.Attribute):
+            words, signs = node.args, SIGNS if called in CUTS else SIGNS[:-1]
+        elif isinstance(node, ast.Compare):
             words = [node.left] if isinstance(node.left, ast.Constant) else []
         texts = [part.value for word in words for part in ast.walk(word) if isinstance(part, ast.Constant)]
         if any(isinstance(text, str) and text in signs for text in texts):
             yield getattr(node, "lineno", 0)
 
 
-def told_by_names(tree: ast.AST) -> Iterator[int]:
+def told_by_names(nodes: list[ast.Call | ast.Compare]) -> Iterator[int]:
     """Lines that ask whether a name begins, ends or goes on with what a resource or a kind of device is called."""
-    for node in ast.walk(tree):
+    for node in nodes:
         words: list[ast.expr] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in (*CUTS, *ENDS):
                 words = [elt for given in node.args for elt in (given.elts if isinstance(given, ast.Tuple) else [given])]
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
-            of = ast.unparse(node.comparators[0])
-            words = [node.left] if of.endswith((".capacity", ".name", ".device", "capacity", "device", "name")) else []
+        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant):
+            words = [node.left] if ast.unparse(node.comparators[0]).endswith(("capacity", "device", "name")) else []
         texts = [word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str)]
         if any(text.strip(".*") in (*RESOURCES, *KINDS) for text in texts):
             yield getattr(node, "lineno", 0)
@@ -244,9 +255,9 @@ def test_no_decision_is_made_by_a_name() -> None:
     package = Path(hwsim.__file__).parent
     told, cut = list[str](), dict[str, int]()
     for path in sorted(package.rglob("*.py")):
-        file, tree = path.relative_to(package).as_posix(), ast.parse(path.read_text("utf-8"))
-        told += [f"{file}:{line}" for line in told_by_names(tree) if not file.startswith("comparing/recorded/")]
-        cut |= {f"{file}:{line}": line for line in cuts(tree)}
+        file, nodes = path.relative_to(package).as_posix(), asking(ast.parse(path.read_text("utf-8")))
+        told += [f"{file}:{line}" for line in told_by_names(nodes) if not file.startswith("comparing/recorded/")]
+        cut |= {f"{file}:{line}": line for line in cuts(nodes)}
     assert not told, "the kind of a device is in `run.devices`, the kind of a capacity in its record, `hwsim.demand.Capacity`"
     assert [where for where in cut if not where.startswith(tuple(LEGIT))] == [], "a cut of a name needs a reason, see LEGIT"
     assert [place for place in LEGIT if not any(where.startswith(place) for where in cut)] == [], "no such cut any more"
@@ -257,7 +268,7 @@ def test_no_decision_is_made_by_a_name() -> None:
              'capacity.removesuffix(".cores")', 'name.endswith((".tx", ".rx"))']
 )  # fmt: skip
 def test_the_rule_finds_such_a_decision(line: str) -> None:
-    assert list(told_by_names(ast.parse(line)))
+    assert list(told_by_names(asking(ast.parse(line))))
 
 
 def test_a_machine_without_gpus_is_said(tmp_path: Path) -> None:

@@ -158,12 +158,7 @@ def test_every_name_hwsim_offers_can_be_had() -> None:
     assert set(hwsim.__all__) <= set(dir(hwsim))
 
 
-MODULES = {
-    "cupy-cuda12x": "cupy",
-    "cupy-cuda13x": "cupy",
-    "nvidia-ml-py": "pynvml",
-    "ipykernel": "nbclient",
-}  # which starts it
+MODULES = {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy", "nvidia-ml-py": "pynvml", "ipykernel": "nbclient"}  # which starts it
 RUNNING = (ROOT / "scripts", ROOT / "tests")  # notebooks
 
 

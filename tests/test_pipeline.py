@@ -59,10 +59,7 @@ def by_hand(times: list[list[int]], ahead: list[int], workers: list[int]) -> int
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=4),
-    st.integers(0, 25),
-)
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=4), st.integers(0, 25))
 def test_stages_with_workers_and_buffers_take_what_they_take_by_hand(line: list[tuple[int, int, int]], batches: int) -> None:
     stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
     expected = by_hand([[time * US] * batches for time, _, _ in line], [row[1] for row in line], [row[2] for row in line])

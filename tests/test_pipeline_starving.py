@@ -32,10 +32,7 @@ def idle_by_hand(result: Result, name: str) -> int:
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=4),
-    st.integers(1, 30),
-)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=4), st.integers(1, 30))
 def test_the_causes_add_up_to_the_idle_time_exactly(line: list[tuple[int, int, int]], batches: int) -> None:
     stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
     result = run([*stages, busy("train", 20)], batches=batches)

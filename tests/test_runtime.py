@@ -312,11 +312,7 @@ def test_cuda_graphs_repeat_the_timings_they_are_fitted_to() -> None:
     runtime = {"use": "cuda-graph"}
     kernels = [{"busy": {"device": "gpu", "time": "2.9 us", "name": f"k{i}"}} for i in range(20)]
     waiting = [{"busy": {**kernel["busy"], "block": True}} for kernel in kernels]
-    for body, expected in (
-        (waiting, 9.6),
-        ([*kernels, {"wait": "all"}], 3.8),
-        ([call(*kernels), {"wait": "all"}], 3.4),
-    ):
+    for body, expected in ((waiting, 9.6), ([*kernels, {"wait": "all"}], 3.8), ([call(*kernels), {"wait": "all"}], 3.4)):
         many, one = (makespan([loop(n, *body)], runtime) for n in (101, 1))
         assert (many - one) / 2000 / US == pytest.approx(expected, abs=0.001)
 

@@ -21,7 +21,7 @@ CODE = {"eval", "exec", "compile", "__import__"}
 WRONG = {"os.system", "os.popen", "yaml.load", "yaml.unsafe_load", "yaml.full_load", "builtins.eval", "builtins.exec"}
 LOADS = ("pickle.", "marshal.", "shelve.", "dill.", "cloudpickle.", "joblib.")  # whose `load` runs what it reads
 TRUSTED = {
-    "hwsim/records.py": {"exec"},  # methods of classes, from their fields
+    "hwsim/records.py": {"exec"}  # methods of classes, from their fields
 }
 
 

@@ -236,10 +236,7 @@ def test_an_event_makes_caches_miss() -> None:
 
 
 def test_a_value_that_is_kept_is_the_same_in_later_statements() -> None:
-    request = [
-        {"busy": {"time": {"uniform": ["1 ms", "3 ms"]}, "as": "first", "fixed": True}},
-        fixed("2 * $first"),
-    ]
+    request = [{"busy": {"time": {"uniform": ["1 ms", "3 ms"]}, "as": "first", "fixed": True}}, fixed("2 * $first")]
     notes = played({"a": {"device": "cpu", "arrivals": POISSON, "request": request}}, requests=500).notes[0]
     plain = played({"a": {"device": "cpu", "arrivals": POISSON, "request": request[:1]}}, requests=500).notes[0]
     assert notes.stay == pytest.approx(3 * plain.stay, rel=1e-9)

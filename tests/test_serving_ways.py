@@ -10,12 +10,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.api import load_machine
 from hwsim.families.serving.actors import costs
 from hwsim.families.serving.actors import unclocked as alone
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.results.critical import limited_by
 from hwsim.views.summary.document import document
+from tests.served import dgx
 from tests.test_infer import FREE, SMALL
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -88,10 +88,10 @@ NOTHING: list[dict[str, str]] = [{"at": "0 s", "part": "nic7", "speed": "99 %"}]
 def served(way: str, **keys: Any) -> hwsim.Run:
     """Play a served model alone in runs ("auto"), by the plain engine ("simpy"), or iteration by iteration ("clock")."""
     engine: Any = "auto" if way == "clock" else way
-    infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 40, "prompt": {"lognormal": {"median": 500}},
+    infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 25, "prompt": {"lognormal": {"median": 500}},
              "output": {"uniform": [1, 90]}, "seed": 3, **keys}  # fmt: skip
     events = {"events": NOTHING} if way == "clock" else {}
-    return hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer, **events}, engine=engine)
+    return hwsim.simulate(dgx(), {"hwsim": "workload/1", "infer": infer, **events}, engine=engine)
 
 
 def only(run: hwsim.Run) -> ServiceStatistics:
@@ -196,7 +196,7 @@ def test_no_request_is_lost_through_outages(way: Any, keys: dict[str, Any]) -> N
     """Whoever has a GPU that stands still waits: all that come are answered."""
     infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 60, "prompt": 500, "output": 40, **keys}
     events = [{"at": f"{time} ms", "part": f"gpu{time % 7}", "down": "70 ms"} for time in (15, 30, 60, 95, 200)]
-    run = hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer, "events": events}, engine=way)
+    run = hwsim.simulate(dgx(), {"hwsim": "workload/1", "infer": infer, "events": events}, engine=way)
     found = only(run)
     assert found.requests + found.warm_up == 60
     assert found.latency.max > 0.07
@@ -244,7 +244,7 @@ def test_a_disturbance_in_the_middle_of_a_run_slows_it() -> None:
 SPEEDS = st.lists(st.sampled_from([1.0, 0.9, 0.75, 0.5, 0.4]), min_size=8, max_size=8)
 
 
-@settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(st.sampled_from([(1, 2), (2, 2), (1, 4), (2, 4), (4, 1), (4, 2)]), SPEEDS, st.sampled_from(["auto", "simpy"]))
 def test_every_stage_goes_at_the_speed_of_its_own_gpus(split: tuple[int, int], speeds: list[float], engine: Any) -> None:
     """A batch alone takes the sum of its stages, each as its slowest GPU; as many as there are stages wait for the slowest."""
@@ -254,7 +254,7 @@ def test_every_stage_goes_at_the_speed_of_its_own_gpus(split: tuple[int, int], s
 
     def found(requests: int, events: Any = None) -> ServiceStatistics:
         workload = {"hwsim": "workload/1", "infer": {**infer, "requests": requests}, **({"events": events} if events else {})}
-        return only(hwsim.simulate(load_machine("dgx-h100"), workload, engine=engine, interval=False))
+        return only(hwsim.simulate(dgx(), workload, engine=engine, interval=False))
 
     stages = [1 / min(speeds[stage * tp : (stage + 1) * tp]) for stage in range(pp)]
     as_it_is = found(1)

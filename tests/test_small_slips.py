@@ -141,7 +141,7 @@ def test_sizes_far_apart_weigh_by_the_square_of_the_width() -> None:
 
 def test_a_measured_product_takes_its_arithmetic_and_its_operands() -> None:
     kernels = MeasuredFunctions(
-        products={"fp64": MatmulTime(flop=1e9, left=1e-9, right=2e-9, result=4e-9, edge=8e-9, depth=16e-9)},
+        products={"fp64": MatmulTime(flop=1e9, left=1e-9, right=2e-9, result=4e-9, edge=8e-9, depth=16e-9)}
     )
     call = LibraryCall(function="matmul", dtype="fp64", product=MatmulShape(1, 2, 3, element=8))
     one = 2 * 6 / 1e9 + 1 * 3 * 1e-9 + 3 * 2 * 2e-9 + 1 * 2 * 4e-9 + (1 + 2) * 8e-9 + 3 * 16e-9

@@ -109,10 +109,10 @@ def test_a_working_directory_that_is_gone_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [{}, {"HOME": "/nowhere"}, {"TMPDIR": "/nowhere", "TEMP": "/nowhere"}, {"TERM": "dumb"}, {"LC_ALL": "C"},
-     {"LC_ALL": "tr_TR.UTF-8"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "latin-1"},
-     {"COLUMNS": "40"}, {"NO_COLOR": "1"}, {"PYTHONHASHSEED": "1"}, {"TZ": "Asia/Kathmandu"}],
-    ids=lambda each: " ".join(f"{key}={value}" for key, value in each.items()) or "nothing",
+    [{"HOME": "/nowhere", "TMPDIR": "/nowhere", "TEMP": "/nowhere", "LC_ALL": "C", "PYTHONHASHSEED": "1"},
+     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TERM": "dumb", "COLUMNS": "40"},
+     {"LC_ALL": "tr_TR.UTF-8", "PYTHONIOENCODING": "latin-1", "NO_COLOR": "1", "TZ": "Asia/Kathmandu"}],
+    ids=lambda each: " ".join(f"{key}={value}" for key, value in each.items()),
 )  # fmt: skip
 @POSIX
 def test_the_answer_depends_on_no_environment(environment: dict[str, str], tmp_path: Path) -> None:

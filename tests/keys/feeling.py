@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -89,6 +90,20 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Felt:
+    """A run that is another if its JSON is, ops included; that is not written where the time differs already."""
+
+    run: api.Run
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        return as_dict(self.run, ops=True)
+
+    def differs(self, other: Felt) -> bool:
+        return self.run.timeline.makespan_fs != other.run.timeline.makespan_fs or self.document != other.document
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """A machine and a workload that use keys.
@@ -116,8 +131,8 @@ class Example:
         for found in standing("framework", ROOTS["framework"], self.framework):
             yield "framework", found
 
-    def run(self, machine: Any = None, workload: Any = None, framework: Any = None) -> dict[str, Any]:
-        """The JSON of the run, ops included, with another machine or workload if one is given."""
+    def run(self, machine: Any = None, workload: Any = None, framework: Any = None) -> Felt:
+        """The run, with another machine or workload if one is given."""
         if self.framework is not None:
             return self._trained(machine, workload or self.workload, framework or self.framework)
         try:
@@ -125,9 +140,9 @@ class Example:
                                latency=self.latency)  # fmt: skip
         except api.ExpectationFailed as failed:
             run = failed.run
-        return as_dict(run, ops=True)
+        return Felt(run)
 
-    def _trained(self, machine: Any, workload: Any, framework: Mapping[str, Any]) -> dict[str, Any]:
+    def _trained(self, machine: Any, workload: Any, framework: Mapping[str, Any]) -> Felt:
         """With a framework in a file of its own."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "framework.yaml"
@@ -136,8 +151,8 @@ class Example:
             return replace(self, framework=None).run(machine, trained)
 
 
-def outcome(example: Example, file: str, found: Found, value: Any, *, loaded: Mapping[str, Any]) -> str | dict[str, Any]:
-    """The JSON with one value put in place of another, or the mistake that refuses it."""
+def outcome(example: Example, file: str, found: Found, value: Any, *, loaded: Mapping[str, Any]) -> str | Felt:
+    """The run with one value put in place of another, or the mistake that refuses it."""
     documents = {**loaded, file: put(getattr(example, file), found.path, value)}
     try:
         return example.run(**documents)

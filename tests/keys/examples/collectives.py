@@ -158,9 +158,7 @@ EXAMPLES: Final = (
     Example(
         "library own",
         _cluster(OWN),
-        in_turn(
-            *({"allreduce": {"among": "node0.gpu*", "bytes": size}} for size in ("8 B", "1 MB", "10 MB", "30 MB", "300 MB")),
-        ),
+        in_turn(*({"allreduce": {"among": "node0.gpu*", "bytes": size}} for size in ("8 B", "1 MB", "10 MB", "30 MB", "300 MB"))),
         tried={"library own.links.*.reads": ("10 B",), "library own.links.*.two_from": (8,)},
     ),
     Example(
@@ -240,11 +238,7 @@ EXAMPLES: Final = (
         ),
         program({"allreduce": {"among": "gpu*", "bytes": "1 GB", "algorithm": "auto"}}),
     ),
-    Example(
-        "written",
-        _four(),
-        program({"allreduce": {"among": ["gpu0", "gpu1"], "bytes": "10 MB", "algorithm": WRITTEN}}),
-    ),
+    Example("written", _four(), program({"allreduce": {"among": ["gpu0", "gpu1"], "bytes": "10 MB", "algorithm": WRITTEN}})),
     Example(
         "step by step",
         _four(),

@@ -9,10 +9,7 @@ from tests.keys.examples.writing import CPU, PLAIN_GPU, in_turn, machine
 from tests.keys.feeling import Example
 
 DRAWN: Final[dict[str, Any]] = {"power": {"idle": "50 W", "loaded": "300 W", "memory": "200 W"}}
-KERNELS: Final = (
-    {"compute": {"device": "gpu0", "flop": "1 TFLOP"}},
-    {"compute": {"device": "gpu0", "bytes": "1 GB"}},
-)
+KERNELS: Final = ({"compute": {"device": "gpu0", "flop": "1 TFLOP"}}, {"compute": {"device": "gpu0", "bytes": "1 GB"}})
 
 
 def _drawing(kind: str, **keys: Any) -> Example:

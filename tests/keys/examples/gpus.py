@@ -204,10 +204,7 @@ EXAMPLES: Final = (
                 **GPU,
                 "count": 2,
                 "flop": {**GPU["flop"], "bf16": "300 TFLOP/s"},
-                "attention": {
-                    "prefill": {"flash": BLOCKS, "tensorrt": {"efficiency": "60 %"}},
-                    "decode": {"flash": STRIPS},
-                },
+                "attention": {"prefill": {"flash": BLOCKS, "tensorrt": {"efficiency": "60 %"}}, "decode": {"flash": STRIPS}},
                 "experts": {"flash bf16": GROUPED, "tensorrt bf16": {"efficiency": "50 %", "padded": 128}},
             }
         ),
@@ -220,8 +217,6 @@ EXAMPLES: Final = (
     ),
     Example("gpu in a graph", machine(cpu=CPU, gpu=GRAPHS), STARTS),
     Example(
-        "gpu that the host waits for",
-        machine(cpu=CPU, gpu=GRAPHS),
-        {**STARTS, "runtime": {"call": "10 us", "starts": "host"}},
+        "gpu that the host waits for", machine(cpu=CPU, gpu=GRAPHS), {**STARTS, "runtime": {"call": "10 us", "starts": "host"}}
     ),
 )

@@ -30,10 +30,7 @@ EXAMPLES: Final = (
     Example(
         "memory",
         machine(between("cpu", "dram", "pcie", gen=4, lanes=16), cpu=CPU, dram=_memory()),
-        in_turn(
-            *_accesses("dram", 1e5),
-            {"copy": {"from": "cpu", "to": "dram", "bytes": "1 MB", "writes": "x"}},
-        ),
+        in_turn(*_accesses("dram", 1e5), {"copy": {"from": "cpu", "to": "dram", "bytes": "1 MB", "writes": "x"}}),
         tried={"memory.size": ("100 kB",)},
         refused={"memory.lanes": (8, "lanes")},
     ),

@@ -134,11 +134,7 @@ EXAMPLES: Final = (
             prompt=300,
             output=20,
         ),
-        tried={
-            "infer.kv": ("bf16",),
-            "infer.parallel.ep": (1,),
-            "infer.parallel.pp": (1,),
-        },
+        tried={"infer.kv": ("bf16",), "infer.parallel.ep": (1,), "infer.parallel.pp": (1,)},
     ),
     Example(
         "service of groups",
@@ -162,13 +158,7 @@ EXAMPLES: Final = (
     Example(
         "service of a server of its own",
         gpus(4),
-        infer(
-            arrivals={"poisson": "4000 1/s"},
-            requests=60,
-            **OWN,
-            server={"look": 2},
-            output={"uniform": [5, 60]},
-        ),
+        infer(arrivals={"poisson": "4000 1/s"}, requests=60, **OWN, server={"look": 2}, output={"uniform": [5, 60]}),
         framework={"server": SERVER},
         tried=OF_SERVERS,
     ),
@@ -196,12 +186,7 @@ EXAMPLES: Final = (
     Example(
         "service of a server by the size of a gpu",
         gpus(4, memory={"size": "40 GB", "bandwidth": "2 TB/s"}, generation="ampere"),
-        infer(
-            arrivals={"poisson": "4000 1/s"},
-            requests=60,
-            **OWN,
-            server=None,
-        ),
+        infer(arrivals={"poisson": "4000 1/s"}, requests=60, **OWN, server=None),
         framework={
             "server": {
                 **SERVER,
@@ -321,11 +306,7 @@ EXAMPLES: Final = (
             prompt=300,
             output=20,
         ),
-        tried={
-            "infer.offload.host": ("40 MB",),
-            "infer.offload.disk.size": ("10 MB",),
-            "infer.offload.write": ("through",),
-        },
+        tried={"infer.offload.host": ("40 MB",), "infer.offload.disk.size": ("10 MB",), "infer.offload.write": ("through",)},
     ),
     Example(
         "service whose copies come and go",
@@ -350,10 +331,7 @@ EXAMPLES: Final = (
         gpus(8),
         infer(
             **APART,
-            split={
-                "prefill": {"device": ["node0.gpu*"], "scale": SCALE},
-                "decode": {"device": ["node1.gpu*"], "scale": SCALE},
-            },
+            split={"prefill": {"device": ["node0.gpu*"], "scale": SCALE}, "decode": {"device": ["node1.gpu*"], "scale": SCALE}},
             arrivals={"bursts": {"poisson": "6 1/s", "size": 20}},
             requests=40,
             output={"uniform": [10, 30]},

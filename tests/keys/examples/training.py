@@ -236,11 +236,7 @@ EXAMPLES: Final = (
         ),
         many=4,
     ),
-    _example(
-        "training by servers",
-        train(**NET, synchronise={"by": "parameter-server", "server": ["node0.cpu"]}),
-        many=4,
-    ),
+    _example("training by servers", train(**NET, synchronise={"by": "parameter-server", "server": ["node0.cpu"]}), many=4),
     Example(
         "framework", gpus(8), train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}, sequence_parallel=False), framework=FRAMEWORK
     ),
