@@ -241,17 +241,10 @@ class _Writer:
         labels[is_start] = self._label(UNSEEN, "start", device, program)
         time = pieces.end - np.minimum(begins, pieces.end)
         return self.columns.add(
-            len(pieces),
-            label=labels,
-            time=time,
-            queue=queues[pieces.thread] if len(pieces) else NONE,
-            part=np.where(is_start, ReplayOpKind.START, ReplayOpKind.HOST),
-            rank=position,
-            slice=pieces.slice,
-            recorded=pieces.start,
-            recorded_end=pieces.end,
-            unexplained=np.where(is_start, time, 0),
-        )
+            len(pieces), label=labels, time=time, queue=queues[pieces.thread] if len(pieces) else NONE, rank=position,
+            part=np.where(is_start, ReplayOpKind.START, ReplayOpKind.HOST), slice=pieces.slice, recorded=pieces.start,
+            recorded_end=pieces.end, unexplained=np.where(is_start, time, 0),
+        )  # fmt: skip
 
     def _gpu(self, position: int, explained: RankRules, prefix: str, program: str, host: Ints) -> Ints:
         """Add the GPU ops with their launches, gaps and delays; return the numbers of the GPU ops."""
@@ -340,13 +333,14 @@ class _Writer:
         labels = np.zeros(len(ops), np.int64)
         words = {What.KERNEL: "kernel", What.COPY: "copy", What.SET: "set"}
         is_exchange = np.isin(np.arange(len(ops)), explained.exchanges.ops)
-        keys = np.column_stack([rank.slices.name[ops.slice], rank.slices.what[ops.slice], ops.queue, is_exchange])
-        distinct, index = np.unique(keys, axis=0, return_inverse=True)
+        bounds = (len(rank.names), len(What), max(1, len(devices)), 2)
+        keys = np.ravel_multi_index((rank.slices.name[ops.slice], rank.slices.what[ops.slice], ops.queue, is_exchange), bounds)
+        distinct, index = np.unique(keys, return_inverse=True)
         numbers = [
             self._label(rank.names[name], "collective" if exchange else words[What(kind)], devices[queue], program)
-            for name, kind, queue, exchange in distinct.tolist()
+            for name, kind, queue, exchange in np.column_stack(np.unravel_index(distinct, bounds)).tolist()
         ]
-        return np.array([*numbers, 0], np.int64)[index.reshape(-1)] if len(ops) else labels
+        return np.array([*numbers, 0], np.int64)[index] if len(ops) else labels
 
     def _meet(self) -> None:
         if not len(self.met):
