@@ -207,14 +207,12 @@ def _steps(event: Event, owner: str, until: int) -> tuple[ticks.Column, Floats]:
     if event.jitter is not None and event.every is not None:
         from random import Random  # few runs have jitter
 
-        draw, speeds = np.random.RandomState(), []
-        *state, position = Random(f"{event.seed} {owner}").getstate()[1]
-        draw.set_state(("MT19937", state, position))  # numpy draws the same numbers as `Random`, many at once
+        draw, speeds = Random(f"{event.seed} {owner}").random, []
         work = event.every / (1.0 + event.jitter)  # time of a piece at full speed, s
         while begin < stop:
             count = 1 + int((stop - begin) / (event.every * ticks.FEMTO))
-            logs = map(log, (1.0 - draw.random_sample(count)).tolist())  # the same on every computer, unlike `np.log`
-            slowdowns = 1.0 - np.fromiter(logs, np.float64, count) * event.jitter
+            logs = [log(1.0 - draw()) for _ in range(count)]  # exponential; equal on every computer, unlike those of numpy
+            slowdowns = 1.0 - np.array(logs) * event.jitter
             pieces = np.maximum(ticks.rounded(np.rint(work * slowdowns * ticks.FEMTO)), 1)
             moments.append(ticks.add(ticks.running_total(pieces), begin))
             speeds.append(1.0 / slowdowns)
