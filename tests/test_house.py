@@ -12,7 +12,7 @@ from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_795,
-    "communication": 3_027,
+    "communication": 3_026,
     "comparing": 2_363,
     "costs": 1_194,
     "devices": 5_638,
@@ -25,11 +25,11 @@ BUDGETS: Final = {  # code lines
     "graph": 1_468,
     "hwsim": 1_778,
     "hwsim_calibrate": 9_295,
-    "importers": 4_843,
+    "importers": 4_845,
     "links": 427,
     "machine": 4_692,
     "models": 5_421,
-    "ops": 1_521,
+    "ops": 1_522,
     "planning": 3_133,
     "published": 8_387,
     "results": 3_167,
