@@ -9,7 +9,7 @@ import pytest
 
 import hwsim
 from hwsim.communication import ALGORITHMS, Task
-from hwsim.communication.link_flows import flows_of
+from hwsim.communication.link_flows import flows_of, link_kinds
 from hwsim.demand import Cost
 from hwsim.machine import Machine
 from hwsim.prepare import loads
@@ -82,7 +82,7 @@ def test_flows_together_draw_what_the_phase_draws_named_or_in_columns() -> None:
     for columns in (False, True):
         (phase,) = Task(machine, "all-reduce", gpus, 1e9, columns=columns).flows(ALGORITHMS["hierarchical-pipelined"]).phases
         assert (phase.cost.wide is not None) is columns
-        flows = flows_of(machine, phase.cost)
+        flows = flows_of(machine, phase.cost, link_kinds(machine))
         assert [flow.over for flow in flows] == ["", "nvlink", "direct"]
         assert sorted(draw for flow in flows for draw in _draws(flow.cost)) == _draws(phase.cost)
         alone = phase.cost.in_full().demand.alone(machine.rates())

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -47,9 +47,13 @@ class _Links:
     share: float
 
 
-def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
+def link_kinds(machine: Machine) -> KindOf:
+    """Return a function from the name of a capacity to its kind of link: "" for a NIC; None if it carries no bytes."""
+    return cache(lambda name: machine.link_kind(name) if machine.capacities[name].unit == "B" else None)
+
+
+def flows_of(machine: Machine, cost: Cost, kind_of: KindOf) -> tuple[Flow, ...]:
     """Return the flows of a phase; only the phase itself if all its links have similar amounts."""
-    kind_of = cache(partial(_link_kind, machine))
     links = _group_links(machine, cost, kind_of)
     if len(links) < 2:
         return (Flow("", cost),)
@@ -62,11 +66,6 @@ def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
         demand = Demand(cost.demand.latency, part.demand.amounts, body, share=link.share)
         flows.append(Flow(" and ".join(filter(None, link.kinds)), Cost(demand, part.moved, _terms(cost, body), wide=part.wide)))
     return tuple(flows)
-
-
-def _link_kind(machine: Machine, name: str) -> str | None:
-    """Return the kind of link of a capacity, "" for a NIC; None if the capacity carries no bytes."""
-    return machine.link_kind(name) if machine.capacities[name].unit == "B" else None
 
 
 def _group_links(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:

@@ -43,19 +43,9 @@ NEED_SIMPY: Final = {
 MOST_PLAYED: Final = 4  # memoized timelines per study
 
 __all__ = [
-    "Actor",
-    "BrokenInvariant",
-    "Deadlock",
-    "Driver",
-    "Event",
-    "Host",
-    "IssuedOp",
-    "PlainEngine",
-    "Server",
-    "Waits",
-    "Which",
+    "Actor", "BrokenInvariant", "Deadlock", "Driver", "Event", "Host", "IssuedOp", "PlainEngine", "Server", "Waits", "Which",
     "simulate",
-]
+]  # fmt: skip
 
 Waits: TypeAlias = "Generator[Event, None, None]"  # a SimPy process
 Actor: TypeAlias = "Callable[[Host], Waits]"  # a SimPy process that submits graphs or limits capacities

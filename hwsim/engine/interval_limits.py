@@ -29,6 +29,7 @@ from hwsim.results.interval import interval as composed
 from hwsim.results.timeline import Timeline
 
 Key = tuple[str, Case, str]  # regime, case and key of an uncertainty
+Errors = tuple[tuple[bool, Key, float], ...]
 BESIDES: Final = "parts that are not the bottleneck now but may become it"
 MOST: Final = 2  # largest errors that are also changed one at a time
 LEAST: Final = 0.01  # minimum share of the time in the formula
@@ -39,9 +40,13 @@ def limits_by_runs(timeline: Timeline, interval: Interval, changes: Sequence[Cha
     if not timeline.makespan_fs:
         return interval
     graph = timeline.flat.graph
+    table: dict[Errors, int] = {}  # many lines have the same errors
+    lines = [[table.setdefault(_errors(term), len(table)) for term in cost.why] for cost in graph.costs]
 
     def end(factors: Mapping[Key, float]) -> float:
-        return math.log(engine.simulate(scale_times(graph, factors), changes=changes).makespan / timeline.makespan)
+        factor_of = [_factor(errors, factors) for errors in table]
+        costs = (_moved(cost, [factor_of[line] for line in row]) for cost, row in zip(graph.costs, lines, strict=True))
+        return math.log(engine.simulate(replace(graph, costs=tuple(costs)), changes=changes).makespan / timeline.makespan)
 
     below = above = 0.0
     if interval.half > 0:
@@ -79,15 +84,11 @@ def _widening(interval: Interval, shifts: Mapping[Key, float]) -> float:
     return interval.half * parts / moves if moves > 0 else 1.0
 
 
-def scale_times(graph: OpGraph, factors: Mapping[Key, float]) -> OpGraph:
-    """Return the graph with the times of every key multiplied by its factor."""
-    return replace(graph, costs=tuple(_moved(cost, factors) for cost in graph.costs))
-
-
-def _moved(cost: Cost, factors: Mapping[Key, float]) -> Cost:
-    by_line = [(term, _factor(term, factors)) for term in cost.why]
-    if all(factor == 1.0 for _, factor in by_line):
+def _moved(cost: Cost, factors: Sequence[float]) -> Cost:
+    """Return the cost with the time of every line multiplied by its factor."""
+    if all(factor == 1.0 for factor in factors):
         return cost
+    by_line = list(zip(cost.why, factors, strict=True))
     demand = cost.demand
     latencies = [(term, factor) for term, factor in by_line if term.kind == "latency"]
     others = [(term, factor) for term, factor in by_line if term.kind != "latency"]
@@ -103,9 +104,14 @@ def _moved(cost: Cost, factors: Mapping[Key, float]) -> Cost:
     )
 
 
-def _factor(term: Term, factors: Mapping[Key, float]) -> float:
+def _errors(term: Term) -> Errors:
+    """Return the errors of a line: whether its factor is a power, its key, and the fraction of the seconds that has it."""
+    return tuple([(weight.doubt.case == "stated", weight.doubt[:3], part) for weight, part in errors_of(term)])
+
+
+def _factor(errors: Errors, factors: Mapping[Key, float]) -> float:
     """Factor on the time of a line: factors of stated numbers are powers, factors of model errors are weighted sums."""
-    known = [(weight.doubt.case == "stated", factors.get(weight.doubt[:3], 1.0), part) for weight, part in errors_of(term)]
+    known = [(is_power, factors.get(key, 1.0), part) for is_power, key, part in errors]
     follows: float = math.prod(factor**part for is_power, factor, part in known if is_power)
     return follows * (1.0 + math.fsum(part * (factor - 1.0) for is_power, factor, part in known if not is_power))
 

@@ -28,7 +28,6 @@ from hwsim.graph.opgraph import (
     BatchPipeline,
     Block,
     Buffer,
-    Floats,
     Ints,
     Label,
     OpGraph,
@@ -63,7 +62,7 @@ def block(
     edges: ArrayLike = (),
     times: int = 1,
 ) -> Block:
-    """Return a block from columns; a scalar is repeated for all ops. `time` is in fs.
+    """Return a block from columns, which it does not copy; a scalar is repeated for all ops. `time` is in fs.
 
     >>> len(block([0, 0, 0], edges=[(0, 1, 0), (1, 2, 0)]))
     3
@@ -71,18 +70,14 @@ def block(
     first = np.asarray(label, np.int64)
 
     def column(values: ArrayLike) -> Ints:
-        filled = np.empty(first.shape, np.int64)
-        filled[:] = values
-        return filled
+        return np.broadcast_to(np.asarray(values, np.int64), first.shape)
 
     times_fs = ticks.column([int(time)] if isinstance(time, int | np.integer) else time)
-    sizes: Floats = np.empty(first.shape, np.float64)
-    sizes[:] = size
     return Block(
         label=first,
         cost=column(cost),
-        size=sizes,
-        time=np.broadcast_to(times_fs, first.shape).copy(),
+        size=np.broadcast_to(np.asarray(size, np.float64), first.shape),
+        time=np.broadcast_to(times_fs, first.shape),
         queue=column(queue),
         insert=column(insert),
         take=column(take),

@@ -126,9 +126,10 @@ class Change(NamedTuple):
 
 
 class LazyChanges(Sequence[Change]):
-    """A lazy sequence of changes in order of time; `capacities`: names of all that change."""
+    """A lazy sequence of changes in order of time; `capacities`: names of all that change; `stops`: whether one is ever down."""
 
     capacities: tuple[str, ...]
+    stops: bool
 
     def chunks(self) -> Iterator[tuple[Ints, Ints, Floats]]:
         """Yield columns of the changes: time (fs), index in `capacities`, and fraction; longer ones each time."""

@@ -165,13 +165,14 @@ def find(replay: RecordingReplay, *, gpu_times: float = 1.0, by_name: Mapping[st
         by_name: further factors, on GPU ops whose name contains a text.
     """
     marked = steps(replay.recording)
+    gpu = replay.is_gpu
+    length = (replay.recorded_end - replay.recorded)[gpu]
+    tried = [(gpu_times, dict(by_name or {}))] if by_name or gpu_times != 1.0 else [(factor, {}) for factor in TRIED]
+    trials = _trials(replay, marked, tried) if length.any() else []  # first: their graphs take memory
     line = hwsim.engine.simulate(replay.graph)
     recorded = replayed(replay, marked, replay.recorded, replay.recorded_end)
     times = replayed(replay, marked, line.start, line.end)
-    gpu = replay.is_gpu
     start, end = (replay.recorded, replay.recorded_end) if replay.recording.clocked else (line.start, line.end)
-    length = (replay.recorded_end - replay.recorded)[gpu]
-    tried = [(gpu_times, dict(by_name or {}))] if by_name or gpu_times != 1.0 else [(factor, {}) for factor in TRIED]
     return Findings(
         replay=replay,
         recorded=int(replay.recorded_end.max(initial=0)),
@@ -185,7 +186,7 @@ def find(replay: RecordingReplay, *, gpu_times: float = 1.0, by_name: Mapping[st
         causes=_causes(replay),
         unmapped=_unmapped(replay),
         traffic=_traffic(replay),
-        trials=tuple(_trial(replay, marked, *factors) for factors in tried) if length.any() else (),
+        trials=tuple(trials),
     )
 
 
@@ -238,13 +239,15 @@ def _member_times(met: MatchedCollectives, times: list[Ints]) -> Ints:
     return ticks.column([int(times[rank][op]) for rank, op in zip(met.rank.tolist(), met.op.tolist(), strict=True)])
 
 
-def _trial(replay: RecordingReplay, marked: list[MarkedStep], factor: float, by_name: dict[str, float]) -> WhatIfTrial:
-    values: list[int] = []
-    for variant in (replay.again("rules"), replay.again("exact")):
+def _trials(replay: RecordingReplay, marked: list[MarkedStep], tried: list[tuple[float, dict[str, float]]]) -> list[WhatIfTrial]:
+    def times(variant: RecordingReplay, factor: float, by_name: dict[str, float]) -> tuple[int, int]:
         line = hwsim.engine.simulate(variant.scaled(factor, by_name))
         of_steps = replayed(variant, marked, line.start, line.end)
-        values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]  # integers
-    return WhatIfTrial(factor, tuple(by_name.items()), *values)
+        return line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0  # integers
+
+    rules, exact = ([times(variant, *factors) for factors in tried] for variant in (replay.again("rules"), replay.again("exact")))
+    rows = zip(tried, rules, exact, strict=True)
+    return [WhatIfTrial(factor, tuple(by_name.items()), *by_rules, *kept) for (factor, by_name), by_rules, kept in rows]
 
 
 def _causes(replay: RecordingReplay) -> tuple[UnexplainedDelay, ...]:

@@ -97,19 +97,8 @@ def gpu_ops(rank: Rank, linked: SliceLinks, outer_call: Small) -> GpuOps:
     over = np.where(call < 0, NONE, linked.ends[call])
     is_kernel = slices.what[ops] == What.KERNEL
     is_late = (call >= 0) & is_kernel & (over - at > SLOW) & (start > over - _ALREADY)
-    return GpuOps(
-        slice=ops.astype(np.int32),
-        queue=queue,
-        lane=tuple(lanes),
-        previous=previous,
-        start=start,
-        end=end,
-        call=call,
-        at=at,
-        over=over,
-        is_late=is_late,
-        overlapping=_overlapping(queue, tuple(lanes), start, end),
-    )
+    overlapping = _overlapping(queue, tuple(lanes), start, end)
+    return GpuOps(ops.astype(np.int32), queue, tuple(lanes), previous, start, end, call, at, over, is_late, overlapping)
 
 
 def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) -> NDArray[np.int64]:

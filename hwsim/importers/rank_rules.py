@@ -67,19 +67,11 @@ def explained(rank: Rank) -> RankRules:
         timed = _timed(rank, timed.ops, more, fed)
     ops = timed.ops
     return RankRules(
-        rank=rank,
-        linked=linked,
-        pieces=pieces,
-        ops=ops,
-        latencies=timed.latencies,
-        crossings=crossings(pieces).joined(named.host_host),
-        waits=timed.waits,
+        rank=rank, linked=linked, pieces=pieces, ops=ops, latencies=timed.latencies, waits=timed.waits, ready=timed.ready,
+        crossings=crossings(pieces).joined(named.host_host), exchanges=exchanges(rank, linked, ops), fed=named.host_gpu,
         blocked=blocked(rank, linked, pieces, StreamIndex(rank, ops)).joined(named.gpu_host),
-        exchanges=exchanges(rank, linked, ops),
-        fed=named.host_gpu,
         launch_piece=launching_pieces(rank, pieces, ops),
-        ready=timed.ready,
-    )
+    )  # fmt: skip
 
 
 class _Timed(NamedTuple):

@@ -7,14 +7,14 @@ ends as recorded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hwsim import ticks
 from hwsim.graph.builder import block
@@ -152,21 +152,32 @@ def _is_circular(graph: OpGraph) -> bool:
     return False
 
 
+_KINDS: Mapping[str, DTypeLike] = {
+    "label": np.int64, "time": np.int64, "queue": np.int64, "part": np.uint8, "rank": np.int32, "slice": np.int32,
+    "recorded": np.int64, "recorded_end": np.int64, "unexplained": np.int64, "waited": np.int64,
+}  # fmt: skip
+_NONE_BY_DEFAULT = frozenset({"queue", "slice", "recorded", "recorded_end"})
+
+
 class _Columns:
     """Growing columns of ops."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.parts: list[tuple[NDArray[np.generic], ...]] = []
+        self.parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _KINDS}
         self.edges: list[Ints] = []
 
     def add(self, count: int, **columns: NDArray[np.generic] | int) -> Ints:
         """Append ops and return their numbers."""
-        names = ("label", "time", "queue", "part", "rank", "slice", "recorded", "recorded_end", "unexplained", "waited")
-        defaults = {"queue": NONE, "slice": NONE, "recorded": NONE, "recorded_end": NONE, "unexplained": 0, "waited": 0}
-        self.parts.append(tuple(np.broadcast_to(columns.get(name, defaults.get(name, 0)), (count,)) for name in names))
+        for name, parts in self.parts.items():
+            parts.append(np.broadcast_to(columns.get(name, NONE if name in _NONE_BY_DEFAULT else 0), (count,)))
         self.count += count
         return np.arange(self.count - count, self.count)
+
+    def joined(self) -> Iterator[NDArray[Any]]:
+        """Yield each whole column, and drop its parts."""
+        for name, kind in _KINDS.items():
+            yield np.concatenate([np.empty(0, kind), *self.parts.pop(name)], dtype=kind, casting="unsafe")
 
     def edge(self, before: Ints, then: Ints) -> None:
         """Add dependencies: `then` starts when `before` has ended."""
@@ -190,12 +201,7 @@ class _Writer:
         for position in range(len(self.ranks)):
             self._rank(position)
         self._meet()
-        kinds = (np.int64, np.int64, np.int64, np.uint8, np.int32, np.int32, np.int64, np.int64, np.int64, np.int64)
-        empty = [np.empty(0, kind) for kind in kinds]
-        parts = self.columns.parts
-        label, time, queue, part, rank, of_slice, recorded, recorded_end, unexplained, waited = (
-            np.concatenate([empty[n], *(part[n] for part in parts)]).astype(kind, copy=False) for n, kind in enumerate(kinds)
-        )
+        label, time, queue, part, rank, of_slice, recorded, recorded_end, unexplained, waited = self.columns.joined()
         pairs = np.concatenate([np.empty((0, 2), np.int64), *self.columns.edges])
         edges = np.column_stack([pairs, np.zeros(len(pairs), np.int64)])
         body = block(label, time=time, queue=queue, edges=edges)
@@ -241,17 +247,10 @@ class _Writer:
         labels[is_start] = self._label(UNSEEN, "start", device, program)
         time = pieces.end - np.minimum(begins, pieces.end)
         return self.columns.add(
-            len(pieces),
-            label=labels,
-            time=time,
-            queue=queues[pieces.thread] if len(pieces) else NONE,
-            part=np.where(is_start, ReplayOpKind.START, ReplayOpKind.HOST),
-            rank=position,
-            slice=pieces.slice,
-            recorded=pieces.start,
-            recorded_end=pieces.end,
-            unexplained=np.where(is_start, time, 0),
-        )
+            len(pieces), label=labels, time=time, queue=queues[pieces.thread] if len(pieces) else NONE, rank=position,
+            part=np.where(is_start, ReplayOpKind.START, ReplayOpKind.HOST), slice=pieces.slice, recorded=pieces.start,
+            recorded_end=pieces.end, unexplained=np.where(is_start, time, 0),
+        )  # fmt: skip
 
     def _gpu(self, position: int, explained: RankRules, prefix: str, program: str, host: Ints) -> Ints:
         """Add the GPU ops with their launches, gaps and delays; return the numbers of the GPU ops."""
@@ -340,13 +339,14 @@ class _Writer:
         labels = np.zeros(len(ops), np.int64)
         words = {What.KERNEL: "kernel", What.COPY: "copy", What.SET: "set"}
         is_exchange = np.isin(np.arange(len(ops)), explained.exchanges.ops)
-        keys = np.column_stack([rank.slices.name[ops.slice], rank.slices.what[ops.slice], ops.queue, is_exchange])
-        distinct, index = np.unique(keys, axis=0, return_inverse=True)
+        bounds = (len(rank.names), len(What), max(1, len(devices)), 2)
+        keys = np.ravel_multi_index((rank.slices.name[ops.slice], rank.slices.what[ops.slice], ops.queue, is_exchange), bounds)
+        distinct, index = np.unique(keys, return_inverse=True)
         numbers = [
             self._label(rank.names[name], "collective" if exchange else words[What(kind)], devices[queue], program)
-            for name, kind, queue, exchange in distinct.tolist()
+            for name, kind, queue, exchange in np.column_stack(np.unravel_index(distinct, bounds)).tolist()
         ]
-        return np.array([*numbers, 0], np.int64)[index.reshape(-1)] if len(ops) else labels
+        return np.array([*numbers, 0], np.int64)[index] if len(ops) else labels
 
     def _meet(self) -> None:
         if not len(self.met):

@@ -55,13 +55,13 @@ def of_rank(rank: Rank, position: int = 0) -> list[MarkedStep]:
 
 
 def _marks(rank: Rank, position: int) -> list[MarkedStep]:
-    slices, marked = rank.slices, []
+    slices, ends, marked = rank.slices, rank.slices.end, []
     is_step = np.array([name.startswith(STEP) for name in rank.names], bool)[slices.name] & (slices.what == What.MARK)
     for number in np.flatnonzero(is_step).tolist():
         lane = int(slices.lane[number])
         if rank.lanes[lane].device == HOST:
             name = rank.names[slices.name[number]]
-            marked.append(MarkedStep(name, position, lane, int(slices.start[number]), int(slices.end[number])))
+            marked.append(MarkedStep(name, position, lane, int(slices.start[number]), int(ends[number])))
     return marked
 
 

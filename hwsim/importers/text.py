@@ -7,9 +7,13 @@ import re
 import zlib
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
+
+from msgspec import MsgspecError
+from msgspec.json import Decoder
 
 from hwsim.spec import Place, SpecError
 
@@ -20,6 +24,7 @@ LONGEST: Final = 1 << 26  # bytes of one entry, or of the document before the li
 NEAR: Final = 16  # characters before the end of a chunk: an error there may be a value that continues in the next chunk
 _ESCAPE: Final = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?=(?:u[0-9a-fA-F]{0,3})?\Z))|(?P<bare>\\)')
 _SPACES: Final = re.compile(r"[ \t\r\n]*+")
+_OBJECTS: Final = re.compile(r".*\}(?=[ \t\r\n]*,[ \t\r\n]*\{)", re.DOTALL)  # up to the last object before another one
 _BOM: Final = b"\xef\xbb\xbf"
 _KINDS: Final = (  # (first bytes, what the file is, hint) of other formats
     (b"SQLite format 3\0", "an SQLite database", "if it is an Nsight Systems report: `hwsim import nsys`"),
@@ -53,19 +58,23 @@ class Entries:
     """An iterable over the entries of one list in a JSON document; afterwards, `rest` has the other keys of the document.
 
     Memory does not grow with the file. Numbers with a fraction stay text, because a float would lose digits of a time.
+    The complete entries of a chunk are decoded together, without keys that `form` does not have. A chunk that is not strict JSON
+    of this form is parsed entry by entry, which mends backslashes and finds the byte of an error.
 
     Args:
+        form: TypedDict of the entries; None: parse entry by entry, so that `wrong` has the byte of the entry.
         key: name of the list; unused if the document itself is a list.
         of: plural noun for the entries, for messages.
         hint: hint of the error if the document has no such key.
         report: progress callback.
     """
 
-    def __init__(self, file: Path, key: str, of: str, hint: str = "", report: Report | None = None) -> None:
+    def __init__(self, file: Path, form: Any, key: str, of: str, hint: str = "", report: Report | None = None) -> None:
         self.file, self.key, self.of, self.hint, self.report = file, key, of, hint, report
         self.rest: dict[str, Any] = {}
         self.mended = 0  # number of repaired backslashes
         decoder: Any = JSONDecoder(parse_float=str, parse_constant=str, strict=False)
+        self._many = None if form is None else Decoder(list[form], float_hook=str)
         self._scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -116,7 +125,16 @@ class Entries:
         return damaged(self.file, f"{message}; the entry ends here", byte=self.byte)
 
     def _list(self) -> Iterator[dict[str, Any]]:
+        tried = -1
         for _ in self._members("]"):
+            objects = _OBJECTS.match(self._text, self._at) if self._many and tried != self._before else None
+            tried = self._before
+            if objects and self._many:
+                with suppress(MsgspecError, ValueError, RecursionError):
+                    entries = self._many.decode(f"[{objects[0]}]")
+                    self._at = objects.end()
+                    yield from entries
+                    continue
             entry = self._value()
             if type(entry) is not dict:
                 raise damaged(self.file, f"expected {self.of}, got {ascii(entry)[:30]}", byte=self.byte)

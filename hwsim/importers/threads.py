@@ -125,7 +125,8 @@ def cut(rank: Rank, linked: SliceLinks, outer_call: Small, also: Mapping[int, In
             np.clip(slices.start[marks], *inside),
             np.clip(linked.ends[marks], *inside),
         ]
-        points = np.unique(np.concatenate([*times, np.clip(also.get(lane, times[0][:1]), *inside)]))
+        points = np.sort(np.concatenate([*times, np.clip(also.get(lane, times[0][:1]), *inside)]))
+        points = points[np.diff(points, prepend=-1) != 0]
         begin, end = points[:-1], points[1:]
         call, in_call = _around(begin, calls, slices.start, linked.ends)
         op, in_op = _around(begin, ops, slices.start, linked.ends)

@@ -194,10 +194,11 @@ class ExchangeOp(Op):
             flows_by_key[key] = flows
         parts: list[CollectivePart] = []
         after: tuple[int, ...] = ()
+        kind_of = link_flows.link_kinds(machine)
         for index, phase in enumerate(flows.phases, 1):
             called = name if len(flows.phases) == 1 else f"{name}: {phase.name}"
             begins, ends = () if after else ranks, ranks if index == len(flows.phases) else ()
-            together = link_flows.flows_of(machine, phase.cost)
+            together = link_flows.flows_of(machine, phase.cost, kind_of)
             for flow in together:
                 suffix = f" over {flow.over}" if flow.over else ""
                 parts.append(CollectivePart(f"{called}{suffix}", members[0], flow.cost, after, begins, ends))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.demand import Cost, Term
 from hwsim.graph.flat import FlatGraph
-from hwsim.graph.opgraph import Change, Ints
+from hwsim.graph.opgraph import Change, Ints, LazyChanges
 from hwsim.origins import PLAIN, UNCERTAIN_KINDS, Cited, Origin, UncertaintySource, number_uncertainty
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, binding
@@ -127,7 +127,8 @@ def _down(path: CriticalPath, flat: FlatGraph, changes: Sequence[Change]) -> NDA
     time and has its uncertainty.
     """
     courses: dict[str, list[Change]] = {}
-    for change in takewhile(lambda change: change.at < path.end[-1], changes):
+    stopping = () if isinstance(changes, LazyChanges) and not changes.stops else changes
+    for change in takewhile(lambda change: change.at < path.end[-1], stopping):
         courses.setdefault(change.capacity, []).append(change)
     down = np.zeros(len(path))
     for capacity, course in courses.items():

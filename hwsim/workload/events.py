@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
+from math import log
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -149,6 +150,7 @@ class Changes(LazyChanges):
         self.capacities = tuple(sorted(events_of))
         self._events = [tuple(events_of[name]) for name in self.capacities]
         events = {event for rows in self._events for event, _ in rows}
+        self.stops = any(event.down is not None for event in events)
         self._last = max([begin if end is None else end for begin, end in map(_span, events)], default=-1)
         pieces = [ticks.femtoseconds(event.every) for event in events if event.every is not None]
         self._first = FIRST * min(pieces) + 1 if pieces else self._last + 1
@@ -205,11 +207,12 @@ def _steps(event: Event, owner: str, until: int) -> tuple[ticks.Column, Floats]:
     if event.jitter is not None and event.every is not None:
         from random import Random  # few runs have jitter
 
-        draw, speeds = Random(f"{event.seed} {owner}"), []
+        draw, speeds = Random(f"{event.seed} {owner}").random, []
         work = event.every / (1.0 + event.jitter)  # time of a piece at full speed, s
         while begin < stop:
             count = 1 + int((stop - begin) / (event.every * ticks.FEMTO))
-            slowdowns = 1.0 + np.array([draw.expovariate(1.0) for _ in range(count)]) * event.jitter
+            logs = [log(1.0 - draw()) for _ in range(count)]  # exponential; equal on every computer, unlike those of numpy
+            slowdowns = 1.0 - np.array(logs) * event.jitter
             pieces = np.maximum(ticks.rounded(np.rint(work * slowdowns * ticks.FEMTO)), 1)
             moments.append(ticks.add(ticks.running_total(pieces), begin))
             speeds.append(1.0 / slowdowns)

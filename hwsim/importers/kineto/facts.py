@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from marshal import dumps
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from hwsim.importers.collectives import of_kernel as collective_of_kernel
 from hwsim.importers.collectives import of_metadata, of_tensors
@@ -18,6 +18,13 @@ _SAID: Final = (
 DEEPEST: Final = 20  # nesting depth of lists of tensors
 _WAY: Final = re.compile(r"\b([HDPA]to[HDPA])\b")
 _WAITS: Final = ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "stream")
+_TENSORS: Final = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+_form: Final[Any] = TypedDict
+_ARGS: Final = _form(
+    "_ARGS", dict.fromkeys((*_SAID, *_WAITS, *_TENSORS, "bytes", "correlation", "device", "name"), Any), total=False
+)
+_KEYS: Final = dict.fromkeys(("ph", "cat", "name", "pid", "tid", "ts", "dur"), Any)
+EVENT: Final[Any] = _form("EVENT", _KEYS | {"args": _ARGS}, total=False)  # the keys in use
 
 
 def of_op(columns: SliceColumns, args: dict[str, Any], mark: str = "") -> int:
@@ -30,7 +37,7 @@ def of_op(columns: SliceColumns, args: dict[str, Any], mark: str = "") -> int:
     is_collective = bool(mark) or "Collective name" in args
     if dims is None and not is_collective:
         return -1
-    inputs = [dims, args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs")]
+    inputs = [args.get(name) for name in _TENSORS]
     key = dumps((mark, inputs, [args.get(name) for name in _SAID]) if is_collective else inputs, 2)
     index = columns.facts_of.get(key)
     if index is not None:

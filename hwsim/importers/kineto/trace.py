@@ -70,8 +70,8 @@ def read_file(file: Path, report: Report | None = None) -> Process:
     """
     with without_collector():
         wrong: SpecError | None = None
-        for batch in (BATCH, 1):  # after an error, events are converted one by one to find it
-            trace = _Trace(Entries(file, "traceEvents", "events", HINT, report), batch)
+        for batch, form in ((BATCH, facts.EVENT), (1, None)):  # after an error, events are converted one by one to find it
+            trace = _Trace(Entries(file, form, "traceEvents", "events", HINT, report), batch)
             if (wrong := trace.read()) is None:
                 return trace.process()
     raise wrong or AssertionError
