@@ -41,7 +41,7 @@ class Flow:
 
 @dataclass(slots=True)
 class _Links:
-    """Kinds of links with similar amounts; `share` is the amount on the slowest of them."""
+    """Kinds of links that carry similar numbers of bytes; `share` is the number on the slowest of them."""
 
     kinds: list[str]
     share: float

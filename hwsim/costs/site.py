@@ -47,7 +47,7 @@ class Site:
 class SiteKeys:
     """A site of machines."""
 
-    use: str | None = field("site of the library or of this file; the other keys override it", default=None)
+    use: str | None = field("name of a site, from the library or this file; other keys override its values", default=None)
     pue: Tree | None = field("power usage effectiveness: facility power / IT power", default=None, example="1.2")
     grid: Tree | None = field("carbon intensity of the grid", default=None, example="400 g/kWh")
     electricity: Tree | None = field("price of electricity at the meter", default=None, example="0.10 USD/kWh")

@@ -38,7 +38,7 @@ class Platter:
     density: BytesPerMetre = field("linear bit density along a track", exclusive_minimum=0.0, example="80 Mb/m")
     tracks: int = field("number of tracks on a surface", default=1, minimum=1)
     surfaces: int = field("number of recording surfaces, two for each platter", default=2, minimum=1)
-    used: Ratio = field("share of a track that contains data", default=1.0, exclusive_minimum=0.0, maximum=1.0)
+    used: Ratio = field("share of each track that holds data", default=1.0, exclusive_minimum=0.0, maximum=1.0)
 
     def track(self, radius: float) -> float:
         """Return the capacity of a track at a radius (B).

@@ -145,7 +145,7 @@ class SequentialStreams:
 
 @dataclass(frozen=True, slots=True)
 class ArrayMembers:
-    """Several identical devices; each access in flight is at one of them with probability `part`."""
+    """A set of identical devices; an access in flight is at any given device with probability `part`."""
 
     member: AccessTime
     part: float

@@ -209,7 +209,7 @@ class Numa:
 
 
 def fill(used: int, cores: int, domains: int) -> tuple[int, ...]:
-    """Return the busy cores by domain if they fill one domain after another.
+    """Return the number of busy cores in each domain when domains are filled in order.
 
     >>> fill(5, 8, 2), fill(8, 8, 2)
     ((4, 1), (4, 4))

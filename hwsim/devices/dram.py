@@ -63,7 +63,7 @@ class Dram:
     tREFI: Seconds = field("average interval between two refreshes", default=3.9e-6, exclusive_minimum=0.0)
     channels: int = field("number of populated channels", default=1, minimum=1)
     pseudo_channels: int = field("number of pseudo-channels of a channel; 1 if it has none", default=1, minimum=1)
-    bank_groups: int = field("number of bank groups of a pseudo-channel", default=1, minimum=1)
+    bank_groups: int = field("number of bank groups per pseudo-channel", default=1, minimum=1)
     row: Bytes = field("row (page) size: bytes that one activate opens", default=8192.0, exclusive_minimum=0.0)
     row_commands: Seconds = field("row command bus time of an activate and its precharge; 0: the bus is no limit", default=0.0)
     open_cost: Seconds = field("data bus time lost by each activate if row and column commands share a bus", default=0.0)

@@ -63,7 +63,7 @@ class CacheTier:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A measured function of the library."""
+    """A function of a numerical library such as numpy, fitted to measured times."""
 
     call: Seconds = field("fixed time of a call", default=0.0)
     each: Mapping[str, Seconds] = field("time of an element by number format, e.g. {fp64: 0.1 ns}", default_factory=dict)

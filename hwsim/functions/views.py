@@ -199,7 +199,7 @@ def read(
         tree, _ = with_settings(machine, {"hwsim": "workload/1"}, settings or {})
         machine = load_machine(tree)
     elif settings:
-        raise TypeError("`set` changes what files say; a machine already loaded cannot be changed")
+        raise TypeError("`set` overrides values while files are read; it cannot change a machine that is already loaded")
     changes = tuple((path, str(value)) for path, value in (settings or {}).items())
     return machine, None, Heading(title(machine.name, tree, "machine"), "", changes, machine.warnings)
 

@@ -51,7 +51,7 @@ class Framework:
     logits: float = field("bytes of memory per logit, including its gradient", default=8.0, exclusive_minimum=0.0)
     adam: float = field("bytes moved per parameter by the Adam update; SGD moves half", default=30.0, exclusive_minimum=0.0)
     accumulate: float = field("bytes moved per parameter to add a micro-batch's gradients; 0: fused into matmuls", default=0.0)
-    flash: float = field("speed of flash attention, relative to the GPU generation's value", default=1.0, exclusive_minimum=0.0)
+    flash: float = field("FlashAttention speed, as a multiple of the generation's default", default=1.0, exclusive_minimum=0.0)
     network: float = field("network bandwidth of collectives, relative to other frameworks", default=1.0, exclusive_minimum=0.0)
     bucket: Bytes | None = field("sharded weights (bytes) per all-gather (default: all)", default=None, exclusive_minimum=0.0)
     split: bool = field("each GPU of a tensor-parallel group sends its slice to the next pipeline stage; false: all activations",

@@ -205,7 +205,7 @@ def number(result: Result, wanted: StudyMeasure, document: Callable[[], Mapping[
         return _billed(result, wanted)
     if wanted.column in UNITS and any(report.grows(result) for report in family_reports(result)):
         raise NoSuchNumber(
-            wanted.title, "use a lower arrival rate", f"overloaded: {wanted.title} grows with the length of the run"
+            wanted.title, "use a lower arrival rate", f"overloaded: {wanted.title} keeps growing, so there is no steady state"
         )
     if wanted.column.startswith(BUSY):
         return _utilization(result, wanted.column)

@@ -26,7 +26,8 @@ def rows(uses: Sequence[PipelineUse]) -> Iterator[tuple[str, str]]:
         for group in shown:
             title = "pipeline" if len(epochs) == 1 else _title(group)
             yield title, _text(programs, group[-1])
-        yield from _next(programs, shown[-1][-1]) if shown else ()
+        of = f", in {_title(shown[-1])}" if len(shown) > 1 else ""
+        yield from ((label, text + of) for label, text in _next(programs, shown[-1][-1])) if shown else ()
 
 
 def _alike() -> Any:

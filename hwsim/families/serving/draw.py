@@ -38,7 +38,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         ValueError: The suffix is not .png, .svg or .pdf, or the run has no service.
     """
     if not result.serving:
-        raise ValueError("the run has no service: expected a workload with `infer`")
+        raise ValueError("the run serves no model: expected a workload with `infer`")
     count = len(result.serving)
     rows = 3 + max(len(service.scalings) for service in result.serving)
     with figure_bytes(suffix, height=(10.2 + 2.4 * (rows - 3)) * count) as (figure, buffer):

@@ -147,7 +147,7 @@ def _embedding_backward(name: str, inputs: Inputs) -> Statement:
     gradient, rows = inputs.shape(0), numel(inputs.shape(1))
     table = inputs.number(5 if "bag_dense" in name else 6 if "bag" in name else 2)
     if not table:
-        raise Unknown("no number of table rows in the file")
+        raise Unknown("the file does not state the number of table rows")
     bags = gradient[0] if "bag" in name else 0
     return lookup(rows, gradient[-1], table, inputs.dtype(0), bags=bags, backward=True)
 
@@ -156,7 +156,7 @@ def _index(_: str, inputs: Inputs) -> Statement:
     """index(self, indices): a lookup of rows over the axes without index"""
     shape = inputs.shape(0)
     if not inputs.is_list(1):
-        raise Unknown("no shapes of the indices")
+        raise Unknown("the shapes of the index tensors are missing")
     indices = inputs.shapes(1)
     rows = max((numel(index) for index in indices), default=0)
     width = numel(shape[len(indices) :])
@@ -167,7 +167,7 @@ def _index_put(_: str, inputs: Inputs) -> Statement:
     """index_put_(self, indices, values, accumulate)"""
     shape = inputs.shape(0)
     if not inputs.is_list(1):
-        raise Unknown("no shapes of the indices")
+        raise Unknown("the shapes of the index tensors are missing")
     rows = max((numel(index) for index in inputs.shapes(1)), default=0)
     width = max(1, numel(shape[len(inputs.shapes(1)) :]))
     written = rows * width * BYTES[inputs.dtype(0)]

@@ -29,7 +29,7 @@ class Dragonfly:
     """A dragonfly of groups of `routers` with `leaf_ports` members each, filled in natural order of their names."""
 
     leaf_ports: int = field("number of members per router", minimum=1)
-    routers: int = field("number of routers per group, fully connected", minimum=1)
+    routers: int = field("number of routers per group (all-to-all within the group)", minimum=1)
     global_ports: int = field("number of links of a router to other groups", minimum=1)
     switch: Switch = field("properties of the routers", default_factory=Switch)
 

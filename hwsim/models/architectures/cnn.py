@@ -42,7 +42,7 @@ class Cnn(FeedForwardNetwork):
     input: tuple[int, int, int] = field("channels, height and width of the input image", minimum=1)
     norm: bool = field("batch norm after each convolution, unless its own `norm` differs", default=False)
     activation: Activation = field("default activation of convolutions and linear layers", default="relu")
-    layers: tuple[Entry, ...] = field("layers in order, from image to classes")
+    layers: tuple[Entry, ...] = field("layers, in order from the input image to the class scores")
 
     def problems(self) -> Iterator[Problem]:
         try:

@@ -151,7 +151,7 @@ class FileNumbers:
         return ".".join(path), tree
 
     def _link(self, inside: str, tree: Tree, name: str) -> tuple[FileNumber, ...]:
-        """Return the numbers of all links of a name, which are changed together."""
+        """Return the file's numbers of every link with this name; they are changed together."""
         listed = tree.get("links")
         links = enumerate(listed.elements() if listed is not None else ())
         entries = [(place, entry) for place, entry in links if (entry.text("name") or entry.text("kind") or "") == name]

@@ -338,7 +338,7 @@ def a_second(
 
 
 def grid(rows: int) -> int:
-    """Return the number of tokens, at most 1/16 more, whose collective stands for one of `rows` tokens.
+    """Round a number of tokens up, by at most 1/16, to the size whose collective time is used for it.
 
     >>> grid(3), grid(16), grid(33), grid(1000)
     (3, 16, 34, 1024)

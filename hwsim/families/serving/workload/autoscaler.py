@@ -1,4 +1,4 @@
-"""`scale:` autoscaling: the load starts and stops replicas.
+"""`scale:` autoscaling: replicas start and stop with the load.
 
 scale: {target: 20, start: 90 s}
 scale: {least: 0, most: 8, by: waiting, target: 5, start: {rate: 2 GB/s, engine: 40 s}, delay: 5 min, limit: 64}
@@ -41,7 +41,7 @@ class StartKeys:
 
 @dataclass(frozen=True, slots=True)
 class ScaleKeys:
-    """Autoscaling: the load starts and stops replicas."""
+    """Autoscaling: replicas start and stop with the load."""
 
     target: float = field(
         "target value of the load metric `by` for one replica: requests, or requests per second for `arrivals`",

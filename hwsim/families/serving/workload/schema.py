@@ -117,7 +117,7 @@ class InferKeys:
         " replica in turn (round robin); or the highest score", default="least", example="{prefix: 2, queue: 1, room: 1}",
     )  # fmt: skip
     scale: ScaleKeys | None = field(
-        "autoscaling: the load starts and stops replicas", default=None, example="{least: 1, most: 8, target: 20, start: 90 s}"
+        "autoscaling: replicas start and stop with the load", default=None, example="{least: 1, most: 8, target: 20, start: 90 s}"
     )
     seed: int = field("seed of the random numbers of requests; each seed draws other requests", default=0, minimum=0)
     slo: SloKeys | None = field(
