@@ -339,3 +339,13 @@ def test_each_exchange_crosses_a_link_with_the_bytes_that_it_has_by_hand(
         plan = ParallelPlan(global_batch=8 * m, sequence=512, sharding=sharding, recompute=recompute)
         step = estimate(model, plan, cluster_of(machine), framework)
         assert step.seconds == pytest.approx(run.trainings[0].step_s, rel=NEAR)
+
+
+@pytest.mark.parametrize("plan", [{"tp": 2, "dp": 4}, {"pp": 2, "dp": 4}, {"dp": 8}], ids=str)
+def test_a_small_model_takes_as_long_as_its_kernels_to_launch(plan: dict[str, int]) -> None:
+    keys: dict[str, Any] = {"framework": "megatron", "dtype": "fp16", "sequence": 256, "global_batch": 16, "sharding": "none"}
+    found = hwsim.estimate("dgx-a100", "gpt2", **plan, **keys)
+    train = {"model": "gpt2", "parallel": plan, **keys}
+    run = hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": train})
+    assert found.seconds == pytest.approx(run.trainings[0].step_s, rel=5e-3)
+    assert found.seconds > 1.5 * hwsim.estimate("dgx-a100", "gpt2", **plan, **{**keys, "framework": "megatron-core"}).seconds

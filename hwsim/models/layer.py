@@ -9,6 +9,7 @@ serving uses their forward pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Literal
 
@@ -96,6 +97,11 @@ class Layer:
 def kernels(items: Iterable[Item]) -> tuple[Kernel, ...]:
     """Return the kernels in a sequence of items."""
     return tuple(item for item in items if isinstance(item, Kernel))
+
+
+def launches(items: Iterable[Item]) -> float:
+    """Return the number of kernels and exchanges that the host launches for a sequence of items."""
+    return math.fsum(item.times * (item.work.kernels if isinstance(item, Kernel) else 1) for item in items)
 
 
 def exchanges(items: Iterable[Item]) -> tuple[Exchange, ...]:

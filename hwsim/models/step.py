@@ -15,7 +15,8 @@ in buckets; a bucket is sent when its layers are done and the previous bucket ha
 
     end of bucket i = max(end of its layers, end of bucket i - 1) + its collective
 
-The GPU waits if the host needs longer to launch the kernels of a CNN or MLP than the GPU to compute them.
+The GPU waits if the host needs longer to launch the kernels of a CNN or MLP than the GPU to compute them. For a transformer, a
+pass of a micro-batch through a virtual stage takes the longer of its kernels with exchanges and their number x `issue`.
 
 **Source**: buckets: Li et al., "PyTorch Distributed", arXiv:2006.15704, section 3.2.3.
 **Error**: see `docs/validation/models.md`.
@@ -28,7 +29,7 @@ on nine machines, step times are 0.85x to 1.2x the simulated ones, half of them 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -38,7 +39,7 @@ from hwsim.models.architectures import FeedForwardNetwork, Model
 from hwsim.models.cluster import Cluster, buckets
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
+from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels, launches
 from hwsim.models.memory import Footprint, stage_parameters
 from hwsim.models.plan import DerivedPlan, ParallelPlan, derive_plan
 from hwsim.models.stages import PipelineStage, TrainingStepWork, network_load, transformer_load
@@ -119,13 +120,15 @@ def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, t
         load = network_load(laid, lambda layer: Passes.of(layer, seconds).seconds)
     known = blocks or {}
     layers = {layer.name: known.get(layer.name) or Passes.of(layer, seconds) for layer in load.layers}
+    if isinstance(framework, Framework) and framework.issue > 0:
+        load = _with_host_waits(load, layers, framework.issue)
     lengths = [_length(stage.layers, layers) for stage in load.stages]
     longest = load.stages[lengths.index(max(lengths))]
     shares = _pipeline(load, longest, layers, seconds)
     if isinstance(framework, Framework):
         _gradients_in_pieces(shares, load, layers, seconds, cluster)
         if framework.step > 0:
-            shares["host"] = framework.step
+            _add(shares, {"host": framework.step})
     else:
         _gradients_in_buckets(shares, load, longest, layers, seconds, framework, exchanged=exchange is not None or laid.dp > 1)
     total = math.fsum(shares.values())
@@ -183,6 +186,32 @@ def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
         kind = item.kind if isinstance(item, Kernel) else item.axis
         shares[kind] = shares.get(kind, 0.0) + seconds(item)
     return shares
+
+
+def _with_host_waits(load: TrainingStepWork, layers: dict[str, Passes], issue: float) -> TrainingStepWork:
+    """Return the work with a layer per stage for the time in which its GPUs wait for the host, and add the layers' times."""
+    launched = {layer.name: (launches(layer.forward), launches((*layer.recompute, *layer.backward))) for layer in load.layers}
+    stages, waits = list[PipelineStage](), list[Layer]()
+    for stage in load.stages:
+        host = Layer(f"host {stage.number}", ())
+        spent = [0.0, 0.0]
+        for part in _virtual_stages(stage, load.laid.plan.pp):
+            for index, direction in enumerate(("forward", "backward")):
+                alone = math.fsum(count * math.fsum(getattr(layers[name], direction).values()) for name, count in part)
+                spent[index] += max(0.0, issue * math.fsum(count * launched[name][index] for name, count in part) - alone)
+        layers[host.name] = Passes(*({"host": seconds} if seconds else {} for seconds in spent))
+        stages.append(replace(stage, layers=(*stage.layers, host)))
+        inner = load.laid.plan.pp - len(load.stages) if stage.number == 1 else 0  # equal stages, of which `load` has one
+        waits.append(replace(host, times=1 + inner))
+    return replace(load, stages=tuple(stages), layers=(*load.layers, *waits))
+
+
+def _virtual_stages(stage: PipelineStage, pp: int) -> Iterator[tuple[tuple[str, float], ...]]:
+    """Yield the (layer name, count) of each virtual stage of a stage."""
+    runs = stage.runs or tuple((("block", part),) for part in stage.parts)
+    for index, run in enumerate(runs):
+        ahead = (("embedding", 1.0),) if stage.number == index == 0 else ()
+        yield (*ahead, *run, *((("head", 1.0),) if stage.number == pp - 1 and index == len(runs) - 1 else ()))
 
 
 def collective(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: int = 0) -> float:
@@ -244,11 +273,10 @@ def _longest_part(load: TrainingStepWork, layers: Mapping[str, Passes]) -> float
     """Return the seconds of a micro-batch in the longest virtual stage, forward and backward."""
     lengths = list[float]()
     for stage in load.stages:
-        embedding = layers["embedding"].seconds if stage.number == 0 else 0.0
-        head = layers["head"].seconds if stage.number == load.laid.plan.pp - 1 else 0.0
-        runs = stage.runs or tuple((("block", part),) for part in stage.parts)
-        parts = [math.fsum(count * layers[name].seconds for name, count in run) for run in runs]
-        lengths += (max(parts), parts[0] + embedding, parts[-1] + head)
+        parts = _virtual_stages(stage, load.laid.plan.pp)
+        lengths += [math.fsum(count * layers[name].seconds for name, count in part) for part in parts]
+        if f"host {stage.number}" in layers:
+            lengths[-1] += layers[f"host {stage.number}"].seconds / load.laid.plan.chunks
     return max(lengths)
 
 

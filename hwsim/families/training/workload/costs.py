@@ -31,6 +31,7 @@ from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 
 KERNELS: Final = "a kernel's own model, as it runs in trainings"
+HOST: Final = "kernel launches, beyond the time of the kernels"
 FLOWS: Final = "collectives on the machine's links"
 Drawn = tuple[float, float, float, float]
 NOTHING: Final[Drawn] = (0.0, 0.0, 0.0, 0.0)

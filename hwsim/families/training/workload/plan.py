@@ -61,6 +61,7 @@ class PieceExchange:
         bucket: weights gathered at once (B); None: those of a piece.
         disturbed: capacities other than its GPUs that events change, and GPUs that other jobs use.
         routed: whether tokens are routed to experts.
+        issue: host time per kernel and exchange of a pass, which overlaps them (s).
     """
 
     counts: Sequence[int]
@@ -71,6 +72,7 @@ class PieceExchange:
     bucket: float | None = None
     disturbed: frozenset[str] = frozenset()
     routed: bool = False
+    issue: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

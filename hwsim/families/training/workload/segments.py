@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import CannotCompute
-from hwsim.families.training.workload.costs import COLLECTIVES, FLOWS, KERNELS, OpAmounts
+from hwsim.families.training.workload.costs import COLLECTIVES, FLOWS, HOST, KERNELS, OpAmounts
 from hwsim.families.training.workload.layout import DeviceLayout
 from hwsim.families.training.workload.plan import PieceExchange, PlacedPlan, TrainingPlan
 from hwsim.families.training.workload.schedule import MicrobatchPass
@@ -29,7 +29,7 @@ from hwsim.models.capacity_amounts import Names, NumberedCost
 from hwsim.models.cluster import buckets
 from hwsim.models.exchanges import BUCKETS, EXPOSED, CollectiveCosts, concurrent_cost, scaled
 from hwsim.models.kernel_errors import kernel_errors
-from hwsim.models.layer import Exchange, Item, Kernel, exchanges
+from hwsim.models.layer import Exchange, Item, Kernel, exchanges, launches
 from hwsim.models.stages import PipelineStage
 from hwsim.records import dataclass
 
@@ -176,14 +176,29 @@ class Segments:
             near = self.represented.near[replica]
             kinds = [self.kinds.among(self.layout.group(stage, peer)) for peer in near]
             recipes = [self._recipe_of(stage, done.chunk, done.forward, last, number, among) for among in kinds]
-            self._segments[key] = tuple(self._written(stage, done.forward, recipes, replica))
+            host = self._host_wait(stage, done.chunk, done.forward, replica) / self.count(stage, last=last)
+            self._segments[key] = tuple(self._written(stage, done.forward, recipes, replica, host))
         return self._segments[key]
 
-    def _written(self, stage: int, forward: bool, recipes: Sequence[Recipe], replica: int) -> Iterator[PassSegment]:
+    def _host_wait(self, stage: int, chunk: int, forward: bool, replica: int) -> float:
+        """Return the seconds that launching the kernels and exchanges of a pass takes longer than the pass on the GPUs."""
+        if self.pieces.issue <= 0:
+            return 0.0
+        among = self.kinds.among(self.layout.group(stage, replica))
+        (groups,) = cut_pass(replace(self.stages[stage], adding=()), self.layout.chunks, chunk, forward=forward, count=1)
+        busy = launched = 0.0
+        for items, times in groups:
+            exposed = (item.times * item.exposed * self._exchanges.alone(self._inside(item, stage, replica))
+                       for item in exchanges(items))  # fmt: skip
+            busy += times * math.fsum((self.kinds.between(items, among).total, *exposed))
+            launched += times * launches(items)
+        return max(0.0, self.pieces.issue * launched - busy)
+
+    def _written(self, stage: int, forward: bool, recipes: Sequence[Recipe], replica: int, host: float) -> Iterator[PassSegment]:
         """Yield the ops of a replica, including the traffic of the replicas that it represents."""
         near = self.represented.near[replica]
         peers = zip(near, recipes, strict=True)
-        rows = [self._rows(stage, forward, recipe, peer, alone=peer == replica) for peer, recipe in peers]
+        rows = [self._rows(stage, forward, recipe, peer, host, alone=peer == replica) for peer, recipe in peers]
         for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
             others = [row[place][3] for row, peer in zip(rows, near, strict=True) if peer != replica]
             index = self._builder.cost(self._with(cost, others))
@@ -192,7 +207,7 @@ class Segments:
             yield PassSegment(name, kind, index, queue)
 
     def _rows(
-        self, stage: int, forward: bool, recipe: Recipe, replica: int, *, alone: bool
+        self, stage: int, forward: bool, recipe: Recipe, replica: int, host: float, *, alone: bool
     ) -> list[tuple[str, str, str, Cost, float]]:
         """Return (name, kind, queue, cost, share of time in collectives) of each op of a replica.
 
@@ -228,6 +243,8 @@ class Segments:
             if item.exposed > 0 and self.pieces.disturbed:
                 self._refuse_disturbed(cost, group)
             parts.append((self._spent(cost, item.axis, item.times * item.exposed, part), 1.0))
+        if host > 0:
+            parts.append((OpAmounts({"host": host}), 1.0))
         compute()
         return rows
 
@@ -337,7 +354,10 @@ class Segments:
     def _derivation(self, seconds: Sequence[tuple[str, float]], kind: int) -> tuple[Term, ...]:
         """Return the derivation of the time of kernels and collectives, with its errors."""
         gpu, links, total = self.kinds.costs[kind].gpu, self._exchanges.by_library, math.fsum(spent for _, spent in seconds)
-        inputs = tuple((name, precise(spent, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, spent in seconds)
+        inputs = tuple(
+            (name, precise(spent, "s"), FLOWS if name in COLLECTIVES else HOST if name == "host" else KERNELS)
+            for name, spent in seconds
+        )
         errors = kernel_errors(dict(seconds), gpu=gpu, dtype=self.plan.dtype, links=links)
         label, formula = "kernels", " + ".join(name for name, _ in seconds)
         if COLLECTIVES & dict(seconds).keys():

@@ -83,6 +83,7 @@ def planned(
             layers=laid.layers,
             bucket=framework.bucket,
             routed=laid.routed,
+            issue=framework.issue,
         ),
         network=framework.network,
         dtype=plan.dtype,
