@@ -73,8 +73,8 @@ class Framework:
         "launch of a kernel: by the previous one in its stream, by a CUDA graph, or by the host, which waits", default="stream"
     )
     launch: Seconds = field("minimum time between two kernel launches, set by the host", default=0.0)
-    issue: Seconds = field("host time per kernel and collective of a training, during the GPU's work; a pass of a stage takes the "
-                           "longer of both; 0 with CUDA graphs", default=0.0)  # fmt: skip
+    issue: Seconds = field("host time per kernel and collective of a training, during the GPU's work; a pass of a stage takes "
+                           "the longer of both; 0 with CUDA graphs", default=0.0)  # fmt: skip
     step: Seconds = field("time of a step outside kernels", default=0.0)
     server: ServerKeys = field("inference server settings", default=ServerKeys(), example="{budget: 8192, sequences: 1024}")
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
