@@ -349,3 +349,27 @@ def test_a_small_model_takes_as_long_as_its_kernels_to_launch(plan: dict[str, in
     run = hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": train})
     assert found.seconds == pytest.approx(run.trainings[0].step_s, rel=5e-3)
     assert found.seconds > 1.5 * hwsim.estimate("dgx-a100", "gpt2", **plan, **{**keys, "framework": "megatron-core"}).seconds
+
+
+NODES = """hwsim: machine/1
+parts: {node: {kind: machine, use: dgx-b200, count: 2}}
+links: [{name: fabric, topology: fat-tree, of: "node*.nic*", kind: infiniband, use: ndr400, rails: 8, leaf_ports: 40}]
+"""
+
+
+@pytest.mark.parametrize("framework", ["megatron-bridge", "megatron-bridge-alltoall"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp8", "fp4"])
+def test_experts_are_simulated_as_they_are_estimated(framework: str, dtype: str) -> None:
+    keys: dict[str, Any] = {"framework": framework, "dtype": dtype, "sequence": 4096, "global_batch": 32, "microbatch": 2}
+    found = hwsim.estimate(NODES, "qwen3-30b-a3b", ep=16, **keys)
+    train = {"model": "qwen3-30b-a3b", "parallel": {"ep": 16}, "sharding": "zero-1", **keys}
+    run = hwsim.simulate(NODES, {"hwsim": "workload/1", "train": train})
+    assert found.seconds == pytest.approx(run.trainings[0].step_s, rel=5e-3)
+
+
+def test_formats_of_matmuls_are_faster_the_narrower_they_are() -> None:
+    keys: dict[str, Any] = {"framework": "megatron-bridge", "global_batch": 16, "sequence": 8192, "tp": 2, "pp": 4}
+    found = [hwsim.estimate("dgx-b200", "llama-3-70b", dtype=dtype, **keys) for dtype in ("bf16", "mxfp8", "nvfp4")]
+    assert found[0].seconds > 1.2 * found[1].seconds > 1.2 * 1.1 * found[2].seconds
+    kept = [answer.found.memory.activations for answer in found]
+    assert kept[0] > kept[1] == kept[2]

@@ -8,18 +8,22 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
+from hwsim.devices import Gpu
 from hwsim.engine import simulate
 from hwsim.families.training.results import TrainingResult
 from hwsim.families.training.workload.schedule import in_order, passes, successor
 from hwsim.machine import Machine
+from hwsim.models import KernelTimes, Transformer, load_framework
+from hwsim.models.architectures.slices import MicrobatchSlice
+from hwsim.models.architectures.transformer_layers import grouped_experts
 from hwsim.models.plan import Schedule
 from hwsim.spec import SpecError
 from hwsim.workload import GraphBuilder, OpRef
 from tests.effort import effort
 
 NODE = "dgx-h100"
-EXPERTS = {"kind": "transformer", "layers": 2, "hidden": 1024, "heads": 8, "vocab": 32000, "ffn": 4096, "gated": True,
-           "experts": 16, "top_k": 2}  # fmt: skip
+EXPERTS: dict[str, Any] = {"kind": "transformer", "layers": 2, "hidden": 1024, "heads": 8, "vocab": 32000, "ffn": 4096,
+                           "gated": True, "experts": 16, "top_k": 2}  # fmt: skip
 
 
 def cluster(nodes: int, node: str = NODE, rate: str = "400 Gb/s") -> Machine:
@@ -107,40 +111,32 @@ def test_every_pass_is_written_behind_the_one_it_waits_for(schedule: Schedule, c
 
 
 def test_the_fullest_gpu_of_experts_is_waited_for_as_in_a_program() -> None:
-    """Differences of a pass beside an all-to-all with a matrix, the op `moe`, and the all-to-all back, written as a program."""
+    """Differences of a forward pass beside an all-to-all with a matrix there and back, and kernels of the experts."""
     tokens, ranks, layers = 2048, 8, 2
+    model = Transformer(**{key: value for key, value in EXPERTS.items() if key != "kind"})
+    gpu = load_machine(NODE).device("gpu0").model
+    assert isinstance(gpu, Gpu)
 
-    def passes(imbalance: float) -> tuple[float, float, float]:
+    def passes(imbalance: float) -> tuple[float, float]:
         found = run(NODE, model=EXPERTS, parallel={"ep": ranks}, global_batch=8, steps=1, sequence=tokens, imbalance=imbalance)
-        ops = [op for op in found.ops if op.device == "gpu0"]
-        ahead, back = (sum(op.duration_s for op in ops if op.name == name) for name in ("forward", "backward"))
-        return ahead, back, found.memory[0].peak
+        return sum(op.duration_s for op in found.ops if (op.device, op.name) == ("gpu0", "forward")), found.memory[0].peak
 
-    def written(imbalance: float) -> tuple[float, float]:
+    def written(imbalance: float) -> float:
         uneven = [imbalance, *[(ranks - imbalance) / (ranks - 1)] * (ranks - 1)]
-        experts = {"device": "gpu0", "tokens": round(imbalance * tokens), "hidden": 1024, "inner": 4096, "experts": 2, "top_k": 2}
-        there, back = ([uneven] * ranks, [[load] * ranks for load in uneven])
         ops = [
-            {"moe": experts},
-            *(
-                {"alltoall": {"among": "gpu*", "bytes": f"{tokens * 1024 * 2 * 2} B", "matrix": matrix}}
-                for matrix in (there, back)
-            ),
+            {"alltoall": {"among": "gpu*", "bytes": f"{tokens * 1024 * 2 * 2} B", "matrix": matrix}}
+            for matrix in ([uneven] * ranks, [[load] * ranks for load in uneven])
         ]
-        times = [hwsim.simulate(NODE, {"hwsim": "workload/1", "program": [op]}).makespan_s for op in ops]
-        return times[0], times[1] + times[2]
+        times = KernelTimes(gpu, load_framework("megatron-core"))
+        kernels = grouped_experts(model, MicrobatchSlice(1, tokens, tokens, expert=ranks, imbalance=imbalance))
+        exchanges = [hwsim.simulate(NODE, {"hwsim": "workload/1", "program": [op]}).makespan_s for op in ops]
+        return sum([*map(times.seconds, kernels), *exchanges])
 
-    even = run(NODE, model=EXPERTS, parallel={"ep": ranks}, global_batch=8, steps=1, sequence=tokens)
-    assert sum(op.duration_s for op in even.ops if op.device == "gpu0" and op.name == "forward") == passes(1.0)[0]
-    found, said = [passes(imbalance) for imbalance in (1.0, 1.5, 3.0)], [written(imbalance) for imbalance in (1.0, 1.5, 3.0)]
-    slower = set()
-    for (ahead, back, peak), (computed, exchanged) in zip(found[1:], said[1:], strict=True):
-        assert peak > found[0][2]
-        kernels, flows = (back - found[0][1]) - (ahead - found[0][0]), 2 * (ahead - found[0][0]) - (back - found[0][1])
-        assert flows == pytest.approx(layers * (exchanged - said[0][1]), rel=1e-6)  # backward has the kernels twice
-        slower.add(round(kernels / layers / (computed - said[0][0]), 6))
-    assert len(slower) == 1  # as all kernels of a training are
-    assert 1.0 <= slower.pop() < 1.5
+    (even, kept), said = passes(1.0), written(1.0)
+    for imbalance in (1.5, 3.0):
+        ahead, peak = passes(imbalance)
+        assert peak > kept
+        assert ahead - even == pytest.approx(layers * (written(imbalance) - said), rel=1e-6)
 
 
 @pytest.mark.parametrize(

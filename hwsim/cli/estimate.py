@@ -66,9 +66,9 @@ class Bandwidth(Text):
               help="Examples per forward pass (default: 1 sequence; of images all of a replica).")  # fmt: skip
 @click.option("--global-batch", type=COUNT, metavar="N", help="Examples per step over all replicas.")
 @click.option("--sequence", type=COUNT, metavar="N", help="Tokens per sequence (default: the model's maximum).")
-@click.option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8", "int8", "tf32")), metavar="FORMAT",
-              help="Number format: bf16, fp16, fp32, fp8, int8 or tf32 (default: bf16 if the GPU has it, else fp16; "
-                   "other networks train in fp32 and infer in fp16).")  # fmt: skip
+@click.option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8", "fp4", "int8", "tf32", "mxfp8", "nvfp4")),
+              metavar="FORMAT", help="Number format: bf16, fp16, fp32, fp8 (mxfp8), fp4 (nvfp4), int8 or tf32 (default: bf16 "
+                                     "if the GPU has it, else fp16; other networks: fp32, in inference fp16).")  # fmt: skip
 @click.option("--schedule", type=click.Choice(("gpipe", "1f1b", "interleaved")), default="1f1b", metavar="NAME",
               help="Pipeline schedule: gpipe, 1f1b or interleaved (default: 1f1b).")  # fmt: skip
 @click.option(

@@ -12,7 +12,7 @@ from hwsim.communication import CannotCollect
 from hwsim.devices import CannotCompute
 from hwsim.families.training.workload.schema import TrainKeys
 from hwsim.families.training.workload.specification import SAME, is_auto, sizes_of
-from hwsim.functions.estimate_cases import Billing, EstimateAnswer, EstimateCase, OptionError, inference, training
+from hwsim.functions.estimate_cases import ALIASES, Billing, EstimateAnswer, EstimateCase, OptionError, inference, training
 from hwsim.functions.nodes import cluster_with
 from hwsim.machine import NoRoute
 from hwsim.models import ParallelPlan, Transformer, UnequalCluster, WrongPlan
@@ -95,7 +95,8 @@ def estimate(
         microbatch: examples per forward pass.
         global_batch: examples per step over all replicas (default: one microbatch per replica).
         sequence: tokens per sequence (default: the model's maximum).
-        dtype: number format (default: bf16 if the GPU has it, else fp16; other networks: fp32, in inference fp16).
+        dtype: number format (default: bf16 if the GPU has it, else fp16; other networks: fp32, in inference fp16); mxfp8 is fp8,
+            nvfp4 is fp4.
         schedule: pipeline schedule: "gpipe", "1f1b" or "interleaved".
         chunks: virtual pipeline stages per GPU, for "interleaved".
         uneven: allow stages that differ by one layer.
@@ -174,7 +175,9 @@ def compute_estimate(
         usual = ("vllm" if options["infer"] else "megatron-core") if of_transformer else "pytorch-ngc"
         software = options["framework"] or usual
         framework = framework_of(network, software)
-        options["dtype"] = options["dtype"] or _usual_dtype(cluster.gpu.flop, options["infer"], of_transformer=of_transformer)
+        options["dtype"] = ALIASES.get(options["dtype"], options["dtype"]) or _usual_dtype(
+            cluster.gpu.flop, options["infer"], of_transformer=of_transformer
+        )
         warnings = (*warnings, *wider(cluster.gpu.flop, options["dtype"]))
         billing = None if paying is None else Billing(machine, settings, nodes, paying)
         note = ""

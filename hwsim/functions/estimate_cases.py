@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from hwsim.spec import Warning
 
 INFERENCE_DTYPES: Final = ("fp32", "bf16", "fp16", "fp8", "int8")
-TRAINING_DTYPES: Final = ("fp32", "tf32", "bf16", "fp16", "fp8")
+TRAINING_DTYPES: Final = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4")
+ALIASES: Final = {"mxfp8": "fp8", "nvfp4": "fp4"}
 
 
 class OptionError(SpecError):

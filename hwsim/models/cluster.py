@@ -71,7 +71,7 @@ class Cluster:
         reducing: seconds of an all-reduce (bytes, GPUs, custom kernel) among the first GPUs, by the machine's library.
         named: GPU names of each node, if exchanges among them take their simulated time.
         timed: seconds of the first of several concurrent collectives (operation; groups and bytes of each; NIC efficiency of the
-            framework), as simulated.
+            framework; copies), as simulated.
         by_library: confidence in the library, if the bandwidths within a node are what it reaches over PCIe with long messages,
             including all losses; None for other links.
         moved: the cluster with each uncertain number of the machine at both ends of its range.
@@ -88,7 +88,7 @@ class Cluster:
     bucket: float | None = None
     reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
     named: Sequence[Names] = field(default=(), compare=False, repr=False)
-    timed: Callable[[Operation, tuple[Sized, ...], float], float] | None = field(default=None, compare=False, repr=False)
+    timed: Callable[[Operation, tuple[Sized, ...], float, int], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
     moved: tuple[tuple[MovedNumber, tuple[Cluster, ...]], ...] = field(default=(), compare=False, repr=False)
 
@@ -105,20 +105,23 @@ class Cluster:
             return self.seconds("all-reduce", size, ranks)
         return self.reducing(size, ranks, framework) if ranks > 1 and size > 0 else 0.0
 
-    def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
-        """Return the seconds of a collective in every group of ranks at distance `stride`, all groups at once."""
+    def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1, copies: int = 0) -> float:
+        """Return the seconds of a collective in every group of ranks at distance `stride`, all groups at once; as `among`."""
         inside = 1 if operation == "send" else max(1, self.per_node // (ranks * stride))
         begins = np.arange(inside)[:, None] * (ranks * stride) + np.arange(stride)
         groups = begins.reshape(-1, 1) + np.arange(ranks) * stride
         within = groups[:, -1] < self.gpus
-        return self.among(operation, size, groups[within] if within.any() else groups)
+        return self.among(operation, size, groups[within] if within.any() else groups, copies=copies)
 
-    def among(self, operation: Operation, size: float, groups: Groups, beside: Sequence[tuple[Groups, float]] = ()) -> float:
+    def among(
+        self, operation: Operation, size: float, groups: Groups, beside: Sequence[tuple[Groups, float]] = (), copies: int = 0
+    ) -> float:
         """Return the seconds of a collective in the first group, while the other groups run the same collective.
 
         Args:
             size: bytes of one rank's whole array, as in nccl-tests; for a send, bytes of the message.
             beside: groups and bytes of other concurrent collectives, which share only links.
+            copies: `Exchange.copies` of an all-to-all.
         """
         first, ranks = groups[0], len(groups[0])
         if ranks < 2 or size <= 0:
@@ -129,7 +132,7 @@ class Cluster:
                 (tuple([tuple([names[i] for i in group]) for group in held.tolist()]), amount)
                 for held, amount in ((groups, size), *beside)
             ]
-            return self.timed(operation, tuple(named), self.network / NETWORK)
+            return self.timed(operation, tuple(named), self.network / NETWORK, copies)
         node = first[0] // self.per_node
         local = int(np.count_nonzero(first // self.per_node == node))
         nodes = -(-ranks // local)
@@ -149,13 +152,16 @@ class Cluster:
             sharing = max(1.0, leaving * (local if operation == "all-to-all" else min(local, cards)) / cards)
             out = self.pair * self.network
             if operation == "all-to-all":
-                return START + HOP + knee_bytes(sharing * size * (ranks - local) / ranks, self.knee) / out
+                inside, across = routed_bytes(copies, ranks, local) if copies else (0.0, 1.0 / ranks)
+                near = STEP + size * inside * (local - 1) / rate
+                return START + max(near, HOP + knee_bytes(sharing * size * across * (ranks - local), self.knee) / out)
             size, rate = sharing * size, min(sharing * rate, out * min(local, cards))
             crossing = math.fsum(amount * crossing_count for (_, amount), crossing_count in zip(beside, others, strict=True))
             at_once = share * (leaving * size / sharing + crossing) / self.across if crossing else 0.0
             return START + steps + max(knee_bytes(share * size, self.knee) / rate, at_once)
         if operation == "all-to-all":
-            return START + STEP + size * (ranks - 1) / ranks / rate
+            part = routed_bytes(copies, ranks, local)[0] if copies else 1.0 / ranks
+            return START + STEP + size * part * (ranks - 1) / rate
         return START + steps + knee_bytes(share * size, self.knee) / rate
 
     def inside_rate(self, ranks: int) -> float:
@@ -165,6 +171,23 @@ class Cluster:
             near = min(self.inside, key=lambda count: (abs(count - ranks), count), default=None)
             rate = float("inf") if near is None else self.inside[near]
         return rate
+
+
+def routed_bytes(copies: int, ranks: int, local: int) -> tuple[float, float]:
+    """Return the bytes from a GPU to another one in its node, and in another node, relative to the bytes of its tokens.
+
+    A token with `copies` experts, chosen uniformly, crosses the network once to each node with one of them, and the links inside
+    a node once to each GPU with one.
+
+    Args:
+        ranks: GPUs that split the experts.
+        local: those of them in one node.
+
+    >>> routed_bytes(1, 16, 8), routed_bytes(8, 16, 16)[0] * 16 < 8
+    ((0.125, 0.0625), True)
+    """
+    nodes = ranks / local
+    return nodes * (1.0 - (1.0 - 1.0 / ranks) ** copies), (1.0 - (1.0 - 1.0 / nodes) ** copies) / local
 
 
 def buckets(size: float, bucket: float | None) -> float:
@@ -225,9 +248,9 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     exchanging = cache(partial(CollectiveCosts, machine))
 
     @cache
-    def exchanged(operation: Operation, several: tuple[Sized, ...], part: float) -> float:
+    def exchanged(operation: Operation, several: tuple[Sized, ...], part: float, copies: int = 0) -> float:
         exchanges = exchanging(part)
-        costs = [exchanges.numbered(groups, operation, size) for groups, size in several]
+        costs = [exchanges.numbered(groups, operation, size, (1.0, 1.0, copies)) for groups, size in several]
         rows, demand = CapacityAmounts.joined([cost.rows for cost in costs]).summed(), costs[0].rest.demand
         return demand.latency + max(demand.floor, largest(rows.amounts / exchanges.known.rates(rows.numbers)))
 

@@ -23,7 +23,7 @@ from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
 from hwsim.models.capacity_amounts import Capacities, CapacityAmounts, Names, NumberedCost, largest
-from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.models.cluster import KNEE, NETWORK, routed_bytes
 from hwsim.models.layer import Exchange
 from hwsim.ops.exchange import AUTO
 from hwsim.origins import Case, UncertaintySource
@@ -41,8 +41,8 @@ HIDDEN: Final = "of its time, overlapped with kernels"
 BUCKETS: Final = "times that a bucket of weights goes round, one after another"
 
 
-Uneven = tuple[float, float]
-EVEN: Final[Uneven] = (1.0, 1.0)
+Uneven = tuple[float, float, int]  # `Exchange.received`, `sent` and `copies`
+EVEN: Final[Uneven] = (1.0, 1.0, 0)
 
 
 class _CollectiveFlow(NamedTuple):
@@ -115,14 +115,14 @@ class CollectiveCosts:
 
     def of(self, item: Exchange, groups: Sequence[Names]) -> Cost:
         """Return the cost of a layer's exchange in each group; errors as in `cost`."""
-        return self.cost(groups, item.operation, item.size, (item.received, item.sent))
+        return self.cost(groups, item.operation, item.size, (item.received, item.sent, item.copies))
 
     def cost(self, groups: Sequence[Names], operation: Operation, size: float, uneven: Uneven = EVEN) -> Cost:
         """Return the cost of one collective in each group, as one demand.
 
         Args:
             size: bytes of one rank's whole array.
-            uneven: bytes that the first rank of a group receives, and sends, relative to the average.
+            uneven: bytes that the first rank of a group receives, and sends, relative to the average; copies of its tokens.
 
         Raises:
             CannotCollect, NoRoute: the machine does not link the devices.
@@ -181,7 +181,9 @@ class CollectiveCosts:
                 if flow is not None:
                     yield flow
                     continue
-            flows = timed(self.machine, None, operation, members, size, weights=_parts(len(members), uneven))
+            weights = _parts(tuple(map(self._domain, members)), uneven)
+            sent = size * math.fsum(weights) / len(weights) if uneven[2] else size
+            flows = timed(self.machine, None, operation, members, sent, weights=weights)
             flow = self._flow(tuple(phase.cost for phase in flows.phases))
             if look is not None and key is not None and isinstance(flows.algorithm, RingAlgorithm):
                 self._rings.setdefault(key, (flow, look))
@@ -244,16 +246,28 @@ class CollectiveCosts:
         return alone[1]
 
 
-def _parts(ranks: int, uneven: Uneven) -> tuple[float, ...]:
+def _parts(nodes: Sequence[str], uneven: Uneven) -> tuple[float, ...]:
     """Return the relative bytes from each rank to each other rank, one row per sender; empty if all are equal.
 
-    >>> _parts(2, (1.5, 1.0)), _parts(2, EVEN)
-    ((1.5, 0.5, 1.5, 0.5), ())
+    With copies, they are relative to equal parts of the tokens, each counted once (`routed_bytes`).
+
+    Args:
+        nodes: node of each rank.
+
+    >>> _parts("ab", (1.5, 1.0, 0)), _parts("ab", EVEN), _parts("aabb", (1.0, 1.0, 1))[:4]
+    ((1.5, 0.5, 1.5, 0.5), (), (2.0, 2.0, 1.0, 1.0))
     """
     if uneven == EVEN:
         return ()
-    received, sent = ((first, *(((ranks - first) / (ranks - 1),) * (ranks - 1))) for first in uneven)
-    return tuple(row * column for row in sent for column in received)
+    *firsts, copies = uneven
+    ranks, local = len(nodes), list(nodes).count(nodes[0])
+    received, sent = ((first, *(((ranks - first) / (ranks - 1),) * (ranks - 1))) for first in firsts)
+    inside, across = (ranks * part for part in routed_bytes(copies, ranks, local)) if copies else (1.0, 1.0)
+    return tuple(
+        row * column * (inside if node == other else across)
+        for row, node in zip(sent, nodes, strict=True)
+        for column, other in zip(received, nodes, strict=True)
+    )
 
 
 def in_training(body: float, size: float, operation: Operation, network: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from hwsim.devices.work import Start
 from hwsim.models.architectures import Model, Transformer
@@ -59,7 +59,13 @@ class Framework:
     repeated: Ratio = field("share of the matmuls that selective recompute repeats; above 0, it repeats elementwise kernels, "
                             "too", default=0.0, maximum=1.0)  # fmt: skip
     stops: bool = field("recompute skips the last matmul of a layer, which backward does not need", default=False)
-    fp8: Ratio = field("speed of fp8 matmuls, relative to matmuls with one scale per tensor", default=1.0, exclusive_minimum=0.0)
+    fp8: float = field("speed of fp8 matmuls, relative to matmuls with one scale per tensor", default=1.0, exclusive_minimum=0.0)
+    fp4: float = field("speed of fp4 matmuls, relative to those of servers", default=1.0, exclusive_minimum=0.0)
+    experts: float = field("speed of the experts' matmuls, relative to others", default=1.0, exclusive_minimum=0.0)
+    expert_casts: float | None = field("`casts` of experts (default: `casts`)", default=None, minimum=0.0)
+    dispatcher: Literal["alltoall", "flex"] = field("exchange of tokens: one copy per expert (alltoall), or one per node and GPU "
+                                                    "(flex: DeepEP, HybridEP)", default="alltoall")  # fmt: skip
+    dispatched: Ratio = field("exposed share of the exchange of tokens with experts", default=1.0, maximum=1.0)
     casts: float = field("bytes moved by casts to fp8, relative to separate kernels for maximum, conversion and transposition",
                          default=1.0, minimum=0.0)  # fmt: skip
     all_reduce: str = field(

@@ -154,6 +154,8 @@ class KernelTimes:
             factor = {"attention": self.framework.scores, "elementwise": self.framework.moved, "cast": self.framework.casts}.get(
                 kernel.kind, 1.0
             )
+            if kernel.kind == "cast" and "experts-" in kernel.name and self.framework.expert_casts is not None:
+                factor = self.framework.expert_casts
             count, flop = 1, 0.0
         return dataclasses.replace(
             work,
@@ -178,7 +180,8 @@ class KernelTimes:
             return backward / (self.framework.flash * sustained)  # stalls keep its power below the limit
         sustained = constants.plain if kernel.kind == "attention" else constants.products
         part = sustained if self.framework.steady else 1.0
-        part *= self.framework.fp8 if kernel.work.dtype == "fp8" else 1.0
+        part *= {"fp8": self.framework.fp8, "fp4": self.framework.fp4}.get(kernel.work.dtype, 1.0)
+        part *= self.framework.experts if "experts-" in kernel.name else 1.0
         return 1.0 / (part * limited)
 
     def _fastest_kernels(self, shape: ConvolutionPass, work: Work) -> tuple[TimedKernel, ...]:

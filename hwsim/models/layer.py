@@ -54,6 +54,8 @@ class Exchange:
         size: bytes of one rank's whole array, as in nccl-tests; for a send, bytes of the message.
         exposed: exposed share of the time.
         received, sent: bytes of the first rank of an all-to-all, relative to the average; the other ranks share the rest equally.
+        copies: experts of a token, if an all-to-all sends it once to each node and GPU with one of them; `size` then counts each
+            token once. 0: `size` counts all copies.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Exchange:
     times: float = 1.0
     received: float = 1.0
     sent: float = 1.0
+    copies: int = 0
 
 
 Item = Kernel | Exchange

@@ -1,7 +1,7 @@
 """Memory on each GPU of a training or of an inference server (bytes).
 
 Activations of a layer that backward needs, in bytes per token of the micro-batch (Korthikanti et al., table 2), with hidden size
-h, a heads, sequence length s and tensor parallelism t; activations have 16 bits, masks 1 B:
+h, a heads, sequence length s and tensor parallelism t; activations have 16 bits (inputs of fp8 and fp4 matmuls 8), masks 1 B:
 
     undivided              10 h       inputs of two norms and of two linear layers, two dropout masks.
     split by tensor        24 h / t   queries, keys, values, output of attention; inside the feed-forward network.
@@ -24,7 +24,7 @@ from typing import Final
 
 from hwsim.formats import format_quantity
 from hwsim.models.architectures import FeedForwardNetwork, Transformer
-from hwsim.models.architectures.slices import Attention
+from hwsim.models.architectures.slices import NARROW, Attention
 from hwsim.models.architectures.transformer_layers import share
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Layer
@@ -102,9 +102,10 @@ def activations(
     active = model.top_k * plan.fullest if model.experts > 1 else 1
     vectors = 0 if model.latent is None else model.latent.cached + (model.latent.query_rank or 0)
     mask = 1.0 if model.dropout else 0.0
-    undivided = 4 * h * w + 2 * h * mask + (active - 1) * h * w + vectors * w
+    n = 1.0 if plan.dtype in NARROW else w  # inputs of narrow matmuls are kept in 8 bits, for the gradient of the weights
+    undivided = 2 * h * (w + n) + 2 * h * mask + (active - 1) * h * n + vectors * w
     wide = (model.queries + model.attended + model.keys + model.values) * w  # queries and output, keys and values
-    inner = (active * model.of_ffn + model.shared) * (model.gates + 1) * w
+    inner = (active * model.of_ffn + model.shared) * (model.gates * w + n)
     if plan.recompute == "selective" and repeated > 0:  # keeps the input, the result of attention and a share of the matmuls
         results = model.queries + model.keys + model.values + (active * model.of_ffn + model.shared) * model.gates
         return rows * w * ((h + vectors) / split + model.attended / t + (1.0 - repeated) * (results / t + 2 * h / split))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.models.architectures import FeedForwardNetwork, Model, Transformer
+from hwsim.models.architectures.slices import NARROW
 from hwsim.models.architectures.split import blocks
 from hwsim.models.layer import Axis
 from hwsim.records import dataclass
@@ -25,7 +26,7 @@ Schedule = Literal["gpipe", "1f1b", "interleaved"]
 Sharding = Literal["none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp"]
 Recompute = Literal["none", "selective", "full"]
 Optimizer = Literal["adam", "sgd"]
-Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
+Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp4"]
 
 
 class WrongPlan(ValueError):
@@ -74,8 +75,8 @@ class ParallelPlan(Sizes):
 
     @property
     def stored(self) -> Dtype:
-        """Data type of weights and activations in memory: bf16 if matmuls run in fp8."""
-        return "bf16" if self.dtype == "fp8" else self.dtype
+        """Data type of weights and activations in memory: bf16 if matmuls run in fp8 or fp4."""
+        return "bf16" if self.dtype in NARROW else self.dtype
 
     @property
     def fullest(self) -> float:

@@ -68,6 +68,8 @@ def slice_of(laid: DerivedPlan, framework: Framework) -> MicrobatchSlice:
         dtype=plan.stored,
         products=plan.dtype if plan.dtype != plan.stored else "",
         attention=framework.attention,
+        flex=framework.dispatcher == "flex",
+        dispatched=framework.dispatched,
     )
 
 

@@ -228,7 +228,7 @@ def collective(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: i
         return replica_exchange(exchange, laid, cluster, stage)(exchange.size)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
     max_bytes = exchange.size * max(exchange.received, exchange.sent)  # on the links of the most loaded GPU
-    return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis))
+    return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis), exchange.copies)
 
 
 def replica_exchange(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: int) -> Callable[[float], float]:

@@ -292,6 +292,7 @@ def _read_bool(tree: Tree, context: Context) -> Any:
 _ELSEWHERE: Final = {  # names of number formats in other tools
     "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32", "single": "fp32", "float16": "fp16",
     "half": "fp16", "bfloat16": "bf16", "float8": "fp8", "float4": "fp4", "int": "int8", "i8": "int8",
+    "mxfp8": "fp8", "nvfp4": "fp4",
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
 
 from hwsim.devices import MatmulShape, Work
 from hwsim.models.layer import Kernel, Kind
@@ -11,6 +11,7 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 Attention = Literal["plain", "flash"]
+NARROW: Final = ("fp8", "fp4")  # formats of matmuls in a training whose activations have 16 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class MicrobatchSlice:
         together: groups of a server's GPUs with separate sequences and common experts; `expert` then counts GPUs of all groups,
             and the remaining GPUs split each expert.
         imbalance: tokens of the most loaded expert-parallel GPU, relative to the average.
+        flex: a token is sent once to each node and GPU with experts of it, instead of once per expert.
+        dispatched: exposed share of the exchange of tokens with experts.
     """
 
     sequences: int
@@ -57,6 +60,8 @@ class MicrobatchSlice:
     routed: str = ""
     together: int = 1
     imbalance: float = 1.0
+    flex: bool = False
+    dispatched: float = 1.0
 
     @property
     def of_expert(self) -> int:
@@ -123,7 +128,7 @@ def product(
 def with_fp8_casts(kernel: Kernel, part: MicrobatchSlice) -> Iterator[Kernel]:
     """Yield a matmul of a training, preceded by the cast of both factors to fp8 if it computes in fp8."""
     shape = kernel.work.product
-    if part.products == "fp8" and not part.cache and shape is not None and kernel.work.dtype != part.dtype:
+    if part.products in NARROW and not part.cache and shape is not None and kernel.work.dtype != part.dtype:
         yield cast(f"cast-{kernel.name}", (shape.m + shape.n) * shape.k * shape.batch, part)
     yield kernel
 
@@ -134,9 +139,9 @@ def cast(name: str, count: float, part: MicrobatchSlice) -> Kernel:
     return Kernel(name, "cast", work)
 
 
-def transposition(name: str, shape: MatmulShape) -> Kernel:
-    """Return the transposition of both factors and the gradient of a matmul; 8-bit matrix units read along the depth."""
-    count = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * shape.batch
+def transposition(name: str, shape: MatmulShape, times: float = 1.0) -> Kernel:
+    """Return the transposition of both factors and the gradient of `times` matmuls; 8-bit matrix units read along the depth."""
+    count = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * shape.batch * times
     return Kernel(name, "cast", Work(reads=float(count), writes=float(count), dtype="fp8", kernels=3))
 
 

@@ -23,8 +23,9 @@ from typing import Final
 
 from hwsim.devices import AttentionCall, Work
 from hwsim.devices.gpu_attention import LIBRARIES
-from hwsim.devices.gpu_experts import FORMATS, experts_call, random_experts_call
+from hwsim.devices.gpu_experts import FORMATS, random_experts_call
 from hwsim.models.architectures import latent_layers
+from hwsim.models.architectures.slices import NARROW as NARROW_FORMATS
 from hwsim.models.architectures.slices import MicrobatchSlice, cast, memory_kernel, product, transposition, with_fp8_casts
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.layer import Exchange, Item, Kernel, Layer
@@ -33,7 +34,7 @@ from hwsim.units import BYTES
 FLASH_BACKWARD: Final = 2.5  # backward work relative to forward: five matmuls instead of two
 FORWARD_PASSES: Final = 6.0  # reads and writes of the scores of plain attention: scale and mask, softmax, dropout
 BACKWARD_PASSES: Final = 8.0
-SUMMED: Final = ("projection", "down", "experts")  # kernels whose results a tensor-parallel group sums
+SUMMED: Final = ("projection", "down", "experts", "unpermute")  # kernels whose results a tensor-parallel group sums
 NARROW: Final = "fp8-block"  # format of 8-bit expert weights: published ones have a scale per block
 
 
@@ -128,7 +129,7 @@ def feed_forward(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
         yield product("router", rows, model.experts, h, dataclasses.replace(part, products="") if part.cache else part)
         if model.shared:
             yield from shared_expert_kernels(model, part)
-        yield from experts(model, part)
+        yield from experts(model, part) if part.cache else grouped_experts(model, part)
         return
     yield from with_fp8_casts(product("up", rows, g * f, h, part, narrow=True), part)
     yield memory_kernel("activation", g * rows * f * w, rows * f * w, part.dtype, across=f)
@@ -146,17 +147,9 @@ def shared_expert_kernels(model: Transformer, part: MicrobatchSlice) -> Iterator
 
 
 def experts(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
-    """Yield the kernels of the experts on this GPU, which sort, multiply and sum tokens.
-
-    In a training, each expert of a GPU receives the same number of tokens. The kernel is that of the most loaded GPU, because the
-    others wait for it. In a server, tokens select experts at random.
-    """
+    """Yield the kernel of a server's experts on this GPU, which sorts, multiplies and sums random tokens."""
     h, f = model.hidden, max(1, model.of_ffn // part.of_expert)
     count = max(1, model.experts // part.expert)
-    top_k = min(model.top_k, count)  # per token; if a GPU has fewer experts, it receives more tokens
-    tokens = max(1, part.rows * model.top_k // top_k)
-    if part.imbalance > 1.0:
-        tokens = math.ceil(tokens * part.imbalance)
     dtype = part.products or part.dtype
     weight, form = BYTES[dtype], "bf16" if BYTES[dtype] > 1 else NARROW
     if part.routed:
@@ -164,27 +157,43 @@ def experts(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
     elif part.weight_of_experts > 0:  # read in their own format, computed in the activations' format
         dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
     kernel = f"{LIBRARIES[0]} {form}"
-    if part.cache:
-        call = random_experts_call(
-            part.rows * part.together,
-            model.top_k,
-            model.experts,
-            count,
-            h,
-            f,
-            model.gates,
-            kernel,
-            weight=weight,
-            width=part.width,
-        )
-    else:
-        call = experts_call(tokens, top_k, count, h, f, model.gates, kernel, weight=weight, width=part.width)
+    call = random_experts_call(
+        part.rows * part.together,
+        model.top_k,
+        model.experts,
+        count,
+        h,
+        f,
+        model.gates,
+        kernel,
+        weight=weight,
+        width=part.width,
+    )
     weights = call.active * (call.gates + 1) * h * f
-    if part.products == "fp8" and not part.cache:
-        yield cast("cast-experts", call.pairs * (h + f) + weights, part)
     output = call.tokens * h * part.width
     work = Work(flop=call.flop, reads=weights * weight + output, writes=output, dtype=dtype, mix="matmul", experts=call)
     yield Kernel("experts", "matmul", work)
+
+
+def grouped_experts(model: Transformer, part: MicrobatchSlice) -> Iterator[Kernel]:
+    """Yield the kernels of the experts in a training: tokens are sorted, multiplied by one expert after another, and summed.
+
+    Each expert of a GPU receives the same number of tokens. The kernels are those of the most loaded GPU, because the others wait
+    for it. A cast is one kernel for all experts.
+    """
+    h, f, g, w = model.hidden, max(1, model.of_ffn // part.of_expert), model.gates, part.width
+    count = max(1, model.experts // part.expert)
+    pairs = part.rows * model.top_k * part.imbalance
+    rows = max(1, math.ceil(pairs / count))
+    yield memory_kernel("permute", pairs * h * w, pairs * h * w, part.dtype)
+    for name, columns, depth in (("up", g * f, h), ("down", h, f)):
+        if part.products in NARROW_FORMATS:
+            yield cast(f"cast-experts-{name}", float(rows + columns) * depth * count, part)
+        matmul = product(f"experts-{name}", rows, columns, depth, part, narrow=True)
+        yield dataclasses.replace(matmul, times=float(count))
+        if name == "up":
+            yield memory_kernel("activation", g * pairs * f * w, pairs * f * w, part.dtype, across=f)
+    yield memory_kernel("unpermute", pairs * h * w, pairs * h * w, part.dtype)
 
 
 @lru_cache(maxsize=4096)
@@ -201,23 +210,19 @@ def _gradients(kernel: Kernel, part: MicrobatchSlice, model: Transformer) -> Ite
     work, shape = kernel.work, kernel.work.product
     if shape is not None:
         if work.dtype != part.dtype and part.products:
-            yield cast(f"cast-d-{kernel.name}", shape.m * shape.n * shape.batch, part)
-            yield transposition(f"transpose-{kernel.name}", shape)
+            yield cast(f"cast-d-{kernel.name}", shape.m * shape.n * shape.batch * kernel.times, part)
+            yield transposition(f"transpose-{kernel.name}", shape, kernel.times)
         for name, rows, columns, depth in (
             ("d", shape.m, shape.k, shape.n),
             ("w", shape.k, shape.n, shape.m),
         ):
-            yield product(f"{name}-{kernel.name}", rows, columns, depth, part, shape.batch, kernel.kind)
+            gradient = product(f"{name}-{kernel.name}", rows, columns, depth, part, shape.batch, kernel.kind)
+            yield dataclasses.replace(gradient, times=kernel.times)
     elif kernel.kind == "cast":
         return
     elif kernel.flash:
         more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
         yield Kernel("d-attention", kernel.kind, more)
-    elif work.experts is not None:  # input and weight gradient: the forward work each
-        if work.dtype != part.dtype and part.products:
-            yield cast("cast-d-experts", work.experts.pairs * model.hidden, part)
-        yield Kernel("d-experts", kernel.kind, work)
-        yield Kernel("w-experts", kernel.kind, work)
     elif kernel.name == "softmax":
         factor = BACKWARD_PASSES / FORWARD_PASSES
         yield memory_kernel("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.kind)
@@ -287,7 +292,7 @@ def block(
         stops: full recompute skips the last matmul, whose result backward does not need.
     """
     ahead = _with_exchanges(model, part, forward(model, part), SUMMED, exposed)
-    back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-latent-up", "d-up", "d-experts"), exposed)
+    back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-latent-up", "d-up", "d-permute"), exposed)
     again: tuple[Item, ...] = ()
     if recompute == "full":
         again = tuple(takewhile(lambda item: item.name != "down", ahead)) if stops else ahead
@@ -335,16 +340,17 @@ def _with_exchanges(
     size = part.rows * model.hidden * part.width
     items: list[Item] = []
     for kernel in kernels:
-        routes = part.expert > 1 and kernel.name in ("experts", "d-experts")
-        tokens = Exchange("tokens", "all-to-all", "ep", size * model.top_k / (part.tensor if part.sharded else 1))
-        if routes:
+        sent = size * (1 if part.flex else model.top_k) / (part.tensor if part.sharded else 1)
+        copies = model.top_k if part.flex else 0
+        tokens = Exchange("tokens", "all-to-all", "ep", sent, part.dispatched, copies=copies)
+        if part.expert > 1 and kernel.name in ("experts", "permute", "d-unpermute"):
             items.append(dataclasses.replace(tokens, received=part.imbalance))
         if part.ring > 1 and kernel.flash:
             keys = part.sequences * part.context * max((model.keys + model.values) / part.tensor, 2 * model.of_head) * part.width
             turns = 2.0 if kernel.name.startswith("d-") else 1.0
             items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns))
         items.append(kernel)
-        if routes:
+        if part.expert > 1 and kernel.name in ("experts", "unpermute", "d-permute"):
             items.append(dataclasses.replace(tokens, sent=part.imbalance))
         if part.tensor > 1 and kernel.name in after:
             if part.sharded:
