@@ -28,7 +28,8 @@ def test_a_training_with_experts_has_their_errors_in_every_command(model: str, e
     if dense:
         assert found.interval.half < 0.3
     else:
-        assert min(found.interval.half, (said["high_s"] / said["low_s"]) ** 0.5 / 2) > 0.8
+        assert min(found.interval.half, (said["high_s"] / said["low_s"]) ** 0.5 / 2) > 0.3
+        assert any("no similar training measured" in part.key for part in found.interval.parts)
 
 
 # tokens/s of a GPU: machine, nodes, model, plan, as NVIDIA published them; none of them was fitted
@@ -45,5 +46,5 @@ def test_published_steps_lie_in_their_ranges(
     machine: str, nodes: int, model: str, plan: dict[str, Any], batch: int, rate: float
 ) -> None:
     keys: dict[str, Any] = {**GIVEN, "global_batch": batch, "nodes": nodes, "uneven": True, **plan}
-    said = hwsim.estimate(machine, model, **keys).to_json()["interval"]
+    said = hwsim.estimate(machine, model, framework="megatron-bridge-alltoall", **keys).to_json()["interval"]
     assert said["low_s"] < batch * 4096 / rate / nodes / 8 < said["high_s"]

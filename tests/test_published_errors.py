@@ -22,7 +22,7 @@ NAMED = (
     "stream/gpu", "stream/cpu", "cache/gpu", "cache/cpu", "latency/gpu", "latency/cpu", "latency/core", "launch/stream",
     "copy/small", "copy/large", "nccl/small", "nccl/middle", "nccl/large", "reduce/own", "mpi/small", "send/*", "disk/*",
     "program/*", "cpuproduct/big", "step/sharded", "step/tp", "step/fp8", "step/cnn", "infer/prefill", "infer/decode",
-    "experts/step",
+    "experts/step", "step/small",
 )  # fmt: skip
 
 

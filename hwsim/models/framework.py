@@ -84,6 +84,7 @@ class Framework:
     step: Seconds = field("time of a step outside kernels", default=0.0)
     server: ServerKeys = field("inference server settings", default=ServerKeys(), example="{budget: 8192, sequences: 1024}")
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    called: str = dataclasses.field(default="", init=False, repr=False, compare=False)  # name of its file
 
     def gradient_bytes(self, dtype: str) -> float:
         """Return the bytes of a gradient of weights stored as `dtype`.
@@ -101,7 +102,9 @@ def load_framework(name: str, relative_to: Path | None = None) -> Framework:
     """
     mistakes = Mistakes()
     tree = resolve(read(find("framework", name, relative_to)), mistakes, kind="framework")
-    return decode_all(tree, Framework, mistakes, ignore=_ENTRY, sourced=True)
+    framework = decode_all(tree, Framework, mistakes, ignore=_ENTRY, sourced=True)
+    object.__setattr__(framework, "called", Path(name).stem if Path(name).suffix == ".yaml" else name)
+    return framework
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,12 @@ from typing import Final
 
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_cases import case, gpu_label
+from hwsim.models.architectures.slices import NARROW
+from hwsim.models.framework import Framework
+from hwsim.models.generations import generation
+from hwsim.models.plan import DerivedPlan
 from hwsim.origins import Case, UncertaintySource
+from hwsim.units import BYTES
 
 # kind of work -> (error regime, GPU key whose source determines the confidence)
 REGIMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -22,7 +27,8 @@ REGIMES: Final[Mapping[str, tuple[str, str]]] = {
     "host": ("launch/host", "launch.stream"),
     **dict.fromkeys(("tp", "cp", "ep", "pp", "dp", "gradients"), ("nccl/large", "")),
 }
-EIGHT_BITS: Final = frozenset({"fp8", "int8"})
+EIGHT_BITS: Final = frozenset({"fp8", "int8", "fp4"})
+SMALL: Final = 2e9  # parameters of a model whose kernels may be shorter than their launches
 
 
 def kernel_errors(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | None = None) -> tuple[UncertaintySource, ...]:
@@ -47,16 +53,17 @@ def kernel_errors(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Cas
     return tuple(errors)
 
 
-def step_error_regime(dtype: str, split: int, *, transformer: bool, eager: bool = False, experts: bool = False) -> str:
-    """Return the kind of step whose errors were measured: of CNNs, or of transformers by their features.
+def step_errors(laid: DerivedPlan, framework: Framework, gpu: Gpu) -> tuple[str, tuple[str, ...]]:
+    """Return (error regime of a transformer's step, its kind).
 
-    Args:
-        split: GPUs of one replica (tensor x pipeline parallelism).
-        eager: eager mode, as in notebooks, instead of a vendor container.
-        experts: transformer with experts, whose speed differs widely between versions of one framework.
+    The kind is the framework, dense or experts, the format, the GPU generation, and whether the host may limit a small model.
     """
-    if not transformer:
-        return "step/eager" if eager else "step/cnn"
-    if experts or dtype == "fp8":
-        return "experts/step" if experts else "step/fp8"
-    return "step/tp" if split > 1 else "step/sharded"
+    plan, family = laid.plan, "experts" if laid.routed else "dense"
+    narrow = plan.dtype if plan.dtype in NARROW else f"{8 * BYTES[plan.dtype]:.0f}-bit"
+    small = framework.issue > 0 and laid.transformer.parameters < SMALL
+    kind = (framework.called, family, narrow, gpu.generation or generation(gpu), "small" if small else "large")
+    if family == "experts":
+        return "experts/step", kind
+    if plan.dtype in NARROW or small:
+        return "step/fp8" if plan.dtype in NARROW else "step/small", kind
+    return "step/tp" if plan.tp * plan.pp > 1 else "step/sharded", kind

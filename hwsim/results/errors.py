@@ -10,11 +10,11 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.origins import CASES, Case
+from hwsim.origins import CASES, PLAIN, Case, UncertaintySource
 from hwsim.records import dataclass
 
 WIDER: Final = 2.0  # factor on the widest case if no equally uncertain case was measured
@@ -60,6 +60,38 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredKinds:
+    """Kinds of measured training steps of transformers.
+
+    Args:
+        spread: standard deviation of ln(answer) for each property in which a step differs from all of them.
+        version: the same for a framework, or a version of it, that trains experts.
+        measured: (framework, family, format, GPU generation, size) of each kind; "any" property: covered by held-out errors.
+    """
+
+    spread: float
+    version: float
+    measured: tuple[tuple[str, ...], ...]
+
+    def unlike(self, kind: Sequence[str]) -> tuple[UncertaintySource, ...]:
+        """Return an error for each property in which a step differs from the most similar measured one of its family.
+
+        >>> [error[::2] for error in MeasuredKinds(0.2, 0.3, (("torchtitan", "dense"),)).unlike(("torchtitan", "experts"))]
+        [('number/=0.2', 'no similar training measured: experts')]
+        """
+        new = min(
+            ([mine for mine, other in zip(kind, found, strict=True) if other not in (mine, "any")] for found in self.measured),
+            key=lambda new: (kind[1] in new, len(new)),
+            default=[],
+        )
+        spreads = (self.version if name == kind[0] and "experts" in kind else self.spread for name in new)
+        return tuple(
+            UncertaintySource(f"{PLAIN}/={spread!r}", "stated", f"no similar training measured: {name}", 0.0)
+            for name, spread in zip(new, spreads, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorTable:
     """Errors of models by regime and case, and of single numbers by the kind of their source.
 
@@ -68,12 +100,14 @@ class ErrorTable:
         own: standard deviation of the run-level error, by case.
         numbers: standard deviation of ln(number) by kind of source, then by kind of number ("any" for all others).
         correlation: correlation of the errors of equal work on two devices, by regime and case.
+        kinds: kinds of measured training steps.
     """
 
     regimes: Mapping[str, Mapping[Case, Errors]]
     own: Mapping[Case, float]
     numbers: Mapping[str, Mapping[str, float]]
     correlation: Mapping[str, Mapping[Case, float]]
+    kinds: MeasuredKinds
 
     def errors(self, regime: str, case: Case) -> Errors | None:
         """Return the errors of a regime in a case; None if its topic was never measured.
@@ -113,6 +147,7 @@ def read(text: str) -> ErrorTable:
         document["steps"]["own"],
         {kind: {name: number for name, number in row.items() if name != "how"} for kind, row in document["numbers"].items()},
         {regime: {case: row["correlation"] for case, row in cases.items()} for regime, cases in document["ratio"].items()},
+        MeasuredKinds(**{**document["kinds"], "measured": tuple(tuple(kind.split()) for kind in document["kinds"]["measured"])}),
     )
 
 

@@ -34,7 +34,7 @@ COUNTS: Final = 0.1  # least share of the variance of a significant error
 OTHERS: Final = f"{PLAIN}/others"  # regime of ops off the critical path
 UNMEASURED: Final[frozenset[Case]] = frozenset({"generation", "outside"})
 # Frameworks whose measurements come from other sites.
-ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8", "experts/step"})
+ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8", "step/small", "experts/step"})
 Basis = Literal["measured", "composed", "stated"]
 
 

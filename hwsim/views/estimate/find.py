@@ -7,7 +7,7 @@ at a restart.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hwsim.devices.gpu_cases import ORDER
@@ -17,12 +17,13 @@ from hwsim.formats import format_quantity
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import InferencePass, ServedBatch
-from hwsim.models.kernel_errors import kernel_errors, step_error_regime
+from hwsim.models.kernel_errors import kernel_errors, step_errors
 from hwsim.models.memory import state_bytes
 from hwsim.models.step import TrainingStep, times_of
 from hwsim.models.step import step as estimated_step
-from hwsim.origins import Case
+from hwsim.origins import Case, UncertaintySource
 from hwsim.results.error_weights import MANY, Weight, Weights
+from hwsim.results.errors import table
 from hwsim.results.interval import Interval, interval
 from hwsim.results.machine_errors import widen_by_machine_errors
 from hwsim.results.training_failures import Checkpoints, FailureOutcome, failing
@@ -32,17 +33,24 @@ T = TypeVar("T", TrainingStep, ServedBatch, InferencePass)
 
 def step_interval(step: TrainingStep, cluster: Cluster, framework: Framework | Software) -> Interval:
     """Return the interval of a training step."""
-    laid, plan = step.laid, step.laid.plan
-    regime = step_error_regime(plan.dtype, plan.tp * plan.pp, transformer=laid.unit == "tokens", experts=laid.routed)
+    laid, regime, unlike = step.laid, "step/cnn", tuple[UncertaintySource, ...]()
+    if isinstance(framework, Framework):
+        regime, kind = step_errors(laid, framework, cluster.gpu)
+        unlike = table().kinds.unlike(kind)
 
     def step_on(other: Cluster) -> TrainingStep:
         return step if other is cluster else estimated_step(laid, other, framework, times_of(other, framework))
 
-    return estimate_with_interval(step_on, cluster, plan.dtype, regime)[1]
+    return estimate_with_interval(step_on, cluster, laid.plan.dtype, regime, unlike=unlike)[1]
 
 
 def estimate_with_interval(
-    find: Callable[[Cluster], T], cluster: Cluster, dtype: str, regime: str = "", case: Case = "known"
+    find: Callable[[Cluster], T],
+    cluster: Cluster,
+    dtype: str,
+    regime: str = "",
+    case: Case = "known",
+    unlike: Sequence[UncertaintySource] = (),
 ) -> tuple[T, Interval]:
     """Return (result on a cluster, interval of its time).
 
@@ -54,6 +62,7 @@ def estimate_with_interval(
         dtype: data type.
         regime: regime of errors measured of such times as a whole; "" without one.
         case: most certain case of any part.
+        unlike: errors of a training that differs from all measured ones.
     """
 
     def interval_on(other: Cluster) -> Interval:
@@ -63,6 +72,7 @@ def estimate_with_interval(
         covered = math.fsum(doubt.seconds for doubt in errors)
         times = made.seconds / covered if covered > 0 else 0.0
         weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in errors)
+        weights += tuple(Weight(doubt._replace(seconds=made.seconds)) for doubt in unlike)
         return interval(Weights(weights, 0.0 if weights else made.seconds, made.seconds), whole=regime)
 
     return find(cluster), widen_by_machine_errors(cluster, cluster.moved, interval_on)

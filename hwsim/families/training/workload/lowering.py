@@ -30,7 +30,6 @@ from hwsim.graph.fold import CannotFold
 from hwsim.graph.opgraph import Buffer, Freeing, Mark, RepresentedRanks, TrainingRecord
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.exchanges import CollectiveCosts
-from hwsim.models.kernel_errors import step_error_regime
 from hwsim.models.layer import exchanges
 from hwsim.models.memory import SPREAD
 from hwsim.spec.limits import refuse_beyond
@@ -262,7 +261,6 @@ def _worth(plan: TrainingPlan, steps: StepWriter, asked: TrainingRequest, writte
 
 def _errors(plan: TrainingPlan) -> str:
     """Return the kind of training whose measured errors apply to its steps."""
-    exchange, split = plan.exchange, plan.layout.tp * plan.layout.pp
-    if isinstance(exchange, PieceExchange):
-        return step_error_regime(plan.dtype, split, transformer=True, experts=exchange.routed)
-    return step_error_regime(plan.dtype, split, transformer=False, eager=exchange.software.eager)
+    if isinstance(plan.exchange, PieceExchange):
+        return plan.exchange.errors
+    return "step/eager" if plan.exchange.software.eager else "step/cnn"

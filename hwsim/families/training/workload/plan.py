@@ -15,6 +15,7 @@ from hwsim.models.exchanges import CollectiveCosts
 from hwsim.models.framework import Software
 from hwsim.models.plan import Schedule
 from hwsim.models.stages import PipelineStage
+from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 from hwsim.spec import Tree
 
@@ -60,7 +61,8 @@ class PieceExchange:
         layers: blocks of the longest stage.
         bucket: weights gathered at once (B); None: those of a piece.
         disturbed: capacities other than its GPUs that events change, and GPUs that other jobs use.
-        routed: whether tokens are routed to experts.
+        errors: error regime of a step.
+        unlike: errors of a training that differs from all measured ones.
         issue: host time per kernel and exchange of a pass, which overlaps them (s).
     """
 
@@ -71,7 +73,8 @@ class PieceExchange:
     layers: int
     bucket: float | None = None
     disturbed: frozenset[str] = frozenset()
-    routed: bool = False
+    errors: str = ""
+    unlike: tuple[UncertaintySource, ...] = ()
     issue: float = 0.0
 
 

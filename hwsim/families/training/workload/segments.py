@@ -359,6 +359,7 @@ class Segments:
             for name, spent in seconds
         )
         errors = kernel_errors(dict(seconds), gpu=gpu, dtype=self.plan.dtype, links=links)
+        errors += tuple(doubt._replace(seconds=total) for doubt in self.pieces.unlike)
         label, formula = "kernels", " + ".join(name for name, _ in seconds)
         if COLLECTIVES & dict(seconds).keys():
             label = "kernels (with communication)"

@@ -25,9 +25,11 @@ from hwsim.models import (
     stage_of,
     training_memory,
 )
+from hwsim.models.kernel_errors import step_errors
 from hwsim.models.memory import FRAGMENTS, kept_of, recomputed, state_bytes
 from hwsim.models.plan import Dtype
 from hwsim.models.plan_text import assumed_sequence_text, plan_text
+from hwsim.results.errors import table
 from hwsim.spec import Mistakes, Place, Tree
 
 __all__ = ["USUAL", "check", "planned"]
@@ -65,6 +67,7 @@ def planned(
         mistakes.add(_place(tree, "parallel"), f"cannot search a parallel plan: {error}", f"parallel: {SIZE}")
         return None
     plan, stages = laid.plan, range(laid.plan.pp)
+    errors, kind = step_errors(laid, framework, kinds.costs[0].gpu)
     sizes = {axis: getattr(plan, axis) for axis in ("order", "tp", "cp", "pp", "ep", "chunks")}
     return TrainingPlan(
         layout=layout_of(machine, devices, dp=laid.dp, **sizes),
@@ -82,7 +85,8 @@ def planned(
             detail=keys.detail,
             layers=laid.layers,
             bucket=framework.bucket,
-            routed=laid.routed,
+            errors=errors,
+            unlike=table().kinds.unlike(kind),
             issue=framework.issue,
         ),
         network=framework.network,
