@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.models import ParallelPlan, Transformer, derive_plan, load_framework, load_transformer
+from hwsim.models import KernelTimes, ParallelPlan, Transformer, derive_plan, load_framework, load_transformer
 from hwsim.models.kernel_errors import step_errors
 from published.llm_rows import _A100, Row, plain
 from published.parts import table
@@ -91,7 +91,8 @@ def small(data: Path) -> list[Row]:
 
 def errors_of(row: Row) -> tuple[str, tuple[str, ...]]:
     """Return the error regime and the kind of a row."""
-    return step_errors(derive_plan(row.model, row.plan, row.gpus), load_framework(row.software), row.cluster.gpu)
+    framework = load_framework(row.software)
+    return step_errors(derive_plan(row.model, row.plan, row.gpus), framework, KernelTimes(row.cluster.gpu, framework))
 
 
 def measured(found: Sequence[Row]) -> list[str]:

@@ -301,13 +301,15 @@ def selene() -> list[Row]:
 def scores(data: Path) -> tuple[Score, ...]:
     """Return scores of held-out sizes, sources and generations, of MoE models, and of Selene's eight runs."""
     every = residuals(data)
-    found = [residual for residual in every if residual.topic != "experts"]
+    host = misses([residual for residual in every if residual.group.startswith("VIA-Research")], "source")
+    found = [residual for residual in every if residual.topic != "experts" and not residual.group.startswith("VIA-Research")]
     experts = misses([residual for residual in every if residual.topic == "experts"], "source")
     by_source, by_generation = misses(found, "source"), misses(found, "generation")
     return (
         _score("training steps, held-out sizes", misses(found, "known"), 0.06, "interpolated"),
         _score("training steps, held-out source", by_source, 0.06, "cross-validated"),
         _score("training steps, held-out GPU generation", by_generation, 0.08, "cross-validated"),
+        _score("training steps of small models on one node", host, 0.12, "interpolated"),
         _score(
             "training steps of mixture-of-experts models, held-out model",
             experts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,7 +11,10 @@ from hwsim.devices.gpu_cases import case, gpu_label
 from hwsim.models.architectures.slices import NARROW
 from hwsim.models.framework import Framework
 from hwsim.models.generations import generation
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import kernels, launches
 from hwsim.models.plan import DerivedPlan
+from hwsim.models.stages import blocks_of
 from hwsim.origins import Case, UncertaintySource
 from hwsim.units import BYTES
 
@@ -28,7 +32,6 @@ REGIMES: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(("tp", "cp", "ep", "pp", "dp", "gradients"), ("nccl/large", "")),
 }
 EIGHT_BITS: Final = frozenset({"fp8", "int8", "fp4"})
-SMALL: Final = 2e9  # parameters of a model whose kernels may be shorter than their launches
 
 
 def kernel_errors(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | None = None) -> tuple[UncertaintySource, ...]:
@@ -53,15 +56,20 @@ def kernel_errors(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Cas
     return tuple(errors)
 
 
-def step_errors(laid: DerivedPlan, framework: Framework, gpu: Gpu) -> tuple[str, tuple[str, ...]]:
+def step_errors(laid: DerivedPlan, framework: Framework, times: KernelTimes) -> tuple[str, tuple[str, ...]]:
     """Return (error regime of a transformer's step, its kind).
 
-    The kind is the framework, dense or experts, the format, the GPU generation, and whether the host may limit a small model.
+    The kind is the framework, dense or experts, the format, the GPU generation, and whether a dense model is so small that
+    launching the kernels of a block takes longer than the kernels.
     """
     plan, family = laid.plan, "experts" if laid.routed else "dense"
     narrow = plan.dtype if plan.dtype in NARROW else f"{8 * BYTES[plan.dtype]:.0f}-bit"
-    small = framework.issue > 0 and laid.transformer.parameters < SMALL
-    kind = (framework.called, family, narrow, gpu.generation or generation(gpu), "small" if small else "large")
+    issue = 0.0 if laid.routed else framework.issue
+    small = issue > 0 and any(
+        issue * launches(block.forward) > math.fsum(map(times.seconds, kernels(block.forward)))
+        for block in blocks_of(laid, framework)
+    )
+    kind = (framework.called, family, narrow, times.gpu.generation or generation(times.gpu), "small" if small else "large")
     if family == "experts":
         return "experts/step", kind
     if plan.dtype in NARROW or small:

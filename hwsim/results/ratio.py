@@ -111,5 +111,4 @@ def _alike(first: IntervalPart, second: IntervalPart, first_answer: Interval, se
 
 def _correlation(errors_of: ErrorTable, regime: str, cases: Sequence[Case]) -> float:
     measured = errors_of.correlation.get(regime, {})
-    case = max(cases, key=CASES.index)
-    return measured.get(case, min(measured.values(), default=0.0))
+    return measured.get(max(cases, key=CASES.index), min(measured.values())) if measured else 0.0

@@ -35,7 +35,7 @@ def step_interval(step: TrainingStep, cluster: Cluster, framework: Framework | S
     """Return the interval of a training step."""
     laid, regime, unlike = step.laid, "step/cnn", tuple[UncertaintySource, ...]()
     if isinstance(framework, Framework):
-        regime, kind = step_errors(laid, framework, cluster.gpu)
+        regime, kind = step_errors(laid, framework, times_of(cluster, framework))
         unlike = table().kinds.unlike(kind)
 
     def step_on(other: Cluster) -> TrainingStep:

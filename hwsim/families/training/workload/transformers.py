@@ -67,7 +67,7 @@ def planned(
         mistakes.add(_place(tree, "parallel"), f"cannot search a parallel plan: {error}", f"parallel: {SIZE}")
         return None
     plan, stages = laid.plan, range(laid.plan.pp)
-    errors, kind = step_errors(laid, framework, kinds.costs[0].gpu)
+    errors, kind = step_errors(laid, framework, kinds.costs[0].times)
     sizes = {axis: getattr(plan, axis) for axis in ("order", "tp", "cp", "pp", "ep", "chunks")}
     return TrainingPlan(
         layout=layout_of(machine, devices, dp=laid.dp, **sizes),
