@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -48,3 +49,14 @@ def test_published_steps_lie_in_their_ranges(
     keys: dict[str, Any] = {**GIVEN, "global_batch": batch, "nodes": nodes, "uneven": True, **plan}
     said = hwsim.estimate(machine, model, framework="megatron-bridge-alltoall", **keys).to_json()["interval"]
     assert said["low_s"] < batch * 4096 / rate / nodes / 8 < said["high_s"]
+
+
+def test_a_training_names_the_kinds_in_which_it_is_unlike_all_that_were_measured() -> None:
+    keys: dict[str, Any] = {**GIVEN, "ep": 8, "framework": "megatron-bridge"}
+    known, new = (hwsim.estimate("dgx-b200", "qwen3-30b-a3b", **{**keys, "dtype": dtype}) for dtype in ("mxfp8", "nvfp4"))
+    assert "no similar" not in known.text
+    assert "no similar training measured: fp4" in " ".join(new.text.split())
+    widths = [
+        math.log(found.to_json()["interval"]["high_s"] / found.to_json()["interval"]["low_s"]) / 2 for found in (known, new)
+    ]
+    assert widths[1] == pytest.approx(math.hypot(widths[0], 1.645 * table().kinds.spread), rel=0.02)

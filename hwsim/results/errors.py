@@ -17,6 +17,7 @@ from typing import Any, Final
 from hwsim.origins import CASES, PLAIN, Case, UncertaintySource
 from hwsim.records import dataclass
 
+UNLIKE: Final = "no similar training measured"
 WIDER: Final = 2.0  # factor on the widest case if no equally uncertain case was measured
 
 
@@ -86,7 +87,7 @@ class MeasuredKinds:
         )
         spreads = (self.version if name == kind[0] and "experts" in kind else self.spread for name in new)
         return tuple(
-            UncertaintySource(f"{PLAIN}/={spread!r}", "stated", f"no similar training measured: {name}", 0.0)
+            UncertaintySource(f"{PLAIN}/={spread!r}", "stated", f"{UNLIKE}: {name}", 0.0)
             for name, spread in zip(new, spreads, strict=True)
         )
 

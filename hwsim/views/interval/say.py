@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from hwsim.formats import format_between, format_change, percent
 from hwsim.origins import Case
+from hwsim.results.errors import UNLIKE
 from hwsim.results.interval import Interval, IntervalPart
 from hwsim.views.kit.document import select_attributes
 from hwsim.views.kit.table import Column, align_columns
@@ -103,6 +104,8 @@ def basis(interval: Interval) -> str:
         text = "class defaults"
     else:
         text = "composed from the errors of its parts"
+    if unlike := [part.key.partition(": ")[2] for part in interval.parts if part.key.startswith(UNLIKE)]:
+        text = f"{text}; {UNLIKE}: {', '.join(sorted(unlike))}"
     return f"{text}; {percent(interval.stated, '.0f')} of the time is an input" if interval.stated >= LEAST else text
 
 
