@@ -103,7 +103,7 @@ def estimate(
         recompute: activation recomputation: "none", "selective" or "full".
         sequence_parallel: split norms and residuals along the sequence.
         optimizer: "adam" or "sgd".
-        plan: "auto" searches the parallel plans, with the other arguments fixed; "every" searches all axes of a transformer.
+        plan: "auto" searches the parallel plans over all axes, with the other arguments fixed.
         top: number of plans listed.
         tokens: tokens of the entire training, for its duration.
         failures: failure rates, with `tokens`.

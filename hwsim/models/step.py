@@ -38,7 +38,7 @@ from hwsim.models.architectures import FeedForwardNetwork, Model
 from hwsim.models.cluster import Cluster, buckets
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
+from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation, exchanges, kernels
 from hwsim.models.memory import Footprint, stage_parameters
 from hwsim.models.plan import DerivedPlan, ParallelPlan, derive_plan
 from hwsim.models.stages import PipelineStage, TrainingStepWork, network_load, transformer_load
@@ -47,6 +47,7 @@ from hwsim.records import dataclass
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
 Seconds = Callable[[Item], float]
 Exchanging = Callable[[Exchange], float]
+GroupExchange = tuple[Operation, float, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +198,14 @@ def collective(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: i
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
         return replica_exchange(exchange, laid, cluster, stage)(exchange.size)
+    return cluster.seconds(*group_exchange(exchange, laid))
+
+
+def group_exchange(exchange: Exchange, laid: DerivedPlan) -> GroupExchange:
+    """Return (operation, bytes on the links of the most loaded GPU, ranks, distance between ranks) of an exchange of layers."""
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
-    max_bytes = exchange.size * max(exchange.received, exchange.sent)  # on the links of the most loaded GPU
-    return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis))
+    max_bytes = exchange.size * max(exchange.received, exchange.sent)
+    return exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis)
 
 
 def replica_exchange(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: int) -> Callable[[float], float]:
