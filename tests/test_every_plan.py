@@ -51,7 +51,9 @@ def by_hand(model: Transformer, plan: ParallelPlan, cluster: Cluster, called: st
     """Steps of plans that a hand names: all sizes of the axes, and any of the rest."""
     framework, steps = load_framework(called), []
     times, ways = times_of(cluster, framework), range(1, cluster.gpus + 1)
-    for tp, pp, cp, ep, chunks, microbatch, sharding in product(ways, ways, ways, (1, 2, 4, 8), (1, 2, 3), (1, 2, 3, 4), SHARDINGS):
+    for tp, pp, cp, ep, chunks, microbatch, sharding in product(
+        ways, ways, ways, (1, 2, 4, 8), (1, 2, 3), (1, 2, 3, 4), SHARDINGS
+    ):
         if cluster.gpus % (tp * pp * cp) or tp > cluster.per_node or (chunks > 1 and pp == 1) or chance.random() < 0.5:
             continue
         named = replace(
@@ -78,7 +80,9 @@ def test_no_plan_named_by_hand_beats_the_best_by_more_than_a_percent(seed: int) 
         assert found.nearest.memory.total <= min(named.memory.total for named in steps) * 1.0001
     elif fitting:
         assert found.steps[0].seconds <= 1.01 * min(named.seconds for named in fitting)
-        assert found.steps[0] == step(found.steps[0].laid, cluster, load_framework(called), times_of(cluster, load_framework(called)))
+        assert found.steps[0] == step(
+            found.steps[0].laid, cluster, load_framework(called), times_of(cluster, load_framework(called))
+        )
     assert sum(found.counts.numbers[1:]) == found.counts.combinations
 
 

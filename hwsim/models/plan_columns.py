@@ -1,7 +1,7 @@
 """Time and memory of all plans of a transformer's training at once, as the sums of `step` and `training_memory`.
 
-Among 100,000 plans, layers differ in a few hundred cases. Each case is computed once, by the functions that `hwsim.models.step` sums
-for a single plan: kernels once per GPU type, exchanges once per cluster.
+Among 100,000 plans, layers differ in a few hundred cases. Each case is computed once, by the functions that `hwsim.models.step`
+sums for a single plan: kernels once per GPU type, exchanges once per cluster.
 
     layers        (tp, cp, ep, sequence parallel, micro-batch, recompute)   seconds of each kind of block, embedding and head
     activations   (tp, ep, sequence parallel, recompute)                    bytes kept and recomputed per sequence
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from hwsim.models.architectures.transformer_layers import embedding_layer, head_
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Exchange, Item, Kernel, Layer
+from hwsim.models.layer import Axis, Exchange, Item, Kernel, Layer
 from hwsim.models.memory import FRAGMENTS, OPTIMIZER, RESERVED, WHOLE, activations, layer_share
 from hwsim.models.space import Floats, Ints, Space
 from hwsim.models.stages import blocks_of, slice_of
@@ -30,6 +30,7 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 LayerKey = tuple[Any, ...]
+LEAST: Final = 0.9  # kernel time per token, relative to the largest slice of a micro-batch with the same matrices
 
 
 class PlanColumns:
@@ -42,6 +43,7 @@ class PlanColumns:
         copied = (plans.pp > 1) & plans.model.tied
         self.cases, self.layer_of = _cases(plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded, copied,
                                            *([] if _is_usual(plans) else (plans.pp, plans.dp)))  # fmt: skip
+        self.layer_keys = [_layer_key(plans, column) for column in self.cases.tolist()]
         per_sequence, of = _cases(plans.tp, plans.ep, plans.recompute, plans.sharded)
         both = np.array([self._activations(column) for column in per_sequence.tolist()])
         self.kept, self.again = both[of].transpose(1, 0, 2) * (plans.microbatch / plans.cp)[:, None]
@@ -104,7 +106,9 @@ class PlanColumns:
     def needs(self, columns: Ints, stagings: Ints) -> Floats:
         """Return the bytes on a GPU of the stage that needs most: plans x shardings."""
         plans = self.plans
-        pp, chunks, m = (column[:, None] for column in (plans.pp[columns], plans.stagings.chunks[stagings], plans.batches[columns]))
+        pp, chunks, m = (
+            column[:, None] for column in (plans.pp[columns], plans.stagings.chunks[stagings], plans.batches[columns])
+        )
         number = plans.stagings.numbers[stagings]
         groups = np.maximum(1, m // pp)
         warm = (pp - number - 1) * 2 + (chunks - 1) * (m // groups + (m % groups > 0)) + 1
@@ -144,8 +148,8 @@ class PlanColumns:
         outside = parameters - (layers * rows[:, :, :-2]).sum(axis=2)
         optimizer, needs = OPTIMIZER[base.optimizer] - (4.0 if w == 4.0 else 0.0), []
         for sharding, level in zip(plans.shardings, plans.levels(), strict=True):
-            whole, shared = {
-                0: (w + gradient + optimizer, 0.0), 2: (w, gradient + optimizer)}.get(level, (w + gradient, optimizer))  # fmt: skip
+            shared = (0.0, optimizer, gradient + optimizer, optimizer)[level]
+            whole = w + gradient + optimizer - shared
             need = always + whole * parameters + shared * spread
             if level == 3:
                 fsdp = sharding == "fsdp"
@@ -158,7 +162,8 @@ class PlanColumns:
 
 def _summed(rows: Floats, of_layers: Floats) -> Floats:
     """Return the sums over the layers of each stage: plans x stages."""
-    return np.matmul(rows, of_layers[:, :, None])[:, :, 0]
+    sums: Floats = np.matmul(rows, of_layers[:, :, None])[:, :, 0]
+    return sums
 
 
 def _cases(*columns: Any) -> tuple[Ints, Ints]:
@@ -182,10 +187,10 @@ def _is_usual(plans: Space) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _LayerWork:
-    """Kernel seconds of blocks by kind, embedding and head, and their exchanges: (layer, times, arguments of a collective)."""
+    """Kernel seconds of blocks by kind, embedding and head, and their exchanges: (layer, times, axis, arguments)."""
 
     seconds: Floats
-    exchanges: tuple[tuple[int, float, GroupExchange], ...]
+    exchanges: tuple[tuple[int, float, Axis, GroupExchange], ...]
 
 
 class LayerSeconds:
@@ -199,31 +204,60 @@ class LayerSeconds:
 
     def of(self, columns: PlanColumns, chosen: Ints, cluster: Cluster) -> Floats:
         """Return the seconds of the layers of each case that chosen plans need; others are 0."""
-        cluster = with_framework_network(cluster, self.framework)
-        key = cluster.timed, cluster.per_node
-        known, exchanges = self._seconds.setdefault(key, {}), self._exchanges.setdefault(key, {})
+        cluster, known, exchanges = self._on(cluster)
         seconds = np.zeros((len(columns.cases), len(columns.all_layers)))
         for case in np.unique(columns.layer_of[chosen]).tolist():
-            name = _layer_key(columns.plans, int(columns.cases[case]))
+            name, column = columns.layer_keys[case], int(columns.cases[case])
             if name not in known:
-                known[name] = self._timed(name, columns.plans, int(columns.cases[case]), cluster, exchanges)
+                known[name] = self._timed(self._work(name, columns.plans, column), cluster, exchanges)
             seconds[case] = known[name]
         return seconds
 
-    def _timed(
-        self, name: LayerKey, plans: Space, column: int, cluster: Cluster, exchanges: dict[GroupExchange, float]
-    ) -> Floats:
-        if name not in self._works:
-            self._works[name] = self._work(plans, column)
-        work = self._works[name]
-        seconds = work.seconds.copy()
-        for layer, times, arguments in work.exchanges:
-            if arguments not in exchanges:
-                exchanges[arguments] = cluster.seconds(*arguments)
-            seconds[layer] += times * exchanges[arguments]
+    def least(self, columns: PlanColumns, chosen: Ints, cluster: Cluster) -> Floats:
+        """Return lower bounds of the same seconds, from the largest slice with the same matrices: its kernels are most efficient.
+
+        Exchanges have their exact time, as their bytes are proportional to the slice.
+        """
+        cluster, _, exchanges = self._on(cluster)
+        seconds, slices = np.zeros((len(columns.cases), len(columns.all_layers))), dict[LayerKey, list[int]]()
+        for case in np.unique(columns.layer_of[chosen]).tolist():
+            tp, cp, ep, _, *others = columns.layer_keys[case]
+            slices.setdefault((tp, cp > 1, ep, *others[:3]), []).append(case)
+        for cases in slices.values():
+            largest = max(cases, key=lambda case: columns.layer_keys[case][3] / columns.layer_keys[case][1])
+            name = columns.layer_keys[largest]
+            work = self._work(name, columns.plans, int(columns.cases[largest]))
+            for case in cases:
+                seconds[case] = self._timed(_scaled(work, name, columns.layer_keys[case]), cluster, exchanges)
         return seconds
 
-    def _work(self, plans: Space, column: int) -> _LayerWork:
+    def send_seconds(self, plans: Space, column: int, cluster: Cluster) -> float:
+        """Return the seconds of a send between stages."""
+        tp, cp, microbatch = (int(axis[column]) for axis in (plans.tp, plans.cp, plans.microbatch))
+        rows = microbatch * (plans.base.sequence or plans.model.sequence) // cp
+        parted = tp if self.framework.split or plans.sharded[column] else 1
+        size = rows * plans.model.hidden * BYTES[plans.base.stored] / parted
+        cluster, _, exchanges = self._on(cluster)
+        return _exchange_seconds(("send", size, 2, plans.strides(column)["pp"]), cluster, exchanges)
+
+    def _on(self, cluster: Cluster) -> tuple[Cluster, dict[LayerKey, Floats], dict[GroupExchange, float]]:
+        """Return the cluster as the framework uses it, and the known seconds of layers and exchanges on it."""
+        cluster = with_framework_network(cluster, self.framework)
+        key = cluster.timed, cluster.per_node
+        return cluster, self._seconds.setdefault(key, {}), self._exchanges.setdefault(key, {})
+
+    def _timed(self, work: _LayerWork, cluster: Cluster, exchanges: dict[GroupExchange, float]) -> Floats:
+        seconds = work.seconds.copy()
+        for layer, times, _, arguments in work.exchanges:
+            seconds[layer] += times * _exchange_seconds(arguments, cluster, exchanges)
+        return seconds
+
+    def _work(self, name: LayerKey, plans: Space, column: int) -> _LayerWork:
+        if name not in self._works:
+            self._works[name] = self._made(plans, column)
+        return self._works[name]
+
+    def _made(self, plans: Space, column: int) -> _LayerWork:
         laid = plans.laid(column)
         model, part = laid.transformer, slice_of(laid, self.framework)
         layers = (
@@ -232,7 +266,7 @@ class LayerSeconds:
             head_layer(model, part, copied=laid.plan.pp > 1 and model.tied),
         )
         exchanges = tuple(
-            (number, item.times * item.exposed, group_exchange(item, laid))
+            (number, item.times * item.exposed, item.axis, group_exchange(item, laid))
             for number, layer in enumerate(layers)
             for item in _items(layer)
             if isinstance(item, Exchange)
@@ -243,8 +277,25 @@ class LayerSeconds:
         return math.fsum(self.times.seconds(item) for item in _items(layer) if isinstance(item, Kernel))
 
 
+def _exchange_seconds(arguments: GroupExchange, cluster: Cluster, exchanges: dict[GroupExchange, float]) -> float:
+    if arguments not in exchanges:
+        exchanges[arguments] = cluster.seconds(*arguments)
+    return exchanges[arguments]
+
+
 def _items(layer: Layer) -> tuple[Item, ...]:
     return (*layer.forward, *layer.recompute, *layer.backward)
+
+
+def _scaled(work: _LayerWork, name: LayerKey, other: LayerKey) -> _LayerWork:
+    """Return a lower bound of the work of another slice of a micro-batch."""
+    tokens, sequences = other[3] / other[1] / (name[3] / name[1]), other[3] / name[3]
+    ranks, strides = dict(zip(("tp", "cp", "ep"), other[:3], strict=True)), dict(zip(("tp", "cp", "ep"), other[-3:], strict=True))
+    exchanges = [
+        (layer, times, axis, (operation, size * (sequences if axis == "cp" else tokens), ranks[axis], strides[axis]))
+        for layer, times, axis, (operation, size, _, _) in work.exchanges
+    ]
+    return _LayerWork((LEAST * tokens if tokens < 1 else 1.0) * work.seconds, tuple(exchanges))
 
 
 def _layer_key(plans: Space, column: int) -> LayerKey:

@@ -19,8 +19,9 @@ both for other clusters.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import field, replace
+from heapq import heappop, heappush
 from operator import add
 from typing import Final
 
@@ -32,10 +33,10 @@ from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.memory import SPREAD
-from hwsim.models.plan import DerivedPlan, ParallelPlan, WrongPlan, derive_plan, powers_up_to, problems, replicas
+from hwsim.models.plan import ParallelPlan, WrongPlan, derive_plan, powers_up_to, problems, replicas
 from hwsim.models.plan_columns import LayerSeconds, PlanColumns
 from hwsim.models.space import Floats, Ints, space
-from hwsim.models.step import TrainingStep, step, times_of
+from hwsim.models.step import TrainingStep, first_stage_bound, step
 from hwsim.records import dataclass
 
 ROUNDING: Final = 1.0 - 1e-9  # a sum over columns relative to the sum for a single plan
@@ -136,8 +137,8 @@ class Search:
         if layers is None or not isinstance(self.model, Transformer):
             return self._of_network(cluster, times, rooms, few)
         key = cluster.gpus, min(cluster.per_node, cluster.gpus)
+        assert isinstance(self.framework, Framework)
         if key not in self._columns:
-            assert isinstance(self.framework, Framework)
             plans = space(self.model, self.plan, *key, self.framework, self.fixed, self.within)
             self._columns[key] = PlanColumns(plans, self.framework)
         bounded = _BoundedSearch(self._columns[key], cluster, self.framework, times, layers)
@@ -183,35 +184,43 @@ class _BoundedSearch:
 
     columns: PlanColumns
     cluster: Cluster
-    framework: Framework | Software
+    framework: Framework
     times: KernelTimes
     layers: LayerSeconds
+    _replicas: dict[tuple[object, ...], tuple[float, float]] = field(default_factory=dict)
 
     def fastest(self, room: float, few: int) -> PlanSearchResult:
         """Return the fastest plans that need at most `room` bytes, each with its best chunks and sharding."""
         columns, plans = self.columns, self.columns.plans
         fitting = np.flatnonzero(columns.least_need * ROUNDING <= room)
-        seconds = self.layers.of(columns, fitting, self.cluster)
-        least = columns.least_seconds(fitting, seconds) / plans.batch[fitting]
+        least = columns.least_seconds(fitting, self.layers.least(columns, fitting, self.cluster)) / plans.batch[fitting]
         order = np.argsort(least, kind="stable")
         ahead, bounds = fitting[order], ROUNDING * least[order]
         unfit, estimated, block, begun = int(columns.counts.sum() - columns.counts[fitting].sum()), 0, BLOCK, 0
         steps, waiting, turn = dict[int, TrainingStep](), np.empty((4, 0)), 0
+        tightened = list[tuple[float, int, int, int]]()
         while True:
             worst = _per_sequence([*steps.values()][-1]) if len(steps) == few else math.inf
             next_column = bounds[begun] if begun < len(ahead) else math.inf
             next_plan = waiting[0, turn] if turn < waiting.shape[1] else math.inf
-            if min(next_column, next_plan) > worst or math.isinf(min(next_column, next_plan)):
+            next_step = tightened[0][0] if tightened else math.inf
+            nearest = min(next_column, next_plan, next_step)
+            if nearest > worst or math.isinf(nearest):
                 break
-            if next_column < next_plan:
-                expanded, missed = self._expanded(ahead[begun : begun + block], seconds, room)
+            if next_column == nearest:
+                expanded, missed = self._expanded(ahead[begun : begun + block], worst, room)
                 unfit += missed
                 waiting = np.concatenate([waiting[:, turn:], expanded], axis=1)
                 waiting = waiting[:, np.argsort(waiting[0], kind="stable")]
                 begun, block, turn = begun + block, 2 * block, 0
                 continue
-            column, staging, sharding = waiting[1:, turn].astype(int).tolist()
-            turn, found = turn + 1, self._step(column, staging, sharding)
+            if next_plan == nearest:
+                named = waiting[1:, turn].astype(int).tolist()
+                heappush(tightened, (next_plan + self._more(*named), *named))
+                turn += 1
+                continue
+            _, column, staging, sharding = heappop(tightened)
+            found = self._step(column, staging, sharding)
             if found.memory.total > room:
                 unfit += 1
                 continue
@@ -246,9 +255,26 @@ class _BoundedSearch:
         stagings = [plans.of_pp[pp] for pp in plans.pp[columns].tolist()]
         return np.repeat(columns, [len(several) for several in stagings]), np.concatenate(stagings)
 
-    def _expanded(self, chosen: Ints, seconds: Floats, room: float) -> tuple[Floats, int]:
-        """Return (bound, column, staging, sharding) of the plans of some columns that fit, and the number of those that do not."""
+    def _more(self, column: int, staging: int, sharding: int) -> float:
+        """Return a lower bound of the seconds per sequence of sends, updates and exchanges between replicas."""
         plans = self.columns.plans
+        pp, chunks, m = int(plans.pp[column]), int(plans.stagings.chunks[staging]), int(plans.batches[column])
+        key = (*(int(axis[column]) for axis in (plans.tp, plans.pp, plans.cp, plans.ep, plans.dp)), staging, sharding, m > 1)
+        if key not in self._replicas:
+            laid = plans.laid(column, staging, sharding)
+            self._replicas[key] = first_stage_bound(laid, self.cluster, self.framework, self.times)
+        last, passing = self._replicas[key]
+        send = self.layers.send_seconds(plans, column, self.cluster) if pp > 1 else 0.0
+        sends = 2.0 * (pp - 1) * send + (2.0 * min(m, pp) * chunks * send if chunks > 1 else 0.0)
+        return ROUNDING * (last + m * passing + sends) / int(plans.batch[column])
+
+    def _expanded(self, chosen: Ints, worst: float, room: float) -> tuple[Floats, int]:
+        """Return (bound, column, staging, sharding) of the plans of some columns that fit, and the number that do not."""
+        plans = self.columns.plans
+        seconds = self.layers.of(self.columns, chosen, self.cluster)
+        chosen = chosen[self.columns.least_seconds(chosen, seconds) / plans.batch[chosen] * ROUNDING <= worst]
+        if not len(chosen):
+            return np.empty((4, 0)), 0
         columns, stagings = self._pairs(chosen)
         needs = self.columns.needs(columns, stagings)
         fits = needs * ROUNDING <= room
@@ -260,8 +286,7 @@ class _BoundedSearch:
 
     def _drop_equal(self, fits: np.ndarray) -> None:
         """Drop sharding that takes the same time as less sharding that fits."""
-        shardings, framework = self.columns.plans.shardings, self.framework
-        accumulates = isinstance(framework, Framework) and framework.accumulate > 0
+        shardings, accumulates = self.columns.plans.shardings, self.framework.accumulate > 0
         for less, more in (("zero-1", "zero-2"), ("zero-3", "fsdp")):
             if less in shardings and more in shardings and not (more == "zero-2" and accumulates):
                 fits[:, shardings.index(more)] &= ~fits[:, shardings.index(less)]

@@ -21,13 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.models.architectures import Transformer
 from hwsim.models.framework import Framework
+from hwsim.models.layer import Axis
 from hwsim.models.plan import (
     DerivedPlan,
     ParallelPlan,
@@ -57,7 +58,7 @@ class Stagings:
 
     Args:
         pp, chunks: stages, and virtual stages per stage.
-        rows: layers of each distinct stage by kind, then 1 with the embedding and 1 with the head; stagings x stages x (kinds + 2).
+        rows: layers of each distinct stage by kind, 1 with the embedding, 1 with the head; stagings x stages x (kinds + 2).
         numbers: lowest number of such a stage.
         parts: the same rows of the distinct virtual stages.
     """
@@ -74,8 +75,9 @@ class Stagings:
         kinds = np.eye(len(model.kinds))[list(model.order)]
         before = np.concatenate([np.zeros((1, kinds.shape[1])), kinds.cumsum(axis=0)])
         stages = [_stage_rows(model, before, pp, chunks) for pp, chunks in counts]
-        rows, numbers, parts = ([list_of[place] for list_of in stages] for place in range(3))
-        return cls(*np.array(counts, np.int64).reshape(-1, 2).T, _padded(rows), _padded(numbers), _padded(parts))
+        rows, numbers, parts = ([arrays[place] for arrays in stages] for place in range(3))
+        pp, chunks = np.array(counts, np.int64).T
+        return cls(pp, chunks, _padded(rows), _padded(numbers), _padded(parts))
 
     def of_pp(self) -> dict[int, Ints]:
         """Return the stagings of each number of stages."""
@@ -94,7 +96,7 @@ def _stage_rows(model: Transformer, before: Floats, pp: int, chunks: int) -> tup
     return rows, numbers, np.unique(parts, axis=0)
 
 
-def _padded(arrays: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
+def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return arrays of different lengths as one, with their last row repeated."""
     longest = max(map(len, arrays))
     return np.stack([np.concatenate([array, np.repeat(array[-1:], longest - len(array), axis=0)]) for array in arrays])
@@ -184,10 +186,10 @@ class Space:
         staging = int(self.of_pp[int(self.pp[column])][0]) if staging < 0 else staging
         return derive_plan(self.model, self.plan(column, staging, sharding), self.gpus)
 
-    def strides(self, column: int) -> dict[str, int]:
+    def strides(self, column: int) -> dict[Axis, int]:
         """Return the distance between neighbours of a group by axis; as `DerivedPlan.strides`."""
         sizes = {name: int(getattr(self, name)[column]) for name in ("tp", "cp", "pp", "ep", "dp")}
-        return {**strides_of(self.base.order, **sizes)}
+        return strides_of(self.base.order, **sizes)
 
 
 def space(
@@ -243,15 +245,13 @@ def space(
     return Space(model, base, gpus, shardings, "sharding" not in fixed, combinations, stagings, *values)
 
 
-def _legal_groups(
-    model: Transformer, plan: ParallelPlan, gpus: int, axes: dict[str, Sequence[int]], stagings: Stagings
-) -> Ints:
+def _legal_groups(model: Transformer, plan: ParallelPlan, gpus: int, axes: dict[str, Sequence[int]], stagings: Stagings) -> Ints:
     """Return the legal (tp, pp, cp, ep, dp); each value alone is checked as a plan, and the products by columns."""
 
-    def legal(key: str, **sizes: int) -> bool:
-        one = replace(plan, **{"tp": 1, "pp": 1, "cp": 1, "ep": 1, "chunks": 1, "schedule": "1f1b", "microbatch": 1, "dp": "rest",
-                               "sequence_parallel": False, "shards": None, "uneven": True, **sizes})  # fmt: skip
-        return all(name != key for name, _ in problems(model, one, math.prod(sizes.values())))
+    alone = ParallelPlan(sequence=plan.sequence, imbalance=plan.imbalance, global_batch=plan.global_batch, uneven=True)
+
+    def legal(key: str, **sizes: Any) -> bool:
+        return all(name != key for name, _ in problems(model, replace(alone, **sizes), math.prod(sizes.values())))
 
     tps = [tp for tp in axes["tp"] if legal("tp", tp=tp)]
     cps = [cp for cp in axes["cp"] if legal("cp", cp=cp)]
@@ -278,7 +278,9 @@ def _stagings(model: Transformer, plan: ParallelPlan, pps: Sequence[int], fixed:
         limit = (model.layers + 2) // pp if pp > 1 and interleaves else 1
         several: Sequence[int] = range(1, max(1, limit) + 1)
         if model.layers % pp == 0:  # stages of equal length need no virtual stages of unequal length, except for balance
-            several = [chunks for chunks in several if model.layers % (pp * chunks) == 0 or (model.layers + 2) % (pp * chunks) == 0]
+            several = [
+                chunks for chunks in several if model.layers % (pp * chunks) == 0 or (model.layers + 2) % (pp * chunks) == 0
+            ]
         if "chunks" in fixed:
             several = [plan.chunks if pp > 1 else 1]
         counts += [

@@ -41,7 +41,15 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation, exchanges, kernels
 from hwsim.models.memory import Footprint, stage_parameters
 from hwsim.models.plan import DerivedPlan, ParallelPlan, derive_plan
-from hwsim.models.stages import PipelineStage, TrainingStepWork, network_load, transformer_load
+from hwsim.models.stages import (
+    PipelineStage,
+    TrainingStepWork,
+    adding_of,
+    ending_of,
+    gathered_of,
+    network_load,
+    transformer_load,
+)
 from hwsim.records import dataclass
 
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
@@ -140,6 +148,21 @@ def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, t
         memory=load.memory,
         verdict=load.memory.verdict(cluster.gpu.memory.size),
     )
+
+
+def first_stage_bound(laid: DerivedPlan, cluster: Cluster, framework: Framework, times: KernelTimes) -> tuple[float, float]:
+    """Return lower bounds of the seconds that exchanges between replicas and updates add: to a step, and to each micro-batch."""
+    cluster = with_framework_network(cluster, framework)
+    parameters, pieces = stage_parameters(laid.transformer, laid.plan, 0), laid.plan.chunks * overlap.pieces(laid, 0)
+    ending = ending_of(laid, framework, parameters)
+    last = math.fsum(map(times.seconds, kernels(ending)))
+    for item in exchanges(ending):
+        exposed = (overlap.in_buckets(item, pieces) if item.name == "gradients" else item).exposed
+        last += exposed * item.times * replica_exchange(item, laid, cluster, 0)(item.size)
+    passing = math.fsum(map(times.seconds, adding_of(laid, framework, parameters)))
+    for item in gathered_of(laid, framework, parameters):
+        passing += item.exposed * item.times * pieces * collective(replace(item, size=item.size / pieces), laid, cluster)
+    return last, passing
 
 
 def with_framework_network(cluster: Cluster, framework: Framework | Software) -> Cluster:

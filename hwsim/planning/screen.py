@@ -276,7 +276,13 @@ class Screening:
         numbers = self.of_machine(facts, option.point)
         steps = option.steps[name][place:]
         fresh = PlanOption(
-            option.point, "estimate", numbers, steps=option.steps, searched=option.searched, axes=option.axes, rank=option.rank + place
+            option.point,
+            "estimate",
+            numbers,
+            steps=option.steps,
+            searched=option.searched,
+            axes=option.axes,
+            rank=option.rank + place,
         )
         return judge_requirements(
             self.question,
