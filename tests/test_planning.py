@@ -220,18 +220,17 @@ def test_the_least_time_of_unlike_work_is_no_answer(changed: Mapping[str, Any], 
 # ---- what an answer does not claim
 
 
-def test_axes_that_no_plan_has_are_named_and_a_best_without_them_is_none_where_such_trainings_need_them() -> None:
+def test_an_answer_says_what_was_searched() -> None:
     short = asked(minimise="training", simulate=0)
-    assert short.is_best
-    assert short.left == {"cp": False, "chunks": False}
-    assert "\n  not searched   cp" in str(short)
+    assert short.searched.combinations == sum(short.searched.numbers[1:]) > short.searched.estimated > 0
+    assert "combinations of tp, pp, cp, ep, chunks, microbatch" in " ".join(str(short).split())
+    assert "\n  not searched   tp beyond a node" in str(short)
+    assert short.to_json()["searched"]["estimated"] == short.searched.estimated
     train = {**TRAINING["train"], "sequence": 65536, "recompute": "full"}
     long = asked(workload={**TRAINING, "train": train}, set={"let.nodes": 8}, minimise="training", simulate=0)
-    assert not long.is_best
-    assert "\n  best tried" in str(long) or "none of the plans tried" in str(long)
-    assert (long.to_json()["is_best"], long.to_json()["not_tried"]["cp"]) == (False, True)
+    assert long.best is None or ", cp " in long.best.plans[""]
     stated = {**TRAINING["train"], "parallel": {"tp": 1, "dp": "rest"}}
-    assert asked(workload={**TRAINING, "train": stated}, minimise="training", simulate=0).left == {}
+    assert asked(workload={**TRAINING, "train": stated}, minimise="training", simulate=0).axes == ()
 
 
 def test_experts_are_split_and_a_prime_number_of_layers_has_stages() -> None:

@@ -30,6 +30,7 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 LayerKey = tuple[Any, ...]
+SIZES: Final = 3  # a bound times exchanges of 2**3, 2**6, ... bytes
 LEAST: Final = 0.9  # kernel time per token, relative to the largest slice of a micro-batch with the same matrices
 
 
@@ -216,7 +217,7 @@ class LayerSeconds:
     def least(self, columns: PlanColumns, chosen: Ints, cluster: Cluster) -> Floats:
         """Return lower bounds of the same seconds, from the largest slice with the same matrices: its kernels are most efficient.
 
-        Exchanges have their exact time, as their bytes are proportional to the slice.
+        Exchanges are as efficient as one with more bytes, so that few sizes are timed.
         """
         cluster, _, exchanges = self._on(cluster)
         seconds, slices = np.zeros((len(columns.cases), len(columns.all_layers))), dict[LayerKey, list[int]]()
@@ -291,10 +292,11 @@ def _scaled(work: _LayerWork, name: LayerKey, other: LayerKey) -> _LayerWork:
     """Return a lower bound of the work of another slice of a micro-batch."""
     tokens, sequences = other[3] / other[1] / (name[3] / name[1]), other[3] / name[3]
     ranks, strides = dict(zip(("tp", "cp", "ep"), other[:3], strict=True)), dict(zip(("tp", "cp", "ep"), other[-3:], strict=True))
-    exchanges = [
-        (layer, times, axis, (operation, size * (sequences if axis == "cp" else tokens), ranks[axis], strides[axis]))
-        for layer, times, axis, (operation, size, _, _) in work.exchanges
-    ]
+    exchanges = []
+    for layer, times, axis, (operation, largest, _, _) in work.exchanges:
+        size = largest * (sequences if axis == "cp" else tokens)
+        timed = 2.0 ** (SIZES * math.ceil(math.log2(size) / SIZES))
+        exchanges.append((layer, times * size / timed, axis, (operation, timed, ranks[axis], strides[axis])))
     return _LayerWork((LEAST * tokens if tokens < 1 else 1.0) * work.seconds, tuple(exchanges))
 
 

@@ -45,7 +45,7 @@ AXES: Final = {  # by architecture: axes, and what is not searched of them
     True: ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sequence_parallel"),
     False: ("pp", "microbatch"),
 }
-NOT_SEARCHED: Final = "tp beyond a node, gpipe, shards, order of the groups"
+NOT_SEARCHED: Final = "tp beyond a node, gpipe, shards, order of the groups: as in the plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,6 @@ class SearchCounts:
     @property
     def numbers(self) -> tuple[int, ...]:
         return self.combinations, self.illegal, self.unfit, self.slower, self.estimated
-
-    def __str__(self) -> str:
-        return (
-            f"{self.combinations:,} combinations: {self.illegal:,} not legal, {self.unfit:,} do not fit, "
-            f"{self.slower:,} slower by a lower bound, {self.estimated:,} estimated"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,14 +308,16 @@ def search(
     return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
 
 
-def searched_text(axes: Collection[str]) -> str:
-    """Return the axes of a search as text.
+def search_text(counts: SearchCounts, axes: Collection[str]) -> str:
+    """Return what a search did as text.
 
-    >>> searched_text(("pp", "microbatch"))
-    'pp, microbatch searched; all else as in the plan'
+    >>> search_text(SearchCounts(46, 27, 1, 0, 18), ("pp", "microbatch"))
+    '46 combinations of pp, microbatch: 27 not legal, 1 do not fit, 0 slower by a lower bound, 18 estimated'
     """
-    named = ", ".join(axes).replace("_", " ")
-    return f"{named} searched; not: {NOT_SEARCHED}" if "tp" in axes else f"{named} searched; all else as in the plan"
+    return (
+        f"{counts.combinations:,} combinations of {', '.join(axes).replace('_', ' ')}: {counts.illegal:,} not legal, "
+        f"{counts.unfit:,} do not fit, {counts.slower:,} slower by a lower bound, {counts.estimated:,} estimated"
+    )
 
 
 def search_document(counts: SearchCounts, axes: Collection[str]) -> dict[str, object]:

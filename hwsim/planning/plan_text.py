@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from hwsim.costs.amount import Amount
 from hwsim.families_interface import SummaryLine
 from hwsim.formats import percent, pluralized
-from hwsim.models.search import searched_text
+from hwsim.models.search import NOT_SEARCHED, search_text
 from hwsim.planning.answer import PlanAnswer, short_path, values_text
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import frontier_axes
@@ -77,8 +77,8 @@ def facts(answer: PlanAnswer) -> Iterator[SummaryLine]:
     yield from _none(answer) if answer.best is None else _best(answer, answer.best)
     yield SummaryLine("evaluated", _evaluated(answer))
     if answer.axes:
-        yield SummaryLine("parallel plans", f"{answer.searched}")
-        yield SummaryLine("axes", searched_text(answer.axes))
+        yield SummaryLine("search", search_text(answer.searched, answer.axes))
+        yield SummaryLine("not searched", NOT_SEARCHED)
     for label, text in answer.question.keys.compare.items():
         yield SummaryLine(label, text)
     yield from _assumed(answer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import counted, format_duration, format_quantity, format_share, prefixed
 from hwsim.models.plan_text import LONGEST, assumed_sequence_text, plan_text
-from hwsim.models.search import search_document, searched_text
+from hwsim.models.search import NOT_SEARCHED, search_document, search_text
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failure_lines import as_dict, failing_lines, saved_as_dict, saved_lines
@@ -133,8 +133,9 @@ def searched(
     if laid.unit == "tokens":
         longest = LONGEST if assumed_sequence_text(laid) else ""
         out += _fact("batch", f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens{longest}")
-    out += _fact("search", f"{plans.counts}; {framework}")
-    out += _fact("axes", searched_text(plans.axes))
+    out += _fact("search", f"{search_text(plans.counts, plans.axes)}; {framework}")
+    if laid.unit == "tokens":
+        out += _fact("not searched", NOT_SEARCHED)
     if plans.nearest is not None:
         return "\n".join(out) + "\n"
     unit = plans.steps[0].laid.unit
