@@ -21,7 +21,7 @@ from hwsim.models import (
     one_pass,
 )
 from hwsim.models.inference import serve
-from hwsim.models.search import search
+from hwsim.models.search import Search
 from hwsim.models.server import HostTimes
 from tests.command import hwsim
 from tests.model_cases import prefill
@@ -183,7 +183,7 @@ def test_a_search_among_no_plans_says_what_is_wrong() -> None:
     cluster = cluster_with(NODE, {})[0]
     plan = ParallelPlan(pp=7, global_batch=8)
     with pytest.raises(WrongPlan, match="pp 7 does not divide"):
-        search(load_transformer("gpt2"), plan, cluster, load_framework("megatron-core"), {"pp"})
+        Search(load_transformer("gpt2"), plan, load_framework("megatron-core"), frozenset({"pp"})).on(cluster)
 
 
 # ---- networks of convolutions, perceptrons ----

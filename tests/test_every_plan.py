@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-import hwsim
 from hwsim.functions.nodes import cluster_with
 from hwsim.models import Cluster, ParallelPlan, Transformer, WrongPlan, derive_plan, load_framework, step
 from hwsim.models.architectures.layer_parts import LayerRun
@@ -83,7 +82,7 @@ def test_no_plan_named_by_hand_beats_the_best_by_more_than_a_percent(seed: int) 
         assert found.steps[0] == step(
             found.steps[0].laid, cluster, load_framework(called), times_of(cluster, load_framework(called))
         )
-    assert sum(found.counts.numbers[1:]) == found.counts.combinations
+    assert found.counts["estimated"] >= len(found.steps)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -96,7 +95,7 @@ def test_columns_bound_the_time_and_have_the_memory_of_a_plan(seed: int) -> None
     seconds = LayerSeconds(framework, times).of(columns, everything, cluster)
     anything = columns.least_seconds(everything, seconds)
     for column in chance.sample(range(len(plans)), min(len(plans), 40)):
-        staging = chance.choice(plans.of_pp[int(plans.pp[column])].tolist())
+        staging = chance.choice(np.flatnonzero(plans.stagings.pp == plans.pp[column]).tolist())
         chosen, stagings = np.array([column]), np.array([staging])
         needs, bound = columns.needs(chosen, stagings)[0], columns.bounds(chosen, stagings, seconds)[0]
         for sharding in np.flatnonzero(np.isfinite(needs)).tolist():

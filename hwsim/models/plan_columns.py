@@ -51,14 +51,14 @@ class PlanColumns:
         shared, of = _cases(plans.tp, plans.ep, copied)
         both = np.array([self._parameters(column) for column in shared.tolist()])
         self.parameters, self.experts = both[of].transpose(1, 0, 2)
-        shardable = [plans.is_shardable(np.arange(len(plans)), level) for level in plans.levels()]
-        self.counts = plans.staging_counts * np.sum(shardable, axis=0)
+        self.shardable = plans.shardable()
+        self.counts = plans.staged[1] * self.shardable.sum(axis=0)
         self.least_need = self._least_need()
 
     def _activations(self, column: int) -> tuple[list[float], list[float]]:
         """Return the bytes that each layer keeps, and recomputes, for one whole sequence."""
         plans, framework = self.plans, self.framework
-        plan = replace(plans.plan(column, int(plans.of_pp[int(plans.pp[column])][0])), microbatch=1, cp=1)
+        plan = replace(plans.laid(column).plan, microbatch=1, cp=1)
         sequence, kinds, outside = plan.sequence or plans.model.sequence, plans.model.kinds, [0.0, 0.0]
         kept = [activations(kind, plan, sequence, framework.attention, framework.repeated) for kind in kinds]
         if plan.recompute == "none" or (plan.recompute == "selective" and framework.repeated <= 0):
@@ -121,9 +121,9 @@ class PlanColumns:
     def _least_need(self) -> Floats:
         """Return a lower bound of the bytes for any number of virtual stages and any sharding, by the first stage."""
         plans, columns = self.plans, np.arange(len(self.plans))
-        first = {pp: plans.stagings.rows[of][plans.stagings.numbers[of] == 0] for pp, of in plans.of_pp.items()}
         known, of = np.unique(plans.pp, return_inverse=True)
-        rows = np.stack([first[pp].min(axis=0) for pp in known.tolist()])[of][:, None, :]
+        first = (plans.stagings.numbers == 0) & (plans.stagings.pp == known[:, None])[:, :, None]
+        rows = np.stack([plans.stagings.rows[chosen].min(axis=0) for chosen in first])[of][:, None, :]
         flying = np.minimum(plans.pp, plans.batches)[:, None]
         least: Floats = self._needs(columns, rows, flying).min(axis=1)
         return least
@@ -148,7 +148,8 @@ class PlanColumns:
         gathered = (layers * (rows[:, :, :-2] > 0)).max(axis=2) * (2 * w + gradient)
         outside = parameters - (layers * rows[:, :, :-2]).sum(axis=2)
         optimizer, needs = OPTIMIZER[base.optimizer] - (4.0 if w == 4.0 else 0.0), []
-        for sharding, level in zip(plans.shardings, plans.levels(), strict=True):
+        for sharding, shardable in zip(plans.shardings, self.shardable[:, columns], strict=True):
+            level = replace(base, sharding=sharding).level
             shared = (0.0, optimizer, gradient + optimizer, optimizer)[level]
             whole = w + gradient + optimizer - shared
             need = always + whole * parameters + shared * spread
@@ -157,7 +158,7 @@ class PlanColumns:
                 states = 4.0 + OPTIMIZER[base.optimizer] if fsdp else w + gradient + optimizer
                 full = always + states * spread + FRAGMENTS * (gathered + (outside * 2 * w if fsdp else 0.0))
                 need = np.where(pp == 1, full, need)
-            needs.append(np.where(plans.is_shardable(columns, level), need.max(axis=1), math.inf))
+            needs.append(np.where(shardable, need.max(axis=1), math.inf))
         return np.stack(needs, axis=1)
 
 
@@ -272,10 +273,8 @@ class LayerSeconds:
             for item in _items(layer)
             if isinstance(item, Exchange)
         )
-        return _LayerWork(np.array([self._kernel_seconds(layer) for layer in layers]), exchanges)
-
-    def _kernel_seconds(self, layer: Layer) -> float:
-        return math.fsum(self.times.seconds(item) for item in _items(layer) if isinstance(item, Kernel))
+        seconds = [math.fsum(self.times.seconds(item) for item in _items(layer) if isinstance(item, Kernel)) for layer in layers]
+        return _LayerWork(np.array(seconds), exchanges)
 
 
 def _exchange_seconds(arguments: GroupExchange, cluster: Cluster, exchanges: dict[GroupExchange, float]) -> float:

@@ -19,10 +19,10 @@ both for other clusters.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import field, replace
 from heapq import heappop, heappush
-from operator import add
 from typing import Final
 
 import numpy as np
@@ -41,42 +41,12 @@ from hwsim.records import dataclass
 
 ROUNDING: Final = 1.0 - 1e-9  # a sum over columns relative to the sum for a single plan
 BLOCK: Final = 256  # columns whose virtual stages and sharding are compared first; then twice as many, and so on
+RULES: Final = ("not legal", "do not fit", "slower by a lower bound", "estimated")
 AXES: Final = {  # by architecture: axes, and what is not searched of them
     True: ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sequence_parallel"),
     False: ("pp", "microbatch"),
 }
 NOT_SEARCHED: Final = "tp beyond a node, gpipe, shards, order of the groups: as in the plan"
-
-
-@dataclass(frozen=True, slots=True)
-class SearchCounts:
-    """Combinations of a search, by the first rule that removed them.
-
-    Args:
-        combinations: combinations of all values of the axes.
-        illegal: do not divide the model, the batch or the GPUs, or equal another plan.
-        unfit: do not fit into memory.
-        slower: cannot be among the fastest, according to a lower bound of their time.
-        estimated: estimated in full.
-    """
-
-    combinations: int = 0
-    illegal: int = 0
-    unfit: int = 0
-    slower: int = 0
-    estimated: int = 0
-
-    def __add__(self, other: SearchCounts) -> SearchCounts:
-        return SearchCounts(*map(add, self.numbers, other.numbers))
-
-    @property
-    def legal(self) -> int:
-        """Legal combinations."""
-        return self.combinations - self.illegal
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        return self.combinations, self.illegal, self.unfit, self.slower, self.estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +56,19 @@ class PlanSearchResult:
     Args:
         steps: steps of the fastest plans that fit, fastest first.
         nearest: the plan that needs least memory, if none fits.
-        counts: what became of all combinations.
+        counts: number of combinations by the first of `RULES` that applies to them; those not legal include equal plans.
         axes: axes that were searched.
     """
 
     steps: tuple[TrainingStep, ...]
     nearest: TrainingStep | None
-    counts: SearchCounts
+    counts: Counter[str]
     axes: tuple[str, ...] = ()
+
+    @property
+    def legal(self) -> int:
+        """Legal combinations."""
+        return self.counts.total() - self.counts["not legal"]
 
 
 @dataclass(slots=True)
@@ -168,7 +143,7 @@ class Search:
             if fitting:
                 break
         nearest = None if fitting else min(steps, key=lambda found: found.memory.total)
-        counts = SearchCounts(len(plans), len(plans) - len(legal), len(legal) - len(fitting), 0, len(fitting))
+        counts = _counts(len(plans) - len(legal), len(legal) - len(fitting), 0, len(fitting))
         return PlanSearchResult(tuple(fitting[:few]), nearest, counts, self._axes())
 
 
@@ -223,7 +198,7 @@ class _BoundedSearch:
                 steps[column] = found
                 steps = dict(sorted(steps.items(), key=lambda item: order_of(item[1]))[:few])
         legal = int(columns.counts.sum())
-        counts = SearchCounts(plans.combinations, plans.combinations - legal, unfit, legal - unfit - estimated, estimated)
+        counts = _counts(plans.combinations - legal, unfit, legal - unfit - estimated, estimated)
         return PlanSearchResult(tuple(steps.values()), None, counts)
 
     def nearest(self) -> TrainingStep:
@@ -245,9 +220,9 @@ class _BoundedSearch:
 
     def _pairs(self, columns: Ints) -> tuple[Ints, Ints]:
         """Return columns with each of their stagings."""
-        plans = self.columns.plans
-        stagings = [plans.of_pp[pp] for pp in plans.pp[columns].tolist()]
-        return np.repeat(columns, [len(several) for several in stagings]), np.concatenate(stagings)
+        first, counts = (of_plans[columns] for of_plans in self.columns.plans.staged)
+        begins = np.repeat(first - counts.cumsum() + counts, counts)
+        return np.repeat(columns, counts), begins + np.arange(counts.sum())
 
     def _more(self, column: int, staging: int, sharding: int) -> float:
         """Return a lower bound of the seconds per sequence of sends, updates and exchanges between replicas."""
@@ -286,48 +261,28 @@ class _BoundedSearch:
                 fits[:, shardings.index(more)] &= ~fits[:, shardings.index(less)]
 
 
-def search(
-    model: Model,
-    plan: ParallelPlan,
-    cluster: Cluster,
-    framework: Framework | Software,
-    fixed: Collection[str] = (),
-    *,
-    margin: float = 0.0,
-    few: int = 10,
-) -> PlanSearchResult:
-    """Return the fastest plans according to the estimate; as `Search.on`, once.
-
-    Args:
-        plan: the fields that all plans share.
-        fixed: names of the fields that remain unchanged.
-
-    Raises:
-        WrongPlan: no plan is legal; contains the mistakes of the given plan.
-    """
-    return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
-
-
-def search_text(counts: SearchCounts, axes: Collection[str]) -> str:
+def search_text(counts: Counter[str], axes: Collection[str]) -> str:
     """Return what a search did as text.
 
-    >>> search_text(SearchCounts(46, 27, 1, 0, 18), ("pp", "microbatch"))
+    >>> search_text(Counter({"not legal": 27, "do not fit": 1, "estimated": 18}), ("pp", "microbatch"))
     '46 combinations of pp, microbatch: 27 not legal, 1 do not fit, 0 slower by a lower bound, 18 estimated'
     """
-    return (
-        f"{counts.combinations:,} combinations of {', '.join(axes).replace('_', ' ')}: {counts.illegal:,} not legal, "
-        f"{counts.unfit:,} do not fit, {counts.slower:,} slower by a lower bound, {counts.estimated:,} estimated"
-    )
+    cut = ", ".join(f"{counts[rule]:,} {rule}" for rule in RULES)
+    return f"{counts.total():,} combinations of {', '.join(axes).replace('_', ' ')}: {cut}"
 
 
-def search_document(counts: SearchCounts, axes: Collection[str]) -> dict[str, object]:
+def search_document(counts: Counter[str], axes: Collection[str]) -> dict[str, object]:
     """Return a search as a dict."""
-    names = ("combinations", "not_legal", "does_not_fit", "slower_by_bound", "estimated")
-    return {"axes": list(axes), **dict(zip(names, counts.numbers, strict=True))}
+    cut = {rule.replace(" ", "_"): counts[rule] for rule in RULES}
+    return {"axes": list(axes), "combinations": counts.total(), **cut}
 
 
 def _per_sequence(found: TrainingStep) -> float:
     return found.seconds / found.laid.plan.global_batch
+
+
+def _counts(*numbers: int) -> Counter[str]:
+    return Counter(dict(zip(RULES, numbers, strict=True)))
 
 
 def order_of(found: TrainingStep) -> tuple[float, ...]:

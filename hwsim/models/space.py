@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +49,6 @@ Floats = NDArray[np.float64]
 MAX_COLUMNS: Final = 5_000_000
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-2", "zero-3", "fsdp")
 RECOMPUTED: Final[tuple[Recompute, ...]] = ("none", "selective", "full")
-COLUMNS: Final = ("tp", "pp", "cp", "ep", "microbatch", "recompute", "sharded", "dp", "batch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +77,6 @@ class Stagings:
         rows, numbers, parts = ([arrays[place] for arrays in stages] for place in range(3))
         pp, chunks = np.array(counts, np.int64).T
         return cls(pp, chunks, _padded(rows), _padded(numbers), _padded(parts))
-
-    def of_pp(self) -> dict[int, Ints]:
-        """Return the stagings of each number of stages."""
-        return {pp: np.flatnonzero(self.pp == pp) for pp in np.unique(self.pp).tolist()}
 
 
 def _stage_rows(model: Transformer, before: Floats, pp: int, chunks: int) -> tuple[Floats, Ints, Floats]:
@@ -120,7 +115,7 @@ class Space:
     base: ParallelPlan
     gpus: int
     shardings: tuple[Sharding, ...]
-    any_sharding: bool
+    fixed: frozenset[str]
     combinations: int
     stagings: Stagings
     tp: Ints
@@ -132,10 +127,6 @@ class Space:
     sharded: Ints
     dp: Ints
     batch: Ints
-    of_pp: dict[int, Ints] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "of_pp", self.stagings.of_pp())
 
     def __len__(self) -> int:
         return len(self.tp)
@@ -147,43 +138,32 @@ class Space:
         return batches
 
     @property
-    def staging_counts(self) -> Ints:
-        """Number of stagings of each plan."""
-        return np.array([len(self.of_pp[pp]) for pp in self.pp.tolist()], np.int64)
+    def staged(self) -> tuple[Ints, Ints]:
+        """First staging of each plan, and the number of its stagings."""
+        first = np.searchsorted(self.stagings.pp, self.pp)
+        return first, np.searchsorted(self.stagings.pp, self.pp, side="right") - first
 
-    def is_shardable(self, columns: Ints, level: int) -> NDArray[np.bool_]:
-        """Whether plans may shard their states at a level (ZeRO stage)."""
-        if not self.any_sharding:
-            return np.ones(len(columns), np.bool_)
-        shardable: NDArray[np.bool_] = ((level == 0) | (self.dp * self.cp > 1))[columns]
-        return shardable & (self.pp[columns] == 1) if level == 3 else shardable
-
-    def levels(self) -> list[int]:
-        """Return the ZeRO stage of each sharding."""
-        return [replace(self.base, sharding=sharding).level for sharding in self.shardings]
+    def shardable(self) -> NDArray[np.bool_]:
+        """Whether plans may shard their states: shardings x plans."""
+        if "sharding" in self.fixed:
+            return np.ones((1, len(self)), np.bool_)
+        several, single = self.dp * self.cp > 1, self.pp == 1
+        levels = (replace(self.base, sharding=sharding).level for sharding in self.shardings)
+        return np.stack([(several | (level == 0)) & (single | (level < 3)) for level in levels])
 
     def plan(self, column: int, staging: int, sharding: int = 0) -> ParallelPlan:
         """Return one of the plans."""
-        chunks, pp = int(self.stagings.chunks[staging]), int(self.pp[column])
-        return replace(
-            self.base,
-            tp=int(self.tp[column]),
-            pp=pp,
-            cp=int(self.cp[column]),
-            ep=int(self.ep[column]),
-            chunks=chunks,
-            schedule="interleaved" if chunks > 1 else self.base.schedule,
-            uneven=self.base.uneven or self.model.layers % (pp * chunks) > 0,
-            microbatch=int(self.microbatch[column]),
-            global_batch=int(self.batch[column]),
-            sharding=self.shardings[sharding],
-            recompute=RECOMPUTED[int(self.recompute[column])],
-            sequence_parallel=bool(self.sharded[column]),
-        )
+        chunks = int(self.stagings.chunks[staging])
+        sizes: dict[str, Any] = {name: int(getattr(self, name)[column]) for name in ("tp", "pp", "cp", "ep", "microbatch")}
+        uneven = self.base.uneven or self.model.layers % (sizes["pp"] * chunks) > 0
+        schedule = "interleaved" if chunks > 1 else self.base.schedule
+        return replace(self.base, **sizes, chunks=chunks, schedule=schedule, uneven=uneven, global_batch=int(self.batch[column]),
+                       sharding=self.shardings[sharding], recompute=RECOMPUTED[int(self.recompute[column])],
+                       sequence_parallel=bool(self.sharded[column]))  # fmt: skip
 
     def laid(self, column: int, staging: int = -1, sharding: int = 0) -> DerivedPlan:
         """Return one of the plans with its derived numbers; by default with the fewest virtual stages."""
-        staging = int(self.of_pp[int(self.pp[column])][0]) if staging < 0 else staging
+        staging = int(np.searchsorted(self.stagings.pp, self.pp[column])) if staging < 0 else staging
         return derive_plan(self.model, self.plan(column, staging, sharding), self.gpus)
 
     def strides(self, column: int) -> dict[Axis, int]:
@@ -192,15 +172,8 @@ class Space:
         return strides_of(self.base.order, **sizes)
 
 
-def space(
-    model: Transformer,
-    plan: ParallelPlan,
-    gpus: int,
-    per_node: int,
-    framework: Framework,
-    fixed: frozenset[str] = frozenset(),
-    within: float = 0.0,
-) -> Space:
+def space(model: Transformer, plan: ParallelPlan, gpus: int, per_node: int, framework: Framework,
+          fixed: frozenset[str] = frozenset(), within: float = 0.0) -> Space:  # fmt: skip
     """Return the legal plans on a number of GPUs.
 
     Raises:
@@ -242,7 +215,7 @@ def space(
         raise WrongPlan((("plan", f"no legal plan for {gpus} GPUs"),))
     values = (column[legal] for column in (tp, pp, cp, ep, microbatch, recompute, sequence_parallel, dp, batch))
     combinations = count * len(stagings.pp) * len(shardings)
-    return Space(model, base, gpus, shardings, "sharding" not in fixed, combinations, stagings, *values)
+    return Space(model, base, gpus, shardings, fixed, combinations, stagings, *values)
 
 
 def _legal_groups(model: Transformer, plan: ParallelPlan, gpus: int, axes: dict[str, Sequence[int]], stagings: Stagings) -> Ints:
@@ -283,13 +256,9 @@ def _stagings(model: Transformer, plan: ParallelPlan, pps: Sequence[int], fixed:
             ]
         if "chunks" in fixed:
             several = [plan.chunks if pp > 1 else 1]
-        counts += [
-            (pp, chunks)
-            for chunks in several
-            if pp <= model.layers
-            and (model.layers % (pp * chunks) == 0 or (uneven and pp * chunks <= model.layers + 2))
-            and (chunks == 1 or interleaves)
-        ]
+        for chunks in several:
+            even, enough = model.layers % (pp * chunks) == 0, pp <= model.layers and pp * chunks <= model.layers + 2
+            counts += [(pp, chunks)] if enough and (even or uneven) and (chunks == 1 or interleaves) else []
     if not counts:
         derive_plan(model, plan, plan.tp * plan.pp * plan.cp * (plan.dp if isinstance(plan.dp, int) else 1))
         raise WrongPlan((("pp", "no number of stages divides the layers"),))

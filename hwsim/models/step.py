@@ -41,15 +41,7 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation, exchanges, kernels
 from hwsim.models.memory import Footprint, stage_parameters
 from hwsim.models.plan import DerivedPlan, ParallelPlan, derive_plan
-from hwsim.models.stages import (
-    PipelineStage,
-    TrainingStepWork,
-    adding_of,
-    ending_of,
-    gathered_of,
-    network_load,
-    transformer_load,
-)
+from hwsim.models.stages import PipelineStage, TrainingStepWork, adding_of, ending_of, gathered_of, network_load, transformer_load
 from hwsim.records import dataclass
 
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
@@ -112,13 +104,12 @@ def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
 
 
 def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes,
-         exchange: Exchanging | None = None, blocks: Mapping[str, Passes] | None = None) -> TrainingStep:  # fmt: skip
+         exchange: Exchanging | None = None) -> TrainingStep:  # fmt: skip
     """Return the step of a plan whose numbers are derived; as `estimate`.
 
     Args:
         exchange: function from an exchange to its seconds (default: `collective`); if set, a single replica exchanges gradients,
             too.
-        blocks: times of blocks that are already known, by name.
     """
     cluster = with_framework_network(cluster, framework)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
@@ -126,8 +117,7 @@ def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, t
         load = transformer_load(laid, framework)
     else:
         load = network_load(laid, lambda layer: Passes.of(layer, seconds).seconds)
-    known = blocks or {}
-    layers = {layer.name: known.get(layer.name) or Passes.of(layer, seconds) for layer in load.layers}
+    layers = {layer.name: Passes.of(layer, seconds) for layer in load.layers}
     lengths = [_length(stage.layers, layers) for stage in load.stages]
     longest = load.stages[lengths.index(max(lengths))]
     shares = _pipeline(load, longest, layers, seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwsim.costs.cost import cost_assumptions
-from hwsim.models.search import SearchCounts
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import ObjectiveRatio
 from hwsim.planning.question import Question
@@ -50,7 +50,7 @@ class PlanAnswer(FigureAnswer):
     rejected: tuple[Rejected, ...]
     untried: tuple[PlanOption, ...]
     points: int
-    searched: SearchCounts
+    searched: Counter[str]
     axes: tuple[str, ...]
     simulations: int
     seconds: float

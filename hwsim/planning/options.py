@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from hwsim.costs.amount import Amount
-from hwsim.models.search import SearchCounts
 from hwsim.planning.reasons import Reason
 from hwsim.planning.variants import PlanPoint
 from hwsim.records import dataclass
@@ -58,7 +58,7 @@ class PlanOption:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     plans: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
-    searched: SearchCounts = SearchCounts()
+    searched: Counter[str] = field(default_factory=Counter)
     axes: tuple[str, ...] = ()
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()

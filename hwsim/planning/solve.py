@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from hwsim.failures import load_failures
-from hwsim.models.search import SearchCounts
 from hwsim.planning.answer import PlanAnswer
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import frontier, sort_options
@@ -96,7 +96,7 @@ def _answer(searching: PlanSearch, seconds: float) -> PlanAnswer:
         rejected=tuple(rejected),
         untried=tuple(choice for choice in options.values() if choice.how == "machine" and choice.is_feasible),
         points=len(options),
-        searched=sum((choice.searched for choice in options.values()), SearchCounts()),
+        searched=sum((choice.searched for choice in options.values()), Counter()),
         axes=tuple(dict.fromkeys(axis for choice in options.values() for axis in choice.axes)),
         simulations=searching.simulations,
         ratios={} if best is None else {option.point.number: searching.against(option, best) for option in ordered[1:]},

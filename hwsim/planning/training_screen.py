@@ -153,8 +153,8 @@ def memory_reason(plans: PlanSearchResult, size: float, margin: float) -> Reason
     need = step.memory.total if step is not None else math.inf
     free = f" ({margin:.0%} kept free)" if margin > 0 else ""
     shown = f"{format_quantity(need, 'B')} of {format_quantity(room, 'B')}{free}, {format_quantity(need - room, 'B')} over"
-    named = "" if step is None or plans.counts.legal < 2 else plan_text(step.laid, short=True)
-    least = f" with the least of {plans.counts.legal:,} plans, {named}" if named else ""
+    named = "" if step is None or plans.legal < 2 else plan_text(step.laid, short=True)
+    least = f" with the least of {plans.legal:,} plans, {named}" if named else ""
     return Reason("memory", shown + least, need / size, 1.0 - margin, need / room - 1.0)
 
 
