@@ -30,7 +30,8 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 LayerKey = tuple[Any, ...]
-SIZES: Final = 3  # a bound times exchanges of 2**3, 2**6, ... bytes
+SIZES: Final = 6  # a bound times exchanges of 2**6, 2**12, ... bytes
+WITHIN: Final[tuple[Axis, ...]] = ("tp", "cp", "ep")  # axes of exchanges within layers
 LEAST: Final = 0.9  # kernel time per token, relative to the largest slice of a micro-batch with the same matrices
 
 
@@ -44,7 +45,10 @@ class PlanColumns:
         copied = (plans.pp > 1) & plans.model.tied
         self.cases, self.layer_of = _cases(plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded, copied,
                                            *([] if _is_usual(plans) else (plans.pp, plans.dp)))  # fmt: skip
-        self.layer_keys = [_layer_key(plans, column) for column in self.cases.tolist()]
+        self.strides = plans.strides()
+        names = (plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded, copied)
+        keys = [column[self.cases].tolist() for column in (*names, *(self.strides[axis] for axis in WITHIN))]
+        self.layer_keys: list[LayerKey] = list(zip(*keys, strict=True))
         per_sequence, of = _cases(plans.tp, plans.ep, plans.recompute, plans.sharded)
         both = np.array([self._activations(column) for column in per_sequence.tolist()])
         self.kept, self.again = both[of].transpose(1, 0, 2) * (plans.microbatch / plans.cp)[:, None]
@@ -220,7 +224,7 @@ class LayerSeconds:
 
         Exchanges are as efficient as one with more bytes, so that few sizes are timed.
         """
-        cluster, _, exchanges = self._on(cluster)
+        cluster, bounds, exchanges = self._on(cluster)
         seconds, slices = np.zeros((len(columns.cases), len(columns.all_layers))), dict[LayerKey, list[int]]()
         for case in np.unique(columns.layer_of[chosen]).tolist():
             tp, cp, ep, _, *others = columns.layer_keys[case]
@@ -230,17 +234,21 @@ class LayerSeconds:
             name = columns.layer_keys[largest]
             work = self._work(name, columns.plans, int(columns.cases[largest]))
             for case in cases:
-                seconds[case] = self._timed(_scaled(work, name, columns.layer_keys[case]), cluster, exchanges)
+                pair = name, columns.layer_keys[case]
+                if pair not in bounds:
+                    bounds[pair] = self._timed(_scaled(work, *pair), cluster, exchanges)
+                seconds[case] = bounds[pair]
         return seconds
 
-    def send_seconds(self, plans: Space, column: int, cluster: Cluster) -> float:
+    def send_seconds(self, columns: PlanColumns, column: int, cluster: Cluster) -> float:
         """Return the seconds of a send between stages."""
+        plans = columns.plans
         tp, cp, microbatch = (int(axis[column]) for axis in (plans.tp, plans.cp, plans.microbatch))
         rows = microbatch * (plans.base.sequence or plans.model.sequence) // cp
         parted = tp if self.framework.split or plans.sharded[column] else 1
         size = rows * plans.model.hidden * BYTES[plans.base.stored] / parted
         cluster, _, exchanges = self._on(cluster)
-        return _exchange_seconds(("send", size, 2, plans.strides(column)["pp"]), cluster, exchanges)
+        return _exchange_seconds(("send", size, 2, int(columns.strides["pp"][column])), cluster, exchanges)
 
     def _on(self, cluster: Cluster) -> tuple[Cluster, dict[LayerKey, Floats], dict[GroupExchange, float]]:
         """Return the cluster as the framework uses it, and the known seconds of layers and exchanges on it."""
@@ -290,18 +298,10 @@ def _items(layer: Layer) -> tuple[Item, ...]:
 def _scaled(work: _LayerWork, name: LayerKey, other: LayerKey) -> _LayerWork:
     """Return a lower bound of the work of another slice of a micro-batch."""
     tokens, sequences = other[3] / other[1] / (name[3] / name[1]), other[3] / name[3]
-    ranks, strides = dict(zip(("tp", "cp", "ep"), other[:3], strict=True)), dict(zip(("tp", "cp", "ep"), other[-3:], strict=True))
+    ranks, strides = dict(zip(WITHIN, other[:3], strict=True)), dict(zip(WITHIN, other[-3:], strict=True))
     exchanges = []
     for layer, times, axis, (operation, largest, _, _) in work.exchanges:
         size = largest * (sequences if axis == "cp" else tokens)
         timed = 2.0 ** (SIZES * math.ceil(math.log2(size) / SIZES))
         exchanges.append((layer, times * size / timed, axis, (operation, timed, ranks[axis], strides[axis])))
     return _LayerWork((LEAST * tokens if tokens < 1 else 1.0) * work.seconds, tuple(exchanges))
-
-
-def _layer_key(plans: Space, column: int) -> LayerKey:
-    """Return what the seconds of layers depend on."""
-    names = ("tp", "cp", "ep", "microbatch", "recompute", "sharded")
-    copied = plans.model.tied and int(plans.pp[column]) > 1
-    strides = plans.strides(column)
-    return (*(int(getattr(plans, name)[column]) for name in names), copied, *(strides[axis] for axis in ("tp", "cp", "ep")))

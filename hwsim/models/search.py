@@ -233,7 +233,7 @@ class _BoundedSearch:
             laid = plans.laid(column, staging, sharding)
             self._replicas[key] = first_stage_bound(laid, self.cluster, self.framework, self.times)
         last, passing = self._replicas[key]
-        send = self.layers.send_seconds(plans, column, self.cluster) if pp > 1 else 0.0
+        send = self.layers.send_seconds(self.columns, column, self.cluster) if pp > 1 else 0.0
         sends = 2.0 * (pp - 1) * send + (2.0 * min(m, pp) * chunks * send if chunks > 1 else 0.0)
         return ROUNDING * (last + m * passing + sends) / int(plans.batch[column])
 

@@ -166,10 +166,9 @@ class Space:
         staging = int(np.searchsorted(self.stagings.pp, self.pp[column])) if staging < 0 else staging
         return derive_plan(self.model, self.plan(column, staging, sharding), self.gpus)
 
-    def strides(self, column: int) -> dict[Axis, int]:
-        """Return the distance between neighbours of a group by axis; as `DerivedPlan.strides`."""
-        sizes = {name: int(getattr(self, name)[column]) for name in ("tp", "cp", "pp", "ep", "dp")}
-        return strides_of(self.base.order, **sizes)
+    def strides(self) -> dict[Axis, Ints]:
+        """Return the distances between neighbours of a group by axis; as `DerivedPlan.strides`."""
+        return strides_of(self.base.order, tp=self.tp, cp=self.cp, pp=self.pp, ep=self.ep, dp=self.dp)
 
 
 def space(model: Transformer, plan: ParallelPlan, gpus: int, per_node: int, framework: Framework,
