@@ -148,7 +148,8 @@ def test_a_batch_may_differ_so_that_it_divides() -> None:
     within = asked(vary={**vary, "workload.train.global_batch": {"sequences": 64, "within": "10 %"}}, minimise="step", simulate=0)
     exact = asked(vary={**vary, "workload.train.global_batch": {"sequences": 64}}, minimise="step", simulate=0)
     assert abs(within.best.settings["workload.train.global_batch"] - 64) <= 6  # type: ignore[operator]
-    assert exact.plans < within.plans
+    exact_count, count = (found.searched.total() - found.searched["not legal"] for found in (exact, within))
+    assert exact_count < count
 
 
 def test_a_value_may_be_a_mapping() -> None:
@@ -226,9 +227,6 @@ def test_an_answer_says_what_was_searched() -> None:
     assert "combinations of tp, pp, cp, ep, chunks, microbatch" in " ".join(str(short).split())
     assert "\n  not searched   tp beyond a node" in str(short)
     assert short.to_json()["searched"]["estimated"] == short.searched["estimated"]
-    train = {**TRAINING["train"], "sequence": 65536, "recompute": "full"}
-    long = asked(workload={**TRAINING, "train": train}, set={"let.nodes": 8}, minimise="training", simulate=0)
-    assert long.best is None or ", cp " in long.best.plans[""]
     stated = {**TRAINING["train"], "parallel": {"tp": 1, "dp": "rest"}}
     assert asked(workload={**TRAINING, "train": stated}, minimise="training", simulate=0).axes == ()
 

@@ -42,21 +42,20 @@ class PlanColumns:
         self.plans, self.framework = plans, framework
         kinds = plans.model.kinds
         self.all_layers = np.array([*(kind.layers for kind in kinds), 1, 1], np.float64)
-        copied = (plans.pp > 1) & plans.model.tied
-        self.cases, self.layer_of = _cases(plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded, copied,
+        self.cases, self.layer_of = _cases(plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded,
                                            *([] if _is_usual(plans) else (plans.pp, plans.dp)))  # fmt: skip
         self.strides = plans.strides()
-        names = (plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded, copied)
+        names = (plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded)
         keys = [column[self.cases].tolist() for column in (*names, *(self.strides[axis] for axis in WITHIN))]
         self.layer_keys: list[LayerKey] = list(zip(*keys, strict=True))
         per_sequence, of = _cases(plans.tp, plans.ep, plans.recompute, plans.sharded)
         both = np.array([self._activations(column) for column in per_sequence.tolist()])
         self.kept, self.again = both[of].transpose(1, 0, 2) * (plans.microbatch / plans.cp)[:, None]
-        shared, of = _cases(plans.tp, plans.ep, copied)
+        shared, of = _cases(plans.tp, plans.ep, plans.pp > 1)
         both = np.array([self._parameters(column) for column in shared.tolist()])
         self.parameters, self.experts = both[of].transpose(1, 0, 2)
-        self.shardable = plans.shardable()
-        self.counts = plans.staged[1] * self.shardable.sum(axis=0)
+        self.batches, self.staged, self.shardable = plans.batches, plans.staged, plans.shardable()
+        self.counts = self.staged[1] * self.shardable.sum(axis=0)
         self.least_need = self._least_need()
 
     def _activations(self, column: int) -> tuple[list[float], list[float]]:
@@ -92,13 +91,13 @@ class PlanColumns:
         plans = self.plans
         pp, whole = plans.pp[columns], seconds[self.layer_of[columns]] @ self.all_layers
         chunks = np.maximum(1, (plans.model.layers + 2) // pp)
-        least: Floats = whole / pp * (plans.batches[columns] + (pp - 1) / chunks)
+        least: Floats = whole / pp * (self.batches[columns] + (pp - 1) / chunks)
         return least
 
     def bounds(self, columns: Ints, stagings: Ints, seconds: Floats) -> Floats:
         """Return a lower bound of the step time (s), without exchanges between stages or replicas and without the step's end."""
         plans, of_layers = self.plans, seconds[self.layer_of[columns]]
-        m, chunks = plans.batches[columns], plans.stagings.chunks[stagings]
+        m, chunks = self.batches[columns], plans.stagings.chunks[stagings]
         longest = _summed(plans.stagings.rows[stagings], of_layers).max(axis=1)
         whole, part = of_layers @ self.all_layers, _summed(plans.stagings.parts[stagings], of_layers).max(axis=1)
         filled = (whole - longest) / chunks
@@ -112,7 +111,7 @@ class PlanColumns:
         """Return the bytes on a GPU of the stage that needs most: plans x shardings."""
         plans = self.plans
         pp, chunks, m = (
-            column[:, None] for column in (plans.pp[columns], plans.stagings.chunks[stagings], plans.batches[columns])
+            column[:, None] for column in (plans.pp[columns], plans.stagings.chunks[stagings], self.batches[columns])
         )
         number = plans.stagings.numbers[stagings]
         groups = np.maximum(1, m // pp)
@@ -128,7 +127,7 @@ class PlanColumns:
         known, of = np.unique(plans.pp, return_inverse=True)
         first = (plans.stagings.numbers == 0) & (plans.stagings.pp == known[:, None])[:, :, None]
         rows = np.stack([plans.stagings.rows[chosen].min(axis=0) for chosen in first])[of][:, None, :]
-        flying = np.minimum(plans.pp, plans.batches)[:, None]
+        flying = np.minimum(plans.pp, self.batches)[:, None]
         least: Floats = self._needs(columns, rows, flying).min(axis=1)
         return least
 
@@ -228,7 +227,7 @@ class LayerSeconds:
         seconds, slices = np.zeros((len(columns.cases), len(columns.all_layers))), dict[LayerKey, list[int]]()
         for case in np.unique(columns.layer_of[chosen]).tolist():
             tp, cp, ep, _, *others = columns.layer_keys[case]
-            slices.setdefault((tp, cp > 1, ep, *others[:3]), []).append(case)
+            slices.setdefault((tp, cp > 1, ep, *others[:2]), []).append(case)
         for cases in slices.values():
             largest = max(cases, key=lambda case: columns.layer_keys[case][3] / columns.layer_keys[case][1])
             name = columns.layer_keys[largest]
@@ -270,11 +269,7 @@ class LayerSeconds:
     def _made(self, plans: Space, column: int) -> _LayerWork:
         laid = plans.laid(column)
         model, part = laid.transformer, slice_of(laid, self.framework)
-        layers = (
-            *blocks_of(laid, self.framework),
-            embedding_layer(model, part),
-            head_layer(model, part, copied=laid.plan.pp > 1 and model.tied),
-        )
+        layers = (*blocks_of(laid, self.framework), embedding_layer(model, part), head_layer(model, part))
         exchanges = tuple(
             (number, item.times * item.exposed, item.axis, group_exchange(item, laid))
             for number, layer in enumerate(layers)

@@ -27,16 +27,14 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.devices import Gpu
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
-from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.memory import SPREAD
 from hwsim.models.plan import ParallelPlan, WrongPlan, derive_plan, powers_up_to, problems, replicas
 from hwsim.models.plan_columns import LayerSeconds, PlanColumns
 from hwsim.models.space import Floats, Ints, space
-from hwsim.models.step import TrainingStep, first_stage_bound, step
+from hwsim.models.step import TrainingStep, first_stage_bound, step, times_of
 from hwsim.records import dataclass
 
 ROUNDING: Final = 1.0 - 1e-9  # a sum over columns relative to the sum for a single plan
@@ -87,7 +85,7 @@ class Search:
     fixed: frozenset[str] = frozenset()
     within: float = 0.0
     _columns: dict[tuple[int, int], PlanColumns] = field(default_factory=dict)
-    _gpus: list[tuple[Gpu, KernelTimes, LayerSeconds | None]] = field(default_factory=list)
+    _layers: list[LayerSeconds] = field(default_factory=list)  # of each GPU type
 
     def on(self, cluster: Cluster, *, margin: float = 0.0, few: int = 10) -> PlanSearchResult:
         """Return the fastest plans on all GPUs of a cluster.
@@ -101,16 +99,18 @@ class Search:
         """
         size = cluster.gpu.memory.size
         room = math.inf if size is None else (1.0 - margin) * size
-        _, times, layers = self._on_gpu(cluster.gpu)
         rooms = (room, room / (1.0 - SPREAD)) if margin <= 0 else (room,)  # plans that may fit
-        if layers is None or not isinstance(self.model, Transformer):
-            return self._of_network(cluster, times, rooms, few)
+        if not isinstance(self.framework, Framework) or not isinstance(self.model, Transformer):
+            return self._of_network(cluster, rooms, few)
+        layers = next((known for known in self._layers if known.times.gpu == cluster.gpu), None)
+        if layers is None:
+            layers = LayerSeconds(self.framework, times_of(cluster, self.framework))
+            self._layers.append(layers)
         key = cluster.gpus, min(cluster.per_node, cluster.gpus)
-        assert isinstance(self.framework, Framework)
         if key not in self._columns:
             plans = space(self.model, self.plan, *key, self.framework, self.fixed, self.within)
             self._columns[key] = PlanColumns(plans, self.framework)
-        bounded = _BoundedSearch(self._columns[key], cluster, self.framework, times, layers)
+        bounded = _BoundedSearch(self._columns[key], cluster, layers)
         for limit in rooms:
             found = replace(bounded.fastest(limit, few), axes=self._axes())
             if found.steps:
@@ -120,23 +120,14 @@ class Search:
     def _axes(self) -> tuple[str, ...]:
         return tuple(axis for axis in AXES[isinstance(self.model, Transformer)] if axis not in self.fixed)
 
-    def _on_gpu(self, gpu: Gpu) -> tuple[Gpu, KernelTimes, LayerSeconds | None]:
-        """Return the times of kernels and layers on a GPU, kept for equal GPUs."""
-        for known in self._gpus:
-            if known[0] is gpu or known[0] == gpu:
-                return known
-        framework = self.framework
-        times = KernelTimes(gpu, framework if isinstance(framework, Framework) else framework.kernels)
-        self._gpus.append((gpu, times, LayerSeconds(framework, times) if isinstance(framework, Framework) else None))
-        return self._gpus[-1]
-
-    def _of_network(self, cluster: Cluster, times: KernelTimes, rooms: tuple[float, ...], few: int) -> PlanSearchResult:
+    def _of_network(self, cluster: Cluster, rooms: tuple[float, ...], few: int) -> PlanSearchResult:
         """Return the plans of a CNN or MLP, each estimated; its stage boundaries depend on layer times."""
         plans = list(_network_plans(self.plan, cluster.gpus, self.fixed))
         legal = [plan for plan in plans if next(problems(self.model, plan, cluster.gpus), None) is None]
         if not legal:
             derive_plan(self.model, self.plan, cluster.gpus)  # raises the reason if the given plan is illegal
             raise WrongPlan((("plan", f"no legal plan for {cluster.gpus} GPUs"),))
+        times = times_of(cluster, self.framework)
         steps = [step(derive_plan(self.model, plan, cluster.gpus), cluster, self.framework, times) for plan in legal]
         for room in rooms:
             fitting = sorted((found for found in steps if found.memory.total <= room), key=order_of)
@@ -153,8 +144,6 @@ class _BoundedSearch:
 
     columns: PlanColumns
     cluster: Cluster
-    framework: Framework
-    times: KernelTimes
     layers: LayerSeconds
     _replicas: dict[tuple[object, ...], tuple[float, float]] = field(default_factory=dict)
 
@@ -216,22 +205,23 @@ class _BoundedSearch:
         return self._step(*best[1:])
 
     def _step(self, column: int, staging: int, sharding: int) -> TrainingStep:
-        return step(self.columns.plans.laid(column, staging, sharding), self.cluster, self.framework, self.times)
+        laid = self.columns.plans.laid(column, staging, sharding)
+        return step(laid, self.cluster, self.layers.framework, self.layers.times)
 
     def _pairs(self, columns: Ints) -> tuple[Ints, Ints]:
         """Return columns with each of their stagings."""
-        first, counts = (of_plans[columns] for of_plans in self.columns.plans.staged)
+        first, counts = (of_plans[columns] for of_plans in self.columns.staged)
         begins = np.repeat(first - counts.cumsum() + counts, counts)
         return np.repeat(columns, counts), begins + np.arange(counts.sum())
 
     def _more(self, column: int, staging: int, sharding: int) -> float:
         """Return a lower bound of the seconds per sequence of sends, updates and exchanges between replicas."""
         plans = self.columns.plans
-        pp, chunks, m = int(plans.pp[column]), int(plans.stagings.chunks[staging]), int(plans.batches[column])
+        pp, chunks, m = int(plans.pp[column]), int(plans.stagings.chunks[staging]), int(self.columns.batches[column])
         key = (*(int(axis[column]) for axis in (plans.tp, plans.pp, plans.cp, plans.ep, plans.dp)), staging, sharding, m > 1)
         if key not in self._replicas:
             laid = plans.laid(column, staging, sharding)
-            self._replicas[key] = first_stage_bound(laid, self.cluster, self.framework, self.times)
+            self._replicas[key] = first_stage_bound(laid, self.cluster, self.layers.framework, self.layers.times)
         last, passing = self._replicas[key]
         send = self.layers.send_seconds(self.columns, column, self.cluster) if pp > 1 else 0.0
         sends = 2.0 * (pp - 1) * send + (2.0 * min(m, pp) * chunks * send if chunks > 1 else 0.0)
@@ -255,7 +245,7 @@ class _BoundedSearch:
 
     def _drop_equal(self, fits: np.ndarray) -> None:
         """Drop sharding that takes the same time as less sharding that fits."""
-        shardings, accumulates = self.columns.plans.shardings, self.framework.accumulate > 0
+        shardings, accumulates = self.columns.plans.shardings, self.layers.framework.accumulate > 0
         for less, more in (("zero-1", "zero-2"), ("zero-3", "fsdp")):
             if less in shardings and more in shardings and not (more == "zero-2" and accumulates):
                 fits[:, shardings.index(more)] &= ~fits[:, shardings.index(less)]
