@@ -32,18 +32,6 @@ class Replicas(Text):
         return int(value)
 
 
-class Searched(Text):
-    """The word `auto`."""
-
-    name = "search"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value != "auto":
-            hint = ": `--plan auto` now searches all axes" if value == "every" else ""
-            self.fail(f"expected 'auto', got '{value}'{hint}", param, ctx)
-        return value
-
-
 class Bandwidth(Text):
     """A bandwidth (B/s)."""
 
@@ -95,7 +83,7 @@ class Bandwidth(Text):
               help="Split norms and residuals along the sequence (default: with --tp).")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(("adam", "sgd")), default="adam", metavar="NAME",
               help="adam or sgd (default: adam; other networks sgd).")  # fmt: skip
-@click.option("--plan", type=Searched(), metavar="auto",
+@click.option("--plan", metavar="auto",
               help="List the parallel plans that fit, fastest first; options that are set stay fixed. Searched: tp, pp, cp, ep, "
                    "chunks, microbatch, sharding, recompute, sequence parallel.")  # fmt: skip
 @click.option("--top", type=COUNT, default=10, metavar="N", help="Number of plans printed by --plan (default: 10).")

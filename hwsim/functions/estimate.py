@@ -166,6 +166,9 @@ def compute_estimate(
         written, options, given = _options_of(train, options, given)
     _refuse_foreign(given, options["infer"])
     _refuse_half(given)
+    if options["plan"] not in (None, "auto"):
+        hint = "; `auto` now searches all axes" if options["plan"] == "every" else ""
+        raise OptionError(f"expected auto, got '{options['plan']}'{hint}", "--plan")
     try:
         cluster, title, warnings = cluster_with(machine, settings, nodes)
         network = load_model(model) if written is None else model_of(written)
