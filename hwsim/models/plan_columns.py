@@ -48,12 +48,10 @@ class PlanColumns:
         names = (plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded)
         keys = [column[self.cases].tolist() for column in (*names, *(self.strides[axis] for axis in WITHIN))]
         self.layer_keys: list[LayerKey] = list(zip(*keys, strict=True))
-        per_sequence, of = _cases(plans.tp, plans.ep, plans.recompute, plans.sharded)
-        both = np.array([self._activations(column) for column in per_sequence.tolist()])
-        self.kept, self.again = both[of].transpose(1, 0, 2) * (plans.microbatch / plans.cp)[:, None]
-        shared, of = _cases(plans.tp, plans.ep, plans.pp > 1)
-        both = np.array([self._parameters(column) for column in shared.tolist()])
-        self.parameters, self.experts = both[of].transpose(1, 0, 2)
+        per_sequence, self.activations_of = _cases(plans.tp, plans.ep, plans.recompute, plans.sharded)
+        self.activations = np.array([self._activations(column) for column in per_sequence.tolist()])
+        shared, self.parameters_of = _cases(plans.tp, plans.ep, plans.pp > 1)
+        self.parameters = np.array([self._parameters(column) for column in shared.tolist()])
         self.batches, self.staged, self.shardable = plans.batches, plans.staged, plans.shardable()
         self.counts = self.staged[1] * self.shardable.sum(axis=0)
         self.least_need = self._least_need()
@@ -138,16 +136,17 @@ class PlanColumns:
             column[columns][:, None] for column in (plans.tp, plans.pp, plans.cp, plans.ep, plans.dp, plans.microbatch)
         )
         w, gradient = BYTES[base.stored], framework.gradient_bytes(base.stored)
-        parameters, experts = _summed(rows, self.parameters[columns]), _summed(rows, self.experts[columns])
+        kept_of, again_of = self.activations[self.activations_of[columns]].transpose(1, 0, 2) * (microbatch / cp)
+        parameters_of, experts_of = self.parameters[self.parameters_of[columns]].transpose(1, 0, 2)
+        parameters, experts = _summed(rows, parameters_of), _summed(rows, experts_of)
         sharers = np.minimum(dp, base.shards or dp) * cp
         spread = (parameters - experts) / sharers + experts / np.maximum(1, sharers // ep)
-        again = (self.again[columns][:, None] * (rows > 0)).max(axis=2)
-        kept = flying * _summed(rows, self.kept[columns]) + again
+        kept = flying * _summed(rows, kept_of) + (again_of[:, None] * (rows > 0)).max(axis=2)
         tokens = microbatch * (base.sequence or plans.model.sequence) / cp
         buffers = np.where(tp > 1, WHOLE * tokens * plans.model.hidden * w, 0.0)
         buffers = buffers + rows[:, :, -1] * (tokens * plans.model.vocab / tp * framework.logits)
         always = RESERVED + FRAGMENTS * (kept + buffers)
-        layers = self.parameters[columns][:, None, :-2]
+        layers = parameters_of[:, None, :-2]
         gathered = (layers * (rows[:, :, :-2] > 0)).max(axis=2) * (2 * w + gradient)
         outside = parameters - (layers * rows[:, :, :-2]).sum(axis=2)
         optimizer, needs = OPTIMIZER[base.optimizer] - (4.0 if w == 4.0 else 0.0), []
