@@ -27,7 +27,7 @@ BUDGETS: Final = {  # code lines
     "importers": 4_845,
     "links": 427,
     "machine": 4_686,
-    "models": 5_552,
+    "models": 5_553,
     "ops": 1_522,
     "planning": 3_125,
     "published": 8_387,
