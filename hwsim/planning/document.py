@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.costs.amount import Amount
+from hwsim.models.search import search_document
 from hwsim.planning.answer import PlanAnswer
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import ObjectiveRatio, frontier_axes
@@ -29,9 +30,8 @@ def as_dict(answer: PlanAnswer) -> dict[str, Any]:
         "direction": "maximise" if question.objectives and question.objectives[0].most else "minimise",
         "axes": [quantity.key for quantity, _ in frontier_axes(question)],
         "met": answer.best is not None,
-        "is_best": answer.is_best,
-        "not_tried": dict(answer.left),
-        **select_attributes(answer, "points", "plans", "simulations"),
+        "searched": search_document(answer.searched, answer.axes),
+        **select_attributes(answer, "points", "simulations"),
         "options": [_option(option, answer.ratios.get(option.point.number)) for option in answer.options],
         "frontier": [option.point.number for option in answer.frontier],
         "best_of_each": [option.point.number for option in answer.of_each],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
@@ -37,8 +38,8 @@ class PlanOption:
         intervals: interval of the run time, by workload.
         plans: parallel plans as text, by workload.
         settings: the parallel plans as settings.
-        tried: number of parallel plans evaluated.
-        left: plan axes that were not searched (`hwsim.models.search.left_at_one`).
+        searched: what became of the combinations of its parallel plan.
+        axes: axes of the parallel plan that were searched.
         prices: prices behind the cost, largest first; options with the same prices share their errors.
         items: parts of the cost.
         ratio: factor by which the closed-form step was corrected, from a nearby simulation.
@@ -57,8 +58,8 @@ class PlanOption:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     plans: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
-    tried: int = 0
-    left: Mapping[str, bool] = field(default_factory=dict)
+    searched: Counter[str] = field(default_factory=Counter)
+    axes: tuple[str, ...] = ()
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()
     items: tuple[CostItem, ...] = ()

@@ -219,7 +219,7 @@ class Screening:
             return replace(option, reasons=(*option.reasons, Reason("gpu", error.message, lift=error.hint or "")))
         except SpecError as error:
             return replace(option, reasons=(*option.reasons, Reason("workload", on_one_line(error.mistakes))))
-        option = replace(option, tried=option.tried + plans.tried, left={**option.left, **plans.left})
+        option = replace(option, searched=option.searched + plans.counts, axes=tuple(dict.fromkeys((*option.axes, *plans.axes))))
         if not plans.steps:
             reason = memory_reason(plans, size or float("inf"), self.margin)
             share = (
@@ -276,7 +276,13 @@ class Screening:
         numbers = self.of_machine(facts, option.point)
         steps = option.steps[name][place:]
         fresh = PlanOption(
-            option.point, "estimate", numbers, steps=option.steps, tried=option.tried, left=option.left, rank=option.rank + place
+            option.point,
+            "estimate",
+            numbers,
+            steps=option.steps,
+            searched=option.searched,
+            axes=option.axes,
+            rank=option.rank + place,
         )
         return judge_requirements(
             self.question,
