@@ -44,7 +44,7 @@ AXES: Final = {  # by architecture: axes, and what is not searched of them
     True: ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sequence_parallel"),
     False: ("pp", "microbatch"),
 }
-NOT_SEARCHED: Final = "tp beyond a node, gpipe, shards, order of the groups: as in the plan"
+NOT_SEARCHED: Final = "zero-2, tp beyond a node, gpipe, shards, order of the groups: as in the plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +245,9 @@ class _BoundedSearch:
 
     def _drop_equal(self, fits: np.ndarray) -> None:
         """Drop sharding that takes the same time as less sharding that fits."""
-        shardings, accumulates = self.columns.plans.shardings, self.layers.framework.accumulate > 0
-        for less, more in (("zero-1", "zero-2"), ("zero-3", "fsdp")):
-            if less in shardings and more in shardings and not (more == "zero-2" and accumulates):
-                fits[:, shardings.index(more)] &= ~fits[:, shardings.index(less)]
+        shardings = self.columns.plans.shardings
+        if "zero-3" in shardings and "fsdp" in shardings:
+            fits[:, shardings.index("fsdp")] &= ~fits[:, shardings.index("zero-3")]
 
 
 def search_text(counts: Counter[str], axes: Collection[str]) -> str:

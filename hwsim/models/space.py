@@ -6,7 +6,7 @@
                   numbers. With chunks, the schedule is interleaved.
     cp, ep        divisors of the sequence, and of the experts of every layer with experts.
     microbatch    divisors of the global batch; with a tolerance of the batch also powers of two.
-    sharding      none, zero-1, zero-2, zero-3, fsdp.
+    sharding      none, zero-1, zero-3, fsdp; not zero-2, whose reduction of gradients for every micro-batch is not modelled.
     recompute     nothing, attention scores (if they are kept), the full layer; with and without sequence parallelism.
 
 All other settings, and fixed ones, are those of the given plan. Equivalent plans are omitted: a single replica has nothing to
@@ -47,7 +47,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_COLUMNS: Final = 5_000_000
-SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-2", "zero-3", "fsdp")
+SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3", "fsdp")
 RECOMPUTED: Final[tuple[Recompute, ...]] = ("none", "selective", "full")
 
 
