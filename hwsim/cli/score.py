@@ -1,0 +1,105 @@
+"""`hwsim score`: set measured numbers beside their predictions, and keep them for later predictions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hwsim.cli import EXIT_VIOLATED
+from hwsim.cli.arguments import (
+    FILE,
+    answered,
+    printed,
+    refuse_replacing,
+    refuse_unwritable,
+    refuse_unwritable_outputs,
+    says,
+    settings_option,
+    write_files,
+)
+from hwsim.results.invariants import document
+
+if TYPE_CHECKING:
+    from hwsim.scoring import Measurement
+
+
+@click.command("score")
+@click.argument("files", nargs=-1, required=True, metavar="MACHINE [WORKLOAD] MEASUREMENTS...")
+@settings_option
+@click.option("--model", default="", metavar="NAME", help="Server logs: the model, by name or file.")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: score/1).")
+@click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Keep the ratios for later predictions (hwsim: scores/1).")
+@click.option("--expect-inside", is_flag=True, help="Exit code 3 if a value is outside its 90 % interval.")
+def command(
+    files: tuple[str, ...],
+    settings: dict[str, str],
+    model: str,
+    *,
+    as_json: bool,
+    plot: Path | None,
+    output: Path | None,
+    expect_inside: bool,
+) -> None:
+    """Set measured numbers beside the predictions of a run and their 90 % intervals.
+
+    The run is a MACHINE and a WORKLOAD, or a result of `hwsim simulate --json` instead of both. MEASUREMENTS are tables
+    (.csv with the columns measure, value, unit and settings), profiles of a training, or logs of vLLM, SGLang, aiperf, guidellm,
+    inference-perf, nccl-tests and fio. Logs state their workload, so WORKLOAD can be omitted.
+    """
+    refuse_unwritable(plot)
+    refuse_unwritable_outputs(output)
+    refuse_replacing(output, "file of scores", lambda path: says("hwsim: scores/", path))
+    from hwsim.cli.errors import print_errors
+    from hwsim.cli.progress import progress
+    from hwsim.scoring import score
+    from hwsim.scoring.answer import save
+
+    with print_errors(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
+        run, paths = _run(files)
+        found = score(run, [row for path in paths for row in _measured(Path(path), model)], set=settings, progress=shown)
+        if output is not None:
+            save(found.rows, output)
+    with answered(lambda: click.echo(document(found.to_json()) if as_json else printed(str(found)), nl=False)):
+        write_files([(plot, found.plot)])
+    if expect_inside and not all(found.judged):
+        click.get_current_context().exit(EXIT_VIOLATED)
+
+
+def _run(files: tuple[str, ...]) -> tuple[tuple[str, str | None] | Mapping[str, Any], tuple[str, ...]]:
+    """Return the run and the files of measurements."""
+    from hwsim.scoring.predictions import RESULT
+    from hwsim.spec.packed import read_json
+
+    first, *rest = files
+    run: tuple[str, str | None] | Mapping[str, Any] = (first, None)
+    if first.endswith(".json") and Path(first).is_file():
+        content = read_json(Path(first))
+        if isinstance(content, Mapping) and content.get("hwsim") == RESULT:
+            run = content
+    if isinstance(run, tuple) and rest and (rest[0].endswith((".yaml", ".yml")) or not Path(rest[0]).exists()):
+        run, rest = (first, rest[0]), rest[1:]
+    if not rest:
+        raise click.UsageError("expected a file of measurements: hwsim score MACHINE WORKLOAD measured.csv")
+    return run, tuple(rest)
+
+
+def _measured(path: Path, model: str) -> list[Measurement]:
+    """Read a file of measurements: a table, a profile, or a log of a benchmark."""
+    from hwsim.importers.formats import format_of
+    from hwsim.scoring.measurements import read_csv, read_trace
+    from hwsim.spec import SpecError
+
+    if not path.exists():
+        raise SpecError.of(None, f"there is no file '{path}'")
+    if path.is_dir() or format_of(path):
+        return read_trace(path)
+    if path.suffix == ".csv":
+        return read_csv(path)
+    found: list[Measurement] = import_module("hwsim_calibrate.logs.measurements").read(path, model)
+    return found

@@ -1,0 +1,107 @@
+"""The predicted numbers of a run by name, from its document `hwsim: result/2`, with their 90 % intervals.
+
+time; NAME.makespan                          the run, and each job
+step, mfu, tokens_per_s, images_per_s        a training: step time and rates, with the interval of the run
+ttft_mean, ttft_p50, ..., tpot_*, latency_*  a served model: latencies, each with the interval of its kind
+tokens_per_s, requests_per_s                 a served model: rates; without an interval if arrivals set them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hwsim.records import dataclass
+from hwsim.spec import SpecError
+from hwsim.units import COUNT, RATE, TIME, Dimension
+
+RESULT: Final = "result/2"
+PARTS: Final = ("mean", "p50", "p95", "p99")
+LATENCIES: Final = ("ttft", "tpot", "itl", "latency", "queueing")
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A predicted number in SI units.
+
+    Args:
+        value: number of the simulation.
+        low, high: ends of its 90 % interval, with the user's earlier measurements; equal to the value without an interval.
+        dimension: dimension of the number.
+        regime: regime of its error in `errors.yaml`; "" if it mixes several, or has no interval.
+        power: exponent of the time in the number: 1 for a time, -1 for a rate that follows from it.
+    """
+
+    value: float
+    low: float
+    high: float
+    dimension: Dimension
+    regime: str
+    power: int = 1
+
+    def per_time(self, amount: float, dimension: Dimension) -> Prediction:
+        """Return the rate at which this time moves or does an amount."""
+        return Prediction(amount / self.value, amount / self.high, amount / self.low, dimension, self.regime, -1)
+
+    def times(self, value: float, dimension: Dimension, power: int = 1) -> Prediction:
+        """Return another number with the same relative error: a time, or with `power` -1 a rate."""
+        ends = sorted(value * (end / self.value) ** power for end in (self.low, self.high))
+        return Prediction(value, ends[0], ends[1], dimension, self.regime, power)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the number has an interval."""
+        return self.low < self.high
+
+
+def predictions(document: Mapping[str, Any], name: str) -> dict[str, Prediction]:
+    """Return the predictions of a run by name.
+
+    Args:
+        document: document of the run.
+        name: name of its file, for messages.
+
+    Raises:
+        SpecError: it is not the document of a run with its interval.
+    """
+    if document.get("hwsim") != RESULT or document.get("interval", None) is None or "regime" not in document["interval"]:
+        message = f"expected a run (hwsim: {RESULT}) with its interval, got '{document.get('hwsim', 'no format')}'"
+        raise SpecError.of(None, f"{name}: {message}", "write it with: hwsim simulate MACHINE WORKLOAD --json")
+    sure, seconds = document["interval"], float(document["makespan_s"])
+    low, high = (float(sure.get(end, seconds)) for end in ("low_s", "high_s"))
+    found = {"time": Prediction(seconds, low, high, TIME, str(sure["regime"]))}
+    for training in document["trainings"]:
+        found |= _named(_of_training(training, found["time"]), training, document["trainings"])
+    for service in document["serving"]:
+        found |= _named(_of_service(service), service, document["serving"])
+    for job in document["jobs"]:
+        if job["interval"] is not None:
+            ends = float(job["interval"]["low_s"]), float(job["interval"]["high_s"])
+            found[f"{job['name']}.makespan"] = Prediction(float(job["makespan_s"]), *ends, TIME, "")
+    return found
+
+
+def _named(
+    numbers: Iterator[tuple[str, Prediction]], entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]
+) -> dict[str, Prediction]:
+    """Return the numbers of one of several jobs with its name before theirs."""
+    prefix = f"{entry['name']}." if len(entries) > 1 else ""
+    return {prefix + name: prediction for name, prediction in numbers}
+
+
+def _of_training(training: Mapping[str, Any], run: Prediction) -> Iterator[tuple[str, Prediction]]:
+    yield "step", run.times(float(training["step_s"]), TIME)
+    for key, value in training.items():
+        if value is not None and (key == "mfu" or key.endswith("_per_s")):
+            yield key, run.times(float(value), COUNT if key == "mfu" else RATE, -1)
+
+
+def _of_service(service: Mapping[str, Any]) -> Iterator[tuple[str, Prediction]]:
+    values = {(key, f"{key}_{part}"): service[key][f"{part}_s"] for key in LATENCIES if service.get(key) for part in PARTS}
+    values |= {("tokens_per_s", key): service[key] for key in ("tokens_per_s", "requests_per_s")}
+    for (key, name), value in values.items():
+        sure = service["interval"].get(key, {"low": 1.0, "high": 1.0, "regime": ""})
+        if math.isfinite(value) and value > 0:
+            dimension = TIME if key in LATENCIES else RATE
+            yield name, Prediction(value, value * sure["low"], value * sure["high"], dimension, sure["regime"])

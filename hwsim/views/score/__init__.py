@@ -1,0 +1,1 @@
+"""Predicted intervals beside measured values."""
