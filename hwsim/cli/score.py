@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hwsim.cli import EXIT_VIOLATED
-from hwsim.cli.arguments import (
-    FILE,
-    answered,
-    printed,
-    refuse_replacing,
-    refuse_unwritable,
-    refuse_unwritable_outputs,
-    says,
-    settings_option,
-    write_files,
-)
+from hwsim.cli.arguments import FILE, answered, printed, refuse_unwritable, settings_option, write_files
 from hwsim.results.invariants import document
 
 if TYPE_CHECKING:
@@ -53,8 +43,7 @@ def command(
     inference-perf, nccl-tests and fio. Logs state their workload, so WORKLOAD can be omitted.
     """
     refuse_unwritable(plot)
-    refuse_unwritable_outputs(output)
-    refuse_replacing(output, "file of scores", lambda path: says("hwsim: scores/", path))
+    refuse_unwritable(output, "--output", "file", ())
     from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
     from hwsim.scoring import score

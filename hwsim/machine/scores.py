@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.devices.gpu import Gpu
 from hwsim.formats import format_quantity
@@ -60,6 +60,13 @@ class Scores:
 
     file: str
     logs: Mapping[str, tuple[float, ...]]
+
+
+def scores_schema() -> dict[str, Any]:
+    """Return the JSON Schema of files of scores."""
+    from hwsim.spec.schema import json_schema
+
+    return json_schema(ScoresFile, header=FORMAT)
 
 
 def read_scores(named: Tree, gpu: str, mistakes: Mistakes) -> Scores | None:

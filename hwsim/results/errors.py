@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}  # quantiles of |x| by level
 FEWEST: Final = 3  # runs of a regime from which the user's measurements update its errors
+LEAST_SCATTER: Final = 0.25  # least share of the standard deviation that single rows have
 MEDIAN_ERROR: Final = math.sqrt(math.pi / 2)  # standard error of a median over that of a mean, for a normal distribution
 WIDER: Final = 2.0  # factor on the widest case if no equally uncertain case was measured
 
@@ -105,9 +106,11 @@ class ErrorTable:
                 return cases[less_sure]
         return widest.widened(WIDER)
 
-    def update(self, regime: str, prior: float) -> Update:
-        """Return the errors of a regime after the user's measurements; prior: standard deviation without them."""
-        return updated(prior, self.scores.get(regime, ()))
+    def update(self, regime: str, errors: Errors, half: float, level: int) -> Update:
+        """Return the errors of a regime after the user's measurements; half: half width without them."""
+        prior = half / NORMAL[level]
+        within = max(LEAST_SCATTER, errors.scatter / errors.sigma) if errors.sigma > 0 else 1.0
+        return updated(prior, within * prior, self.scores.get(regime, ()))
 
     def cited(self, runs: int) -> str:
         """Return the user's measurements in words; "" for none."""
@@ -136,21 +139,23 @@ class Update(NamedTuple):
     runs: int = 0
 
 
-def updated(prior: float, logs: Sequence[float]) -> Update:
+def updated(prior: float, within: float, logs: Sequence[float]) -> Update:
     """Return the errors of a regime after the user measured some runs; fewer than `FEWEST` change nothing.
 
-    The errors so far are the prior: their standard deviation s0 is that of the offset of the user's runs, and counts as one run.
+    The errors so far are the prior: their standard deviation s0 is that of the offset of the user's runs. The scatter of runs of
+    one device or source, w0, counts as one run.
 
         correction   m s0^2 / (s0^2 + e^2) for the median m with standard error e; 0 if |m| <= e
-        scatter^2    (s0^2 + (n - 1) d^2) / n, but at least d^2, the variance of the n runs around the correction
+        scatter^2    (w0^2 + (n - 1) d^2) / n, but at least d^2, the variance of the n runs around the correction
         half         t(level, n) scatter sqrt(1 + pi / 2n), at least the conformal quantile of the runs
 
     Args:
         prior: standard deviation of ln(predicted / measured) so far.
+        within: part of it that rows of one device or source do not share.
         logs: ln(measured / predicted) of each run.
 
-    >>> found = updated(0.1, [0.05, 0.06, 0.07] * 4)
-    >>> round(found.correction, 3), round(found.half[90], 3), updated(0.1, [0.3, 0.3]).runs
+    >>> found = updated(0.1, 0.1, [0.05, 0.06, 0.07] * 4)
+    >>> round(found.correction, 3), round(found.half[90], 3), updated(0.1, 0.1, [0.3, 0.3]).runs
     (0.06, 0.058, 0)
 
     Source: normal model with unknown variance (Gelman et al., Bayesian Data Analysis, 3.3); split conformal prediction.
@@ -162,7 +167,7 @@ def updated(prior: float, logs: Sequence[float]) -> Update:
     correction = middle * prior**2 / (prior**2 + error**2) if abs(middle) > error and prior > 0 else 0.0
     off = sorted(abs(log - correction) for log in logs)
     square = math.fsum(value**2 for value in off) / (count - 1)
-    scatter = math.sqrt(max(square, (prior**2 + (count - 1) * square) / count))
+    scatter = math.sqrt(max(square, (within**2 + (count - 1) * square) / count))
     shared = scatter * MEDIAN_ERROR / math.sqrt(count)
     ranks = {level: math.ceil(level / 100 * (count + 1)) for level in NORMAL}
     half = {

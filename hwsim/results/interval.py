@@ -201,7 +201,7 @@ def interval(
         if case in UNMEASURED:  # whole answers were measured on devices, links and formats with known constants
             half = max(half, _quantile(parts, composed, level) * math.sqrt(composed))
         stated_by = math.fsum(part.variance for part in parts if part.case == "stated")  # errors of the files
-        rows, units, own = measured.rows, measured.units, errors_of.update(regime, half / NORMAL[level])
+        rows, units, own = measured.rows, measured.units, errors_of.update(regime, measured, half, level)
         if own.runs:
             half, correction, runs = own.half[level], own.correction, own.runs
         half = math.hypot(half, NORMAL[level] * math.sqrt(stated_by))
@@ -253,7 +253,7 @@ def _parts(weights: Weights, errors_of: ErrorTable, level: int) -> Iterable[Inte
         if errors is None:  # no time of this regime was measured
             yield IntervalPart(key, regime, "outside", share, share * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
             continue
-        if (own := errors_of.update(regime, errors.half[level] / NORMAL[level])).runs:
+        if (own := errors_of.update(regime, errors, errors.half[level], level)).runs:
             errors = replace(errors, shared=own.shared, scatter=own.scatter, half=own.half)
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
         scatter = math.sqrt(squares) * errors.scatter

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any, ClassVar, Final
@@ -18,16 +17,17 @@ from hwsim.scoring.predictions import Prediction
 from hwsim.spec import Mistakes, read
 from hwsim.spec.yaml_writer import flow
 from hwsim.version import __version__
-from hwsim.views.interval.say import TITLE, sides
+from hwsim.views.bars import draw
+from hwsim.views.bars.draw import BarFigure, FigureBar
+from hwsim.views.interval.say import TITLE
 from hwsim.views.kit.answer_forms import FigureAnswer
+from hwsim.views.kit.document import select_attributes
 from hwsim.views.kit.file_output import write
 from hwsim.views.kit.lines import wrap_lines
 from hwsim.views.kit.table import Column, align_columns, cut_middle
-from hwsim.views.score import draw
 
-NAME: Final = 34  # characters of the name of a run
-SHOWN: Final = 30
-MIXED: Final = "-"  # regime of a number that mixes several
+NAME: Final = 36  # characters of the name of a run
+SHOWN: Final = 30  # rows of the text and of the figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Pair:
     """A measured number and its prediction, in SI units.
 
     Args:
-        run: name of the run, with its settings.
+        machine: name of the machine.
+        run: name of the workload, with its settings.
         quantity: name of the number.
         measured: measured number.
         prediction: its prediction.
@@ -43,6 +44,7 @@ class Pair:
         gpu: GPU of the machine, as from `hwsim.machine.scores.gpu_name`.
     """
 
+    machine: str
     run: str
     quantity: str
     measured: float
@@ -53,63 +55,48 @@ class Pair:
     @property
     def ratio(self) -> float:
         """Measured over simulated number."""
-        return self.measured / self.prediction.value
+        return self.measured / self.prediction.predicted
 
     @property
-    def is_inside(self) -> bool | None:
+    def inside(self) -> bool | None:
         """Whether the measured number is in the 90 % interval; None without an interval."""
         return self.prediction.low <= self.measured <= self.prediction.high if self.prediction.has_interval else None
 
     @property
-    def row(self) -> ScoreRow | None:
-        """The row of a file of scores; None for a number that mixes several regimes."""
-        if not self.prediction.regime:
-            return None
-        path = Path(self.source)
+    def row(self) -> ScoreRow:
+        """The row of a file of scores."""
+        path, regime, ratio = Path(self.source), self.prediction.regime, self.ratio**self.prediction.power
         date = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC).date().isoformat() if path.exists() else None
-        ratio = float(f"{self.ratio**self.prediction.power:.6g}")
-        return ScoreRow(self.prediction.regime, ratio, self.run, self.quantity, self.gpu, path.name, date)
+        run = f"{self.machine}, {self.run}"
+        return ScoreRow(regime, float(f"{ratio:.6g}"), run, self.quantity, self.gpu, path.name, date)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Scored(FigureAnswer):
-    """Measured numbers beside their predictions."""
+    """Measured numbers beside their predictions; largest deviation first."""
 
     pairs: tuple[Pair, ...]
     TABLE: ClassVar = "rows"
 
-    @cached_property
+    @property
     def judged(self) -> list[bool]:
         """For each number with an interval, whether it is inside."""
-        return [pair.is_inside for pair in self.pairs if pair.is_inside is not None]
+        return [pair.inside for pair in self.pairs if pair.inside is not None]
 
     @property
     def rows(self) -> list[ScoreRow]:
-        """The rows of the file of scores."""
-        return [row for pair in self.pairs if (row := pair.row) is not None]
+        """The rows of the file of scores: numbers with an interval of one regime."""
+        return [pair.row for pair in self.pairs if pair.prediction.regime]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document `hwsim: score/1`."""
+        """Return the document `hwsim: score/1`; rows without an interval have equal `low` and `high`."""
+        predicted = ("unit", "predicted", "low", "high", "regime")
+        measured = ("machine", "run", "quantity", "measured", "ratio", "inside", "source")
         return {
             "hwsim": "score/1",
             "inside": sum(self.judged),  # integers
             "judged": len(self.judged),
-            "rows": [
-                {
-                    "run": pair.run,
-                    "quantity": pair.quantity,
-                    "unit": pair.prediction.dimension.unit,
-                    "measured": pair.measured,
-                    "predicted": pair.prediction.value,
-                    "low": pair.prediction.low if pair.prediction.has_interval else None,
-                    "high": pair.prediction.high if pair.prediction.has_interval else None,
-                    "ratio": pair.ratio,
-                    "inside": pair.is_inside,
-                    "regime": pair.prediction.regime,
-                    "source": pair.source,
-                }
-                for pair in self.pairs
-            ],
+            "rows": [select_attributes(pair, *measured) | select_attributes(pair.prediction, *predicted) for pair in self.pairs],
             "regimes": {
                 regime: {"runs": len(logs), "median_ratio": math.exp(median(logs))}
                 for regime, logs in runs_by_regime(self.rows).items()
@@ -118,89 +105,73 @@ class Scored(FigureAnswer):
 
     def figure(self, suffix: str) -> Iterable[bytes]:
         """Draw each predicted interval as a multiple of the measured number."""
-        ranges = [
-            draw.ScoredRange(f"{pair.quantity}, {cut_middle(pair.run, NAME)}", *(
-                number / pair.measured for number in (pair.prediction.low, pair.prediction.value, pair.prediction.high)
-            ))
+        bars = [
+            FigureBar(f"{pair.quantity}, {cut_middle(pair.run, NAME)}", *sorted((pair.prediction.low / pair.measured,
+                      pair.prediction.high / pair.measured)), whole=True)
             for pair in self.pairs[:SHOWN]
         ]  # fmt: skip
-        return draw.render(self._finding, ranges, suffix)
+        return draw.render(BarFigure(self._finding, "predicted / measured", "1", tuple(bars), centre=1.0, legend=False), suffix)
 
     @property
     def _finding(self) -> str:
         count = len(self.judged)
-        verb = "is" if count == 1 else "are"
-        return (
-            f"{sum(self.judged)} of {pluralized(count, 'measured value')} {verb} inside the {TITLE} of its prediction"  # integers
-        )
+        verb, whose = ("is", "its") if count == 1 else ("are", "their")
+        return f"{sum(self.judged)} of {pluralized(count, 'measured value')} {verb} inside the {TITLE} of {whose} prediction"
 
     def __str__(self) -> str:
         return "\n".join([*self._lines(), ""])
 
     def _lines(self) -> Iterator[str]:
-        yield self._finding
-        yield ""
-        shown = sorted(self.pairs, key=lambda pair: -abs(math.log(pair.ratio)))[:SHOWN]
-        if len({pair.run for pair in shown}) == 1:
-            yield from wrap_lines(shown[0].run, 2)
-            yield ""
-        yield from align_columns([*self._columns(shown)])
+        shown = self.pairs[:SHOWN]
+        runs = [cut_middle(pair.run, NAME) for pair in shown]
+        one = f", {shown[0].run}" if len(set(runs)) == 1 else ""
+        yield from (self._finding, "", *wrap_lines(f"{shown[0].machine}{one}; ratio: measured / predicted", 2), "")
+        predictions = [pair.prediction for pair in shown]
+        yield from align_columns([
+            *([] if one else [Column("run", runs, right=False)]),
+            Column("quantity", [pair.quantity for pair in shown], right=False),
+            Column("measured", [format_quantity(pair.measured, pair.prediction.unit) for pair in shown]),
+            Column("predicted", [format_quantity(found.predicted, found.unit) for found in predictions]),
+            Column(TITLE, [found.relative_range for found in predictions]),
+            Column("ratio", [f"{pair.ratio:.3g}" for pair in shown]),
+            Column("inside", [{True: "yes", False: "NO", None: "-"}[pair.inside] for pair in shown], right=False),
+            Column("regime", [found.regime or "-" for found in predictions], right=False),
+        ])  # fmt: skip
         if len(shown) < len(self.pairs):
             yield f"  {len(self.pairs) - len(shown)} more with a smaller deviation (--json)"
         yield ""
         yield from self._learned()
 
-    def _columns(self, shown: Sequence[Pair]) -> Iterator[Column]:
-        def texts(values: Iterable[tuple[Pair, float]]) -> list[str]:
-            return [format_quantity(value, pair.prediction.dimension.unit) for pair, value in values]
-
-        if len({pair.run for pair in shown}) > 1:
-            yield Column("run", [cut_middle(pair.run, NAME) for pair in shown], right=False)
-        yield Column("quantity", [pair.quantity for pair in shown], right=False)
-        yield Column("measured", texts((pair, pair.measured) for pair in shown))
-        yield Column("predicted", texts((pair, pair.prediction.value) for pair in shown))
-        yield Column(TITLE, [_range(pair.prediction) for pair in shown])
-        yield Column("measured / predicted", [f"{pair.ratio:.3g}" for pair in shown])
-        yield Column("inside", [{True: "yes", False: "NO", None: "-"}[pair.is_inside] for pair in shown], right=False)
-        yield Column("regime", [pair.prediction.regime or MIXED for pair in shown], right=False)
-
     def _learned(self) -> Iterator[str]:
         """Yield what the measurements tell about each regime, and what to do next."""
         found = runs_by_regime(self.rows)
         for regime, logs in found.items():
+            what = "rate" if regime.startswith("throughput/") else "time"
             scatter = f", standard deviation {percent(stdev(logs), '.2g')}" if len(logs) > 1 else ""
-            few = "" if len(logs) >= FEWEST else f"; {FEWEST} runs or more correct and narrow later predictions"
+            few = "" if len(logs) >= FEWEST else f"; from {FEWEST} runs on, they correct later predictions"
             change = format_change(math.exp(median(logs)) - 1)
-            yield from wrap_lines(
-                f"{regime}: {pluralized(len(logs), 'run')}, measured / predicted time or rate {change} (median){scatter}{few}", 2
+            text = (
+                f"{regime}: {pluralized(len(logs), 'run')}, measured {what} {change} from the prediction (median){scatter}{few}"
             )
-        if any(not pair.prediction.regime for pair in self.pairs):
+            yield from wrap_lines(text, 2)
+        if len(self.rows) < len(self.pairs):
             yield from wrap_lines("values without a regime mix several kinds of work, or have no interval: they are not kept", 2)
         if found:
             yield "  next: keep them with -o scores.yaml, and write `scores: scores.yaml` in the machine file"
-
-
-def _range(prediction: Prediction) -> str:
-    if not prediction.has_interval:
-        return "-"
-    return sides(prediction.low / prediction.value, prediction.high / prediction.value)
 
 
 def save(rows: Sequence[ScoreRow], path: Path) -> Path:
     """Write a file of scores; rows of an existing file remain, except earlier rows of the same run, quantity and source.
 
     Raises:
-        SpecError: the existing file has mistakes, or is of another version of hwsim.
+        SpecError: the existing file is not a file of scores of this version of hwsim.
     """
-    kept: Sequence[ScoreRow] = ()
+    mistakes, kept = Mistakes(), tuple[ScoreRow, ...]()
     if path.is_file() and path.stat().st_size:
-        mistakes = Mistakes()
         file = decode_scores(read(path), mistakes)
         mistakes.raise_if_any()
         kept = file.rows if file is not None else ()
     unique = {(row.regime, row.run, row.quantity, row.source): row for row in (*kept, *rows)}
-    lines = [f"hwsim: {FORMAT}", f"version: {__version__}", "rows:"]
-    lines += [
-        f"  - {flow({name: value for name in ScoreRow.__slots__ if (value := getattr(row, name))})}" for row in unique.values()
-    ]
-    return write(path, ["\n".join([*lines, ""]).encode()])
+    lines = [flow({name: value for name in ScoreRow.__slots__ if (value := getattr(row, name))}) for row in unique.values()]
+    text = "\n  - ".join([f"hwsim: {FORMAT}\nversion: {__version__}\nrows:", *lines])
+    return write(path, [f"{text}\n".encode()])

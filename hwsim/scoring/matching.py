@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from hwsim.api import simulated
 from hwsim.machine.scores import gpu_name
 from hwsim.prepare import Source
-from hwsim.records import dataclass
 from hwsim.scoring.answer import Pair, Scored
 from hwsim.scoring.measurements import Measurement
 from hwsim.scoring.predictions import Prediction, predictions
 from hwsim.spec import Mistake, SpecError, did_you_mean
-from hwsim.units import BANDWIDTH, RATE
 
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedRun:
-    """The predictions of one run: its name, their values by name, and the GPU of its machine."""
+class PredictedRun(NamedTuple):
+    """The predictions of one run by name, with the names of its machine and workload, and the GPU."""
 
-    name: str
-    values: Mapping[str, Prediction]
+    machine: str
+    workload: str
     gpu: str
+    values: Mapping[str, Prediction]
 
 
 def score(
@@ -55,7 +54,7 @@ def score(
             progress(done, len(groups))
         predicted = _predicted(run, group[0], set or {})
         pairs += [_pair(measured, predicted) for measured in group]
-    return Scored(tuple(pairs))
+    return Scored(tuple(sorted(pairs, key=lambda pair: -abs(math.log(pair.ratio)))))
 
 
 def _predicted(
@@ -65,7 +64,8 @@ def _predicted(
     if isinstance(run, Mapping):
         if measured.settings or settings:
             raise SpecError.of(measured.place, "settings cannot change a saved run", "name the machine and the workload instead")
-        return PredictedRun(f"{run.get('machine')}, {run.get('workload')}", predictions(run, "the run"), str(run.get("gpu", "")))
+        names = [str(run.get(key, "")) for key in ("machine", "workload", "gpu")]
+        return PredictedRun(*names, predictions(run, "the run"))
     machine, workload = run[0], run[1] if measured.workload is None or run[1] is not None else measured.workload
     if workload is None:
         raise SpecError.of(measured.place, "this file does not state its workload", "hwsim score MACHINE WORKLOAD MEASUREMENTS")
@@ -74,9 +74,9 @@ def _predicted(
         found = simulated(machine, workload, set=changed)
     except SpecError as error:  # of a column of the table: at its row
         raise SpecError([_placed(mistake, measured) for mistake in error.mistakes]) from None
-    document = found.to_json()
-    name = " ".join([f"{document['machine']}, {document['workload']}", *(f"{path}={value}" for path, value in changed.items())])
-    return PredictedRun(name, predictions(document, "the run"), "" if found.built is None else gpu_name(found.built))
+    name = " ".join([found.workload, *(f"{path}={value}" for path, value in changed.items())])
+    gpu = "" if found.built is None else gpu_name(found.built)
+    return PredictedRun(found.machine, name, gpu, predictions(found.to_json(), "the run"))
 
 
 def _placed(mistake: Mistake, measured: Measurement) -> Mistake:
@@ -90,6 +90,7 @@ def _pair(measured: Measurement, run: PredictedRun) -> Pair:
         hint = did_you_mean(measured.measure, run.values) or f"it predicts {', '.join(run.values)}"
         raise SpecError.of(measured.place, f"the run predicts no '{measured.measure[:40]}'", hint)
     if measured.amount:
-        prediction = prediction.per_time(measured.amount, BANDWIDTH if measured.is_bytes else RATE)
+        prediction = prediction.rate(measured.amount / prediction.predicted, measured.dimension)
     value = measured.number(prediction.dimension)
-    return Pair(run.name, measured.shown or measured.measure, value, prediction, measured.place.file, run.gpu)
+    name = measured.shown or measured.measure
+    return Pair(run.machine, run.workload, name, value, prediction, measured.place.file, run.gpu)

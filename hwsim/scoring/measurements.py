@@ -20,7 +20,7 @@ from typing import Any, Final
 from hwsim.comparing.measured import csv_rows
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError
-from hwsim.units import RATE, Dimension, UnitError, parse_as
+from hwsim.units import BANDWIDTH, RATE, Dimension, UnitError, parse_as
 
 COLUMNS: Final = ("measure", "value", "unit")
 WANTED: Final = "measure, value; optionally unit, and settings such as machine.gpu.count"
@@ -37,7 +37,7 @@ class Measurement:
         place: place in its file.
         settings: settings of the run, by path.
         amount: for a rate: bytes or operations during the predicted time; 0 for other numbers.
-        is_bytes: whether the amount is in bytes.
+        dimension: dimension of this rate.
         shown: name of the quantity, if it differs from `measure`.
         workload: workload that the log states; None for the workload of the command.
     """
@@ -47,7 +47,7 @@ class Measurement:
     place: Place
     settings: Mapping[str, str] = field(default_factory=dict)
     amount: float = 0.0
-    is_bytes: bool = True
+    dimension: Dimension = BANDWIDTH
     shown: str = ""
     workload: Mapping[str, Any] | None = None
 
@@ -87,7 +87,7 @@ def read_csv(path: Path) -> list[Measurement]:
         value = f"{cells['value']} {cells['unit']}" if "unit" in cells else cells["value"]
         settings = {name: cell for name, cell in cells.items() if name not in COLUMNS}
         found.append(Measurement(name_of(cells["measure"]), value, place, settings))
-    if not found:
+    if not found and not len(mistakes):
         mistakes.add(Place(str(path), 1, 1), "no measurements", f"expected columns: {WANTED}")
     mistakes.raise_if_any()
     return found

@@ -10,49 +10,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.units import COUNT, RATE, TIME, Dimension
+from hwsim.views.interval.say import sides
 
 RESULT: Final = "result/2"
 PARTS: Final = ("mean", "p50", "p95", "p99")
 LATENCIES: Final = ("ttft", "tpot", "itl", "latency", "queueing")
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(NamedTuple):
     """A predicted number in SI units.
 
     Args:
-        value: number of the simulation.
-        low, high: ends of its 90 % interval, with the user's earlier measurements; equal to the value without an interval.
+        predicted: number of the simulation.
+        low, high: ends of its 90 % interval, with the user's earlier measurements; equal to the number without an interval.
         dimension: dimension of the number.
         regime: regime of its error in `errors.yaml`; "" if it mixes several, or has no interval.
         power: exponent of the time in the number: 1 for a time, -1 for a rate that follows from it.
     """
 
-    value: float
+    predicted: float
     low: float
     high: float
     dimension: Dimension
     regime: str
     power: int = 1
 
-    def per_time(self, amount: float, dimension: Dimension) -> Prediction:
-        """Return the rate at which this time moves or does an amount."""
-        return Prediction(amount / self.value, amount / self.high, amount / self.low, dimension, self.regime, -1)
+    def rate(self, value: float, dimension: Dimension) -> Prediction:
+        """Return a rate with the relative error of this time."""
+        low, high = (value * self.predicted / end for end in (self.high, self.low))
+        return Prediction(value, low, high, dimension, self.regime, -1)
 
-    def times(self, value: float, dimension: Dimension, power: int = 1) -> Prediction:
-        """Return another number with the same relative error: a time, or with `power` -1 a rate."""
-        ends = sorted(value * (end / self.value) ** power for end in (self.low, self.high))
-        return Prediction(value, ends[0], ends[1], dimension, self.regime, power)
+    @property
+    def unit(self) -> str:
+        """Unit of the number."""
+        return self.dimension.unit
 
     @property
     def has_interval(self) -> bool:
         """Whether the number has an interval."""
         return self.low < self.high
+
+    @property
+    def relative_range(self) -> str:
+        """The interval relative to the number, such as `-10/+11 %`; "-" without an interval."""
+        return sides(self.low / self.predicted, self.high / self.predicted) if self.has_interval else "-"
 
 
 def predictions(document: Mapping[str, Any], name: str) -> dict[str, Prediction]:
@@ -91,10 +96,12 @@ def _named(
 
 
 def _of_training(training: Mapping[str, Any], run: Prediction) -> Iterator[tuple[str, Prediction]]:
-    yield "step", run.times(float(training["step_s"]), TIME)
+    step = float(training["step_s"])
+    low, high = (step * end / run.predicted for end in (run.low, run.high))
+    yield "step", run._replace(predicted=step, low=low, high=high)
     for key, value in training.items():
         if value is not None and (key == "mfu" or key.endswith("_per_s")):
-            yield key, run.times(float(value), COUNT if key == "mfu" else RATE, -1)
+            yield key, run.rate(float(value), COUNT if key == "mfu" else RATE)
 
 
 def _of_service(service: Mapping[str, Any]) -> Iterator[tuple[str, Prediction]]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.scoring import Measurement
+from hwsim.units import BANDWIDTH, RATE
 from hwsim_calibrate.logs import clients, fio, nccl_tests, vllm
 from hwsim_calibrate.logs.log import Log, read_log
 from hwsim_calibrate.logs.options import LogOptions
@@ -80,9 +81,10 @@ def _disks(log: Log) -> Iterator[Measurement]:
         }
         side = {"from": "$disk"} if run.direction == "read" else {"to": "$disk"}
         workload = _workload(str(run), {run.direction: side | access}) | {"let": {"disk": "disk"}}
-        is_bytes = run.size >= fio.LARGE
-        amount, value, shown = (run.size * ACCESSES, run.rate, "bandwidth") if is_bytes else (ACCESSES, run.iops, "IOPS")
-        yield Measurement("time", value, log.place(), amount=amount, is_bytes=is_bytes, shown=shown, workload=workload)
+        amount, value, shown, unit = (ACCESSES, run.iops, "IOPS", RATE)
+        if run.size >= fio.LARGE:
+            amount, value, shown, unit = (run.size * ACCESSES, run.rate, "bandwidth", BANDWIDTH)
+        yield Measurement("time", value, log.place(), amount=amount, dimension=unit, shown=shown, workload=workload)
 
 
 def _workload(name: str, *program: dict[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""Predicted intervals beside measured values."""
