@@ -1,7 +1,7 @@
 """The page of scores: files of scores made from one half of a public source, applied to its other half.
 
-A source is a group of rows (source, device, software) of one regime; at least six works. The works are split into halves at random,
-and in the order of the source, which separates sizes or models. Each half predicts the other half, with the prior interval of
+A source is a group of rows (source, device, software) of one regime, with six works or more. The works are split into halves at
+random, and in the order of the source, which separates sizes or models. Each half predicts the other half, with the interval of
 `errors.yaml` and with the interval that `hwsim.results.errors.updated` makes of it.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Final, NamedTuple
 
 from hwsim.formats import percent
-from hwsim.results.errors import FEWEST, NORMAL, table, updated
+from hwsim.results.errors import FEWEST, Errors, table
 from published.parts import declared
 from published.residual import Residual
 from published.summary import TOPICS_SHOWN
@@ -64,16 +65,17 @@ def scored_sources(found: Iterable[Residual]) -> Iterator[ScoredSource]:
             continue
         names, draw = list(works), random.Random(0)
         orders = [draw.sample(names, len(names)) for _ in range(SPLITS)]
-        drawn = [tried for order in orders for tried in halves(order, works, errors.half[LEVEL])]
+        drawn = [tried for order in orders for tried in halves(order, works, errors)]
         count = sum(map(len, works.values()))
-        yield ScoredSource(f"{topic}/{regime}", case, group, count, drawn, list(halves(names, works, errors.half[LEVEL])))
+        yield ScoredSource(f"{topic}/{regime}", case, group, count, drawn, list(halves(names, works, errors)))
 
 
-def halves(order: Sequence[str], works: Works, half: float) -> Iterator[Tried]:
+def halves(order: Sequence[str], works: Works, errors: Errors) -> Iterator[Tried]:
     """Yield the trials of both halves of the works in an order."""
-    middle = len(order) // 2
+    middle, half = len(order) // 2, errors.half[LEVEL]
     for known, held in ((order[:middle], order[middle:]), (order[middle:], order[:middle])):
-        found = updated(half / NORMAL[LEVEL], [fmean(works[name]) for name in known])
+        scores = {"": [fmean(works[name]) for name in known]}
+        found = replace(table(), scores=scores).update("", errors, half, LEVEL)
         rows = [log for name in held for log in works[name]]
         before = fmean(abs(log) <= half for log in rows)
         after = fmean(abs(log - found.correction) <= found.half[LEVEL] for log in rows)

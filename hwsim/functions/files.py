@@ -27,7 +27,8 @@ from hwsim.workload.sources import Source, data_or_name, with_settings
 LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of communication libraries
 SCHEMAS: Final[Mapping[str, str]] = {  # kind of file: module of its schema
     "failures": "failures", "machine": "machine.schema", "model": "models.library", "workload": "workload.schema",
-    "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "scores": "machine.scores", "study": "studies.file",
+    "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "scores": "machine.scores",
+    "study": "studies.file",
 }  # fmt: skip
 
 

@@ -147,7 +147,8 @@ def updated(prior: float, within: float, logs: Sequence[float]) -> Update:
 
         correction   m s0^2 / (s0^2 + e^2) for the median m with standard error e; 0 if |m| <= e
         scatter^2    (w0^2 + (n - 1) d^2) / n, but at least d^2, the variance of the n runs around the correction
-        half         t(level, n) scatter sqrt(1 + pi / 2n), at least the conformal quantile of the runs
+        half         t(level, n) scatter sqrt(1 + pi / 2n), at least the conformal quantile of the runs; at most as before if
+                     the runs scatter by less than w0
 
     Args:
         prior: standard deviation of ln(predicted / measured) so far.
@@ -156,7 +157,7 @@ def updated(prior: float, within: float, logs: Sequence[float]) -> Update:
 
     >>> found = updated(0.1, 0.1, [0.05, 0.06, 0.07] * 4)
     >>> round(found.correction, 3), round(found.half[90], 3), updated(0.1, 0.1, [0.3, 0.3]).runs
-    (0.06, 0.058, 0)
+    (0.06, 0.057, 0)
 
     Source: normal model with unknown variance (Gelman et al., Bayesian Data Analysis, 3.3); split conformal prediction.
     """
@@ -170,9 +171,10 @@ def updated(prior: float, within: float, logs: Sequence[float]) -> Update:
     scatter = math.sqrt(max(square, (within**2 + (count - 1) * square) / count))
     shared = scatter * MEDIAN_ERROR / math.sqrt(count)
     ranks = {level: math.ceil(level / 100 * (count + 1)) for level in NORMAL}
+    shown = {level: off[rank - 1] if rank <= count else 0.0 for level, rank in ranks.items()}
+    most = prior if square <= within**2 else math.inf  # runs that scatter as expected do not widen the interval
     half = {
-        level: max(student(z, count) * math.hypot(scatter, shared), off[ranks[level] - 1] if ranks[level] <= count else 0.0)
-        for level, z in NORMAL.items()
+        level: max(min(student(z, count) * math.hypot(scatter, shared), z * most), shown[level]) for level, z in NORMAL.items()
     }
     return Update(correction, shared, scatter, half, count)
 

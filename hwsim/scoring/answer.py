@@ -36,7 +36,8 @@ class Pair:
 
     Args:
         machine: name of the machine.
-        run: name of the workload, with its settings.
+        workload: name of the workload.
+        settings: settings of the run, such as `batch=64`.
         quantity: name of the number.
         measured: measured number.
         prediction: its prediction.
@@ -45,12 +46,18 @@ class Pair:
     """
 
     machine: str
-    run: str
+    workload: str
+    settings: str
     quantity: str
     measured: float
     prediction: Prediction
     source: str
     gpu: str
+
+    @property
+    def run(self) -> str:
+        """Workload and settings."""
+        return " ".join(filter(None, (self.workload, self.settings)))
 
     @property
     def ratio(self) -> float:
@@ -105,11 +112,11 @@ class Scored(FigureAnswer):
 
     def figure(self, suffix: str) -> Iterable[bytes]:
         """Draw each predicted interval as a multiple of the measured number."""
+        found = [(pair, cut_middle(pair.settings or pair.workload, NAME), pair.prediction) for pair in self.pairs[:SHOWN]]
         bars = [
-            FigureBar(f"{pair.quantity}, {cut_middle(pair.run, NAME)}", *sorted((pair.prediction.low / pair.measured,
-                      pair.prediction.high / pair.measured)), whole=True)
-            for pair in self.pairs[:SHOWN]
-        ]  # fmt: skip
+            FigureBar(f"{pair.quantity}, {name}", prediction.low / pair.measured, prediction.high / pair.measured, whole=True)
+            for pair, name, prediction in found
+        ]
         return draw.render(BarFigure(self._finding, "predicted / measured", "1", tuple(bars), centre=1.0, legend=False), suffix)
 
     @property
@@ -123,12 +130,12 @@ class Scored(FigureAnswer):
 
     def _lines(self) -> Iterator[str]:
         shown = self.pairs[:SHOWN]
-        runs = [cut_middle(pair.run, NAME) for pair in shown]
-        one = f", {shown[0].run}" if len(set(runs)) == 1 else ""
+        one = f", {shown[0].workload}" if len({pair.workload for pair in shown}) == 1 else ""
+        runs = [cut_middle(pair.settings if one else pair.run, NAME) for pair in shown]
         yield from (self._finding, "", *wrap_lines(f"{shown[0].machine}{one}; ratio: measured / predicted", 2), "")
         predictions = [pair.prediction for pair in shown]
         yield from align_columns([
-            *([] if one else [Column("run", runs, right=False)]),
+            *([Column("run", runs, right=False)] if any(runs) else []),
             Column("quantity", [pair.quantity for pair in shown], right=False),
             Column("measured", [format_quantity(pair.measured, pair.prediction.unit) for pair in shown]),
             Column("predicted", [format_quantity(found.predicted, found.unit) for found in predictions]),

@@ -19,10 +19,11 @@ Progress = Callable[[int, int], None]
 
 
 class PredictedRun(NamedTuple):
-    """The predictions of one run by name, with the names of its machine and workload, and the GPU."""
+    """The predictions of one run by name, with the names of its machine, workload and settings, and the GPU."""
 
     machine: str
     workload: str
+    settings: str
     gpu: str
     values: Mapping[str, Prediction]
 
@@ -64,7 +65,7 @@ def _predicted(
     if isinstance(run, Mapping):
         if measured.settings or settings:
             raise SpecError.of(measured.place, "settings cannot change a saved run", "name the machine and the workload instead")
-        names = [str(run.get(key, "")) for key in ("machine", "workload", "gpu")]
+        names = [str(run.get(key, "")) for key in ("machine", "workload", "settings", "gpu")]
         return PredictedRun(*names, predictions(run, "the run"))
     machine, workload = run[0], run[1] if measured.workload is None or run[1] is not None else measured.workload
     if workload is None:
@@ -74,9 +75,9 @@ def _predicted(
         found = simulated(machine, workload, set=changed)
     except SpecError as error:  # of a column of the table: at its row
         raise SpecError([_placed(mistake, measured) for mistake in error.mistakes]) from None
-    name = " ".join([found.workload, *(f"{path}={value}" for path, value in changed.items())])
+    named = " ".join(f"{path}={value}" for path, value in changed.items())
     gpu = "" if found.built is None else gpu_name(found.built)
-    return PredictedRun(found.machine, name, gpu, predictions(found.to_json(), "the run"))
+    return PredictedRun(found.machine, found.workload, named, gpu, predictions(found.to_json(), "the run"))
 
 
 def _placed(mistake: Mistake, measured: Measurement) -> Mistake:
@@ -93,4 +94,4 @@ def _pair(measured: Measurement, run: PredictedRun) -> Pair:
         prediction = prediction.rate(measured.amount / prediction.predicted, measured.dimension)
     value = measured.number(prediction.dimension)
     name = measured.shown or measured.measure
-    return Pair(run.machine, run.workload, name, value, prediction, measured.place.file, run.gpu)
+    return Pair(run.machine, run.workload, run.settings, name, value, prediction, measured.place.file, run.gpu)

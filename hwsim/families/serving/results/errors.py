@@ -15,7 +15,7 @@ from typing import Final
 
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.origins import Case
-from hwsim.results.errors import NORMAL, table_of
+from hwsim.results.errors import NORMAL, Update, table_of
 from hwsim.results.interval import LEVEL, Interval
 from hwsim.results.machine_errors import widen_by_machine_errors
 
@@ -46,11 +46,13 @@ def _measured(measure: str, service: ServiceStatistics) -> Interval:
     """Return the interval from the errors of measured services; `units` is 0 if none was measured."""
     values, case = service.values(), OF_GPU.get(service.case, service.case)
     errors_of, regime = table_of(service.scores), f"{TOPICS[measure]}/{service.kind}"
-    error = errors_of.errors(regime, case)
-    half, rows, units = (error.half[LEVEL], error.rows, error.units) if error is not None else (0.0, 0, 0)
-    own = errors_of.update(regime, half / NORMAL[LEVEL])
-    half, scored = (own.half[LEVEL], errors_of.cited(own.runs)) if own.runs else (half, "")
+    error, own, half, rows, units = errors_of.errors(regime, case), Update(), 0.0, 0, 0
+    if error is not None:
+        half, rows, units = error.half[LEVEL], error.rows, error.units
+        own = errors_of.update(regime, error, half, LEVEL)
+        half = own.half.get(LEVEL, half)
     value = values.get(measure, values.get(f"{measure}_mean", 0.0))
     return Interval(
-        value, half, half, LEVEL, "measured", case, rows, units, 0.0, half / NORMAL[LEVEL], (), own.correction, scored, regime
-    )
+        value, half, half, LEVEL, "measured", case, rows, units, 0.0, half / NORMAL[LEVEL], (), own.correction,
+        errors_of.cited(own.runs), regime,
+    )  # fmt: skip
