@@ -12,7 +12,7 @@ import pytest
 import hwsim
 from hwsim.prepare import load_machine
 from hwsim.results.errors import FEWEST, updated
-from hwsim.scoring import Measurement, read_csv, score
+from hwsim.scoring import Measurement, score
 from hwsim.scoring.answer import save
 from hwsim.spec import Place, SpecError
 from hwsim.version import __version__
@@ -117,7 +117,7 @@ def test_mistakes_of_a_table_have_their_place(text: str, message: str, tmp_path:
     monkeypatch.chdir(tmp_path)
     Path("m.csv").write_text(text)
     with pytest.raises(SpecError) as error:
-        score(("dgx-h100", "resnet50-dp"), read_csv(Path("m.csv")))
+        score(("dgx-h100", "resnet50-dp"), measurements.read_csv(Path("m.csv")))
     assert message in str(error.value)
 
 

@@ -85,9 +85,10 @@ def page(found: Iterable[Residual]) -> str:
     after, before = (
         percent(fmean(inside), ".0f") for inside in ([part.after for part in drawn], [part.before for part in drawn])
     )
+    width = median(trial.width for trial in drawn)
     lead = (
-        f"**Sources that hwsim was not fitted to: {after} of the held-out rows are inside the 90 % interval with scores, {before} "
-        f"without. The median width is {median(trial.width for trial in drawn):.2f} times that without scores.**"
+        f"**Sources that hwsim was not fitted to: {after} of the held-out rows are inside the 90 % interval with scores, "
+        f"{before} without. The median width is {width:.2f} times that without scores.**"
     )
     by_runs = [
         _row(f"{least} to {above - 1}", "all but known", several)

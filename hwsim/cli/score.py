@@ -6,16 +6,13 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hwsim.cli import EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, answered, printed, refuse_unwritable, settings_option, write_files
 from hwsim.results.invariants import document
-
-if TYPE_CHECKING:
-    from hwsim.scoring import Measurement
 
 
 @click.command("score")
@@ -26,16 +23,7 @@ if TYPE_CHECKING:
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Keep the ratios for later predictions (hwsim: scores/1).")
 @click.option("--expect-inside", is_flag=True, help="Exit code 3 if a value is outside its 90 % interval.")
-def command(
-    files: tuple[str, ...],
-    settings: dict[str, str],
-    model: str,
-    *,
-    as_json: bool,
-    plot: Path | None,
-    output: Path | None,
-    expect_inside: bool,
-) -> None:
+def command(files: tuple[str, ...], settings: dict[str, str], plot: Path | None, output: Path | None, **options: Any) -> None:
     """Set measured numbers beside the predictions of a run and their 90 % intervals.
 
     The run is a MACHINE and a WORKLOAD, or a result of `hwsim simulate --json` instead of both. MEASUREMENTS are tables
@@ -49,46 +37,28 @@ def command(
     from hwsim.scoring import score
     from hwsim.scoring.answer import save
 
+    read = import_module("hwsim_calibrate.logs.measurements").read
     with print_errors(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
         run, paths = _run(files)
-        found = score(run, [row for path in paths for row in _measured(Path(path), model)], set=settings, progress=shown)
+        found = score(run, [row for path in paths for row in read(path, options["model"])], set=settings, progress=shown)
         if output is not None:
             save(found.rows, output)
-    with answered(lambda: click.echo(document(found.to_json()) if as_json else printed(str(found)), nl=False)):
+    with answered(lambda: click.echo(document(found.to_json()) if options["as_json"] else printed(str(found)), nl=False)):
         write_files([(plot, found.plot)])
-    if expect_inside and not all(found.judged):
+    if options["expect_inside"] and not all(found.judged):
         click.get_current_context().exit(EXIT_VIOLATED)
 
 
-def _run(files: tuple[str, ...]) -> tuple[tuple[str, str | None] | Mapping[str, Any], tuple[str, ...]]:
+def _run(files: tuple[str, ...]) -> tuple[tuple[str, str | None] | Mapping[str, Any], list[Path]]:
     """Return the run and the files of measurements."""
-    from hwsim.scoring.predictions import RESULT
     from hwsim.spec.packed import read_json
 
-    first, *rest = files
-    run: tuple[str, str | None] | Mapping[str, Any] = (first, None)
-    if first.endswith(".json") and Path(first).is_file():
-        content = read_json(Path(first))
-        if isinstance(content, Mapping) and content.get("hwsim") == RESULT:
-            run = content
-    if isinstance(run, tuple) and rest and (rest[0].endswith((".yaml", ".yml")) or not Path(rest[0]).exists()):
-        run, rest = (first, rest[0]), rest[1:]
-    if not rest:
+    run: tuple[str, str | None] | Mapping[str, Any] = (files[0], None)
+    count = 1
+    if files[0].endswith(".json") and Path(files[0]).is_file():
+        run = read_json(Path(files[0]))
+    elif len(files) > 1 and (files[1].endswith((".yaml", ".yml")) or not Path(files[1]).exists()):
+        run, count = (files[0], files[1]), 2
+    if len(files) == count:
         raise click.UsageError("expected a file of measurements: hwsim score MACHINE WORKLOAD measured.csv")
-    return run, tuple(rest)
-
-
-def _measured(path: Path, model: str) -> list[Measurement]:
-    """Read a file of measurements: a table, a profile, or a log of a benchmark."""
-    from hwsim.importers.formats import format_of
-    from hwsim.scoring.measurements import read_csv, read_trace
-    from hwsim.spec import SpecError
-
-    if not path.exists():
-        raise SpecError.of(None, f"there is no file '{path}'")
-    if path.is_dir() or format_of(path):
-        return read_trace(path)
-    if path.suffix == ".csv":
-        return read_csv(path)
-    found: list[Measurement] = import_module("hwsim_calibrate.logs.measurements").read(path, model)
-    return found
+    return run, [Path(file) for file in files[count:]]

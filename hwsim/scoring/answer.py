@@ -104,10 +104,6 @@ class Scored(FigureAnswer):
             "inside": sum(self.judged),  # integers
             "judged": len(self.judged),
             "rows": [select_attributes(pair, *measured) | select_attributes(pair.prediction, *predicted) for pair in self.pairs],
-            "regimes": {
-                regime: {"runs": len(logs), "median_ratio": math.exp(median(logs))}
-                for regime, logs in runs_by_regime(self.rows).items()
-            },
         }
 
     def figure(self, suffix: str) -> Iterable[bytes]:

@@ -4,18 +4,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from hwsim.api import simulated
 from hwsim.machine.scores import gpu_name
 from hwsim.prepare import Source
+from hwsim.records import dataclass
 from hwsim.scoring.answer import Pair, Scored
-from hwsim.scoring.measurements import Measurement
 from hwsim.scoring.predictions import Prediction, predictions
-from hwsim.spec import Mistake, SpecError, did_you_mean
+from hwsim.spec import Place, SpecError, did_you_mean
+from hwsim.units import BANDWIDTH, RATE, Dimension, UnitError, parse_as
 
-Progress = Callable[[int, int], None]
+SavedOrNew = tuple[Source, Source | None] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measured number.
+
+    Args:
+        measure: name of the prediction, such as `step` or `ttft_mean`; "time" with an `amount` for a rate.
+        value: number in SI units, or a text with its unit.
+        place: place in its file.
+        settings: settings of the run, by path.
+        amount: for a rate: bytes or operations during the predicted time; 0 for other numbers.
+        dimension: dimension of this rate.
+        shown: name of the quantity, if it differs from `measure`.
+        workload: workload that the log states; None for the workload of the command.
+    """
+
+    measure: str
+    value: float | str
+    place: Place
+    settings: Mapping[str, str] = field(default_factory=dict)
+    amount: float = 0.0
+    dimension: Dimension = BANDWIDTH
+    shown: str = ""
+    workload: Mapping[str, Any] | None = None
+
+    def number(self, dimension: Dimension) -> float:
+        """Return the value in SI units.
+
+        Raises:
+            SpecError: it is not a number above 0 of this dimension.
+        """
+        text = str(self.value)
+        if dimension is RATE and text.endswith("/s"):
+            text = text.rpartition(" ")[0]
+        try:
+            value = parse_as(text, dimension) if text[-1:].isalpha() or text.endswith("%") else float(text)
+        except UnitError as error:
+            raise SpecError.of(self.place, f"{self.measure}: {error.message}", error.hint) from None
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value <= 0:
+            raise SpecError.of(self.place, f"{self.measure}: expected a number above 0, got '{text[:40]}'")
+        return value
 
 
 class PredictedRun(NamedTuple):
@@ -29,11 +74,11 @@ class PredictedRun(NamedTuple):
 
 
 def score(
-    run: tuple[Source, Source | None] | Mapping[str, Any],
+    run: SavedOrNew,
     measurements: Sequence[Measurement],
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Scored:
     """Set measurements beside the predictions of a run.
 
@@ -58,31 +103,28 @@ def score(
     return Scored(tuple(sorted(pairs, key=lambda pair: -abs(math.log(pair.ratio)))))
 
 
-def _predicted(
-    run: tuple[Source, Source | None] | Mapping[str, Any], measured: Measurement, settings: Mapping[str, object]
-) -> PredictedRun:
+def _predicted(run: SavedOrNew, measured: Measurement, settings: Mapping[str, object]) -> PredictedRun:
     """Return the predictions for a measurement and all others with its workload and settings."""
+    changed = {**settings, **measured.settings}
     if isinstance(run, Mapping):
-        if measured.settings or settings:
+        if changed:
             raise SpecError.of(measured.place, "settings cannot change a saved run", "name the machine and the workload instead")
-        names = [str(run.get(key, "")) for key in ("machine", "workload", "settings", "gpu")]
-        return PredictedRun(*names, predictions(run, "the run"))
-    machine, workload = run[0], run[1] if measured.workload is None or run[1] is not None else measured.workload
+        return PredictedRun(run["machine"], run["workload"], _words(run["set"]), "", predictions(run))
+    workload = run[1] or measured.workload
     if workload is None:
         raise SpecError.of(measured.place, "this file does not state its workload", "hwsim score MACHINE WORKLOAD MEASUREMENTS")
-    changed = {**settings, **measured.settings}
     try:
-        found = simulated(machine, workload, set=changed)
-    except SpecError as error:  # of a column of the table: at its row
-        raise SpecError([_placed(mistake, measured) for mistake in error.mistakes]) from None
-    named = " ".join(f"{path}={value}" for path, value in changed.items())
+        found = simulated(run[0], workload, set=changed)
+    except SpecError as error:
+        if not measured.settings:
+            raise
+        raise SpecError([replace(mistake, place=measured.place) for mistake in error.mistakes]) from None
     gpu = "" if found.built is None else gpu_name(found.built)
-    return PredictedRun(found.machine, found.workload, named, gpu, predictions(found.to_json(), "the run"))
+    return PredictedRun(found.machine, found.workload, _words(changed), gpu, predictions(found.to_json()))
 
 
-def _placed(mistake: Mistake, measured: Measurement) -> Mistake:
-    is_setting = measured.settings and mistake.place is not None and mistake.place.file == "--set"
-    return replace(mistake, place=measured.place) if is_setting else mistake
+def _words(settings: Mapping[str, object]) -> str:
+    return " ".join(f"{path}={value}" for path, value in settings.items())
 
 
 def _pair(measured: Measurement, run: PredictedRun) -> Pair:

@@ -60,19 +60,15 @@ class Prediction(NamedTuple):
         return sides(self.low / self.predicted, self.high / self.predicted) if self.has_interval else "-"
 
 
-def predictions(document: Mapping[str, Any], name: str) -> dict[str, Prediction]:
+def predictions(document: Mapping[str, Any]) -> dict[str, Prediction]:
     """Return the predictions of a run by name.
-
-    Args:
-        document: document of the run.
-        name: name of its file, for messages.
 
     Raises:
         SpecError: it is not the document of a run with its interval.
     """
-    if document.get("hwsim") != RESULT or document.get("interval", None) is None or "regime" not in document["interval"]:
+    if document.get("hwsim") != RESULT or "regime" not in (document["interval"] or {}):
         message = f"expected a run (hwsim: {RESULT}) with its interval, got '{document.get('hwsim', 'no format')}'"
-        raise SpecError.of(None, f"{name}: {message}", "write it with: hwsim simulate MACHINE WORKLOAD --json")
+        raise SpecError.of(None, message, "write it with: hwsim simulate MACHINE WORKLOAD --json")
     sure, seconds = document["interval"], float(document["makespan_s"])
     low, high = (float(sure.get(end, seconds)) for end in ("low_s", "high_s"))
     found = {"time": Prediction(seconds, low, high, TIME, str(sure["regime"]))}
@@ -80,10 +76,6 @@ def predictions(document: Mapping[str, Any], name: str) -> dict[str, Prediction]
         found |= _named(_of_training(training, found["time"]), training, document["trainings"])
     for service in document["serving"]:
         found |= _named(_of_service(service), service, document["serving"])
-    for job in document["jobs"]:
-        if job["interval"] is not None:
-            ends = float(job["interval"]["low_s"]), float(job["interval"]["high_s"])
-            found[f"{job['name']}.makespan"] = Prediction(float(job["makespan_s"]), *ends, TIME, "")
     return found
 
 

@@ -1,4 +1,10 @@
-"""Logs of benchmarks as measured numbers with the workload that they state, for `hwsim score`.
+"""Measured numbers for `hwsim score`: tables, step times of profiles, and logs of benchmarks with the workload that they state.
+
+A table has the columns `measure` and `value`, optionally `unit`, and any settings of the run, such as `machine.gpu.count`:
+
+    measure,value,unit,batch
+    step,34.9,ms,32
+    step,66.0,ms,64
 
 server logs    latencies and rates of each run, on a workload with the same requests
 nccl-tests     bus bandwidth of each size, on one collective of the first ranks
@@ -11,24 +17,36 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from hwsim.comparing.measured import csv_rows
+from hwsim.comparing.recorded.sides import of_recording
 from hwsim.formats import format_quantity
+from hwsim.importers.formats import files_of, format_of
+from hwsim.importers.formats import read as read_recording
 from hwsim.scoring import Measurement
+from hwsim.spec import Mistakes, Place
 from hwsim.units import BANDWIDTH, RATE
 from hwsim_calibrate.logs import clients, fio, nccl_tests, vllm
 from hwsim_calibrate.logs.log import Log, read_log
 from hwsim_calibrate.logs.options import LogOptions
 from hwsim_calibrate.logs.serving import ServerRun, fit_workload
 
+COLUMNS: Final = ("measure", "value", "unit")
+WANTED: Final = "measure, value; optionally unit, and settings such as machine.gpu.count"
+MEANT: Final = {"makespan": "time", "step_time": "step", "e2e": "latency_mean", "throughput": "tokens_per_s"}
 OPS: Final = {"all-reduce": "allreduce", "all-gather": "allgather", "all-to-all": "alltoall"}  # other names are equal
 ACCESSES: Final = 10_000  # of a simulated fio job
 
 
 def read(path: Path, model: str = "") -> list[Measurement]:
-    """Read the measurements of a log; its tool is recognized by its content.
+    """Read the measurements of a file, or of a folder with a profile per rank; a log is recognized by its content.
 
     Raises:
-        SpecError: the log is damaged, or of none of the tools.
+        SpecError: the file is damaged, or of none of the formats.
     """
+    if path.is_dir() or (path.is_file() and format_of(path)):
+        return read_trace(path)
+    if path.suffix == ".csv" and path.is_file():
+        return read_csv(path)
     log = read_log(path)
     if nccl_tests.is_log(log):
         found = list(_collectives(log))
@@ -89,3 +107,41 @@ def _disks(log: Log) -> Iterator[Measurement]:
 
 def _workload(name: str, *program: dict[str, Any]) -> dict[str, Any]:
     return {"hwsim": "workload/1", "name": name, "program": list(program)}
+
+
+def read_csv(path: Path) -> list[Measurement]:
+    """Read a table of measurements.
+
+    Raises:
+        SpecError: the table has mistakes; with their lines.
+    """
+    mistakes, found = Mistakes(), []
+    for row, place in csv_rows(path, mistakes, [("measure",), ("value",)], WANTED):
+        cells = {name.casefold() if name.casefold() in COLUMNS else name: cell for name, cell in row.items()}
+        if missing := [name for name in COLUMNS[:2] if name not in cells]:
+            mistakes.add(place, f"the row has no `{missing[0]}`", f"expected columns: {WANTED}")
+            continue
+        value = f"{cells['value']} {cells['unit']}" if "unit" in cells else cells["value"]
+        settings = {name: cell for name, cell in cells.items() if name not in COLUMNS}
+        found.append(Measurement(name_of(cells["measure"]), value, place, settings))
+    if not found and not len(mistakes):
+        mistakes.add(Place(str(path), 1, 1), "no measurements", f"expected columns: {WANTED}")
+    mistakes.raise_if_any()
+    return found
+
+
+def name_of(text: str) -> str:
+    """Return the name of a prediction from its spelling in a table.
+
+    >>> name_of("step_s"), name_of("tokens/s"), name_of("TTFT mean"), name_of("step time")
+    ('step', 'tokens_per_s', 'ttft_mean', 'step')
+    """
+    name = text.casefold().replace(" ", "_").replace("/s", "_per_s")
+    name = name if name.endswith("_per_s") else name.removesuffix("_s")
+    return MEANT.get(name, name)
+
+
+def read_trace(path: Path) -> list[Measurement]:
+    """Return the average step time of a profile: a file, or a folder with one per rank."""
+    files = files_of([path])
+    return [Measurement("step", of_recording(read_recording(format_of(files[0]), files)).step_s, Place(str(path), 0, 0))]
