@@ -79,11 +79,8 @@ def _with_run(option: PlanOption, screen: Screening, name: str, run: Row) -> Pla
         if key in numbers and many > 1:
             numbers[key] = numbers[key] * many
     work = {**option.work, name: tuple(WorkAmount(*amount) for amount in run.get("work", ()))}
-    sure = (
-        {}
-        if run.get("interval") is None
-        else {name: interval_of(run["interval"], run["numbers"]["time"] / run["interval"].get("factor", 1.0))}
-    )
+    known = run.get("interval")
+    sure = {} if known is None else {name: interval_of(known, run["numbers"]["time"] / known.get("factor", 1.0))}
     option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**option.intervals, **sure})
     cluster, facts = screen.exact(option.point)
     training = screen.training(option.point, name)

@@ -120,9 +120,9 @@ class Interval:
 
     @property
     def regime(self) -> str:
-        """Regime of the error: that of whole answers, or of the part with nearly all of the time; "" for several."""
+        """Regime of the error: that of whole answers, or of the part with nearly all of the time; "" for several or none."""
         mains = [part.regime for part in self.parts if part.time_share >= NEARLY_ALL and not part.is_number]
-        return self.whole or (mains[0] if mains else "")
+        return "" if self.stated > 1 - NEARLY_ALL else self.whole or (mains[0] if mains else "")
 
     @property
     def factor(self) -> float:
@@ -201,9 +201,10 @@ def interval(
         if case in UNMEASURED:  # whole answers were measured on devices, links and formats with known constants
             half = max(half, _quantile(parts, composed, level) * math.sqrt(composed))
         stated_by = math.fsum(part.variance for part in parts if part.case == "stated")  # errors of the files
-        rows, units, own = measured.rows, measured.units, errors_of.update(regime, measured, half, level)
-        if own.runs:
-            half, correction, runs = own.half[level], own.correction, own.runs
+        rows, units, unstated = measured.rows, measured.units, 1.0 - stated
+        if (own := errors_of.update(regime, measured, half / unstated if unstated > 0 else 0.0, level)).runs:
+            half, runs = own.half[level] * unstated, own.runs
+            correction = math.log1p(unstated * math.expm1(own.correction))
         half = math.hypot(half, NORMAL[level] * math.sqrt(stated_by))
     else:
         half = _quantile(parts, variance, level) * math.sqrt(variance)

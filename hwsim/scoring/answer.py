@@ -38,21 +38,21 @@ class Pair:
         machine: name of the machine.
         workload: name of the workload.
         settings: settings of the run, such as `batch=64`.
+        gpu: GPU of the machine, as from `hwsim.machine.scores.gpu_name`; "" for a saved run.
         quantity: name of the number.
         measured: measured number.
         prediction: its prediction.
         source: file of the measurement.
-        gpu: GPU of the machine, as from `hwsim.machine.scores.gpu_name`.
     """
 
     machine: str
     workload: str
     settings: str
+    gpu: str
     quantity: str
     measured: float
     prediction: Prediction
     source: str
-    gpu: str
 
     @property
     def run(self) -> str:

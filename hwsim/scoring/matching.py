@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from hwsim.api import simulated
 from hwsim.machine.scores import gpu_name
@@ -16,6 +16,8 @@ from hwsim.scoring.predictions import Prediction, predictions
 from hwsim.spec import Place, SpecError, did_you_mean
 from hwsim.units import BANDWIDTH, RATE, Dimension, UnitError, parse_as
 
+RunNames = tuple[str, str, str, str]
+Predicted = tuple[RunNames, Mapping[str, Prediction]]
 SavedOrNew = tuple[Source, Source | None] | Mapping[str, Any]
 
 
@@ -63,16 +65,6 @@ class Measurement:
         return value
 
 
-class PredictedRun(NamedTuple):
-    """The predictions of one run by name, with the names of its machine, workload and settings, and the GPU."""
-
-    machine: str
-    workload: str
-    settings: str
-    gpu: str
-    values: Mapping[str, Prediction]
-
-
 def score(
     run: SavedOrNew,
     measurements: Sequence[Measurement],
@@ -98,18 +90,18 @@ def score(
     for done, group in enumerate(groups.values()):
         if progress is not None:
             progress(done, len(groups))
-        predicted = _predicted(run, group[0], set or {})
-        pairs += [_pair(measured, predicted) for measured in group]
+        names, predicted = _predicted(run, group[0], set or {})
+        pairs += [_pair(names, measured, predicted) for measured in group]
     return Scored(tuple(sorted(pairs, key=lambda pair: -abs(math.log(pair.ratio)))))
 
 
-def _predicted(run: SavedOrNew, measured: Measurement, settings: Mapping[str, object]) -> PredictedRun:
-    """Return the predictions for a measurement and all others with its workload and settings."""
+def _predicted(run: SavedOrNew, measured: Measurement, settings: Mapping[str, object]) -> Predicted:
+    """Return the names of the run of a measurement (machine, workload, settings, GPU), and its predictions."""
     changed = {**settings, **measured.settings}
     if isinstance(run, Mapping):
         if changed:
             raise SpecError.of(measured.place, "settings cannot change a saved run", "name the machine and the workload instead")
-        return PredictedRun(run["machine"], run["workload"], _words(run["set"]), "", predictions(run))
+        return (run["machine"], run["workload"], _words(run["set"]), ""), predictions(run)
     workload = run[1] or measured.workload
     if workload is None:
         raise SpecError.of(measured.place, "this file does not state its workload", "hwsim score MACHINE WORKLOAD MEASUREMENTS")
@@ -120,20 +112,19 @@ def _predicted(run: SavedOrNew, measured: Measurement, settings: Mapping[str, ob
             raise
         raise SpecError([replace(mistake, place=measured.place) for mistake in error.mistakes]) from None
     gpu = "" if found.built is None else gpu_name(found.built)
-    return PredictedRun(found.machine, found.workload, _words(changed), gpu, predictions(found.to_json()))
+    return (found.machine, found.workload, _words(changed), gpu), predictions(found.to_json())
 
 
 def _words(settings: Mapping[str, object]) -> str:
     return " ".join(f"{path}={value}" for path, value in settings.items())
 
 
-def _pair(measured: Measurement, run: PredictedRun) -> Pair:
-    prediction = run.values.get(measured.measure)
+def _pair(names: RunNames, measured: Measurement, values: Mapping[str, Prediction]) -> Pair:
+    prediction = values.get(measured.measure)
     if prediction is None:
-        hint = did_you_mean(measured.measure, run.values) or f"it predicts {', '.join(run.values)}"
+        hint = did_you_mean(measured.measure, values) or f"it predicts {', '.join(values)}"
         raise SpecError.of(measured.place, f"the run predicts no '{measured.measure[:40]}'", hint)
     if measured.amount:
         prediction = prediction.rate(measured.amount / prediction.predicted, measured.dimension)
     value = measured.number(prediction.dimension)
-    name = measured.shown or measured.measure
-    return Pair(run.machine, run.workload, run.settings, name, value, prediction, measured.place.file, run.gpu)
+    return Pair(*names, measured.shown or measured.measure, value, prediction, measured.place.file)

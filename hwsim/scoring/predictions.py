@@ -9,7 +9,7 @@ tokens_per_s, requests_per_s                 a served model: rates; without an i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from hwsim.spec import SpecError
@@ -72,19 +72,12 @@ def predictions(document: Mapping[str, Any]) -> dict[str, Prediction]:
     sure, seconds = document["interval"], float(document["makespan_s"])
     low, high = (float(sure.get(end, seconds)) for end in ("low_s", "high_s"))
     found = {"time": Prediction(seconds, low, high, TIME, str(sure["regime"]))}
-    for training in document["trainings"]:
-        found |= _named(_of_training(training, found["time"]), training, document["trainings"])
-    for service in document["serving"]:
-        found |= _named(_of_service(service), service, document["serving"])
+    for key in ("trainings", "serving"):
+        for entry in document[key]:
+            prefix = f"{entry['name']}." if len(document[key]) > 1 else ""
+            numbers = _of_service(entry) if key == "serving" else _of_training(entry, found["time"])
+            found |= {prefix + name: prediction for name, prediction in numbers}
     return found
-
-
-def _named(
-    numbers: Iterator[tuple[str, Prediction]], entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]
-) -> dict[str, Prediction]:
-    """Return the numbers of one of several jobs with its name before theirs."""
-    prefix = f"{entry['name']}." if len(entries) > 1 else ""
-    return {prefix + name: prediction for name, prediction in numbers}
 
 
 def _of_training(training: Mapping[str, Any], run: Prediction) -> Iterator[tuple[str, Prediction]]:

@@ -99,7 +99,7 @@ def _disks(log: Log) -> Iterator[Measurement]:
         }
         side = {"from": "$disk"} if run.direction == "read" else {"to": "$disk"}
         workload = _workload(str(run), {run.direction: side | access}) | {"let": {"disk": "disk"}}
-        amount, value, shown, unit = (ACCESSES, run.iops, "IOPS", RATE)
+        amount, value, shown, unit = (float(ACCESSES), run.iops, "IOPS", RATE)
         if run.size >= fio.LARGE:
             amount, value, shown, unit = (run.size * ACCESSES, run.rate, "bandwidth", BANDWIDTH)
         yield Measurement("time", value, log.place(), amount=amount, dimension=unit, shown=shown, workload=workload)
