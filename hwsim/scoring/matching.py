@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, Final
 
 from hwsim.api import simulated
 from hwsim.machine.scores import gpu_name
@@ -16,6 +16,7 @@ from hwsim.scoring.predictions import Prediction, predictions
 from hwsim.spec import Place, SpecError, did_you_mean
 from hwsim.units import BANDWIDTH, RATE, Dimension, UnitError, parse_as
 
+WANTED: Final = "name it: hwsim score MACHINE WORKLOAD MEASUREMENTS; or the model of a server log: --model NAME"
 RunNames = tuple[str, str, str, str]
 Predicted = tuple[RunNames, Mapping[str, Prediction]]
 SavedOrNew = tuple[Source, Source | None] | Mapping[str, Any]
@@ -104,7 +105,7 @@ def _predicted(run: SavedOrNew, measured: Measurement, settings: Mapping[str, ob
         return (run["machine"], run["workload"], _words(run["set"]), ""), predictions(run)
     workload = run[1] or measured.workload
     if workload is None:
-        raise SpecError.of(measured.place, "this file does not state its workload", "hwsim score MACHINE WORKLOAD MEASUREMENTS")
+        raise SpecError.of(measured.place, "this file does not state a workload of the library", WANTED)
     try:
         found = simulated(run[0], workload, set=changed)
     except SpecError as error:

@@ -14,6 +14,7 @@ fio            bandwidth or IOPS of each job, on accesses to `disk`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from hwsim.formats import format_quantity
 from hwsim.importers.formats import files_of, format_of
 from hwsim.importers.formats import read as read_recording
 from hwsim.scoring import Measurement
-from hwsim.spec import Mistakes, Place
+from hwsim.spec import Mistakes, Place, SpecError
 from hwsim.units import BANDWIDTH, RATE
 from hwsim_calibrate.logs import clients, fio, nccl_tests, vllm
 from hwsim_calibrate.logs.log import Log, read_log
@@ -33,6 +34,7 @@ from hwsim_calibrate.logs.serving import ServerRun, fit_workload
 COLUMNS: Final = ("measure", "value", "unit")
 WANTED: Final = "measure, value; optionally unit, and settings such as machine.gpu.count"
 MEANT: Final = {"makespan": "time", "step_time": "step", "e2e": "latency_mean", "throughput": "tokens_per_s"}
+SERVED: Final = ("Serving Benchmark Result", '_throughput"', '"benchmarks"', '"load_summary"')  # of server logs
 OPS: Final = {"all-reduce": "allreduce", "all-gather": "allgather", "all-to-all": "alltoall"}  # other names are equal
 ACCESSES: Final = 10_000  # of a simulated fio job
 
@@ -52,6 +54,8 @@ def read(path: Path, model: str = "") -> list[Measurement]:
         found = list(_collectives(log))
     elif '"client_stats"' in log.text or '"fio version"' in log.text:
         found = list(_disks(log))
+    elif not any(word in log.text for word in SERVED):
+        raise log.wrong(0, "the file is not a known table, log or profile", "see `hwsim score --help`; a table ends in .csv")
     else:
         found = [row for tool, run in _servers(log) for row in _served(tool, run, model)]
     if not found:
@@ -67,9 +71,14 @@ def _servers(log: Log) -> Iterator[tuple[str, ServerRun]]:
 
 
 def _served(tool: str, run: ServerRun, model: str) -> Iterator[Measurement]:
-    stated = fit_workload(tool, "vllm", [run], LogOptions(None, 0, model, "")).content()
-    workload = {key: value for key, value in stated.items() if key != "expect"}
-    for name in stated["expect"]:
+    workload, names = None, list(run.figures)
+    with suppress(SpecError):  # the model is not in the library, and the command may name the workload
+        stated = fit_workload(tool, "vllm", [run], LogOptions(None, 0, model, "")).content()
+        load = f"{run.rate:g} requests/s" if run.rate else f"{run.concurrency_limit or run.requests} in flight"
+        title = f"{run.model}, {run.requests} requests of {run.prompt:.0f} + {run.output:.0f} tokens, {load}"
+        workload = {key: value for key, value in stated.items() if key != "expect"} | {"name": title}
+        names = [*stated["expect"]]
+    for name in names:
         yield Measurement(name, run.figures[name].value, run.log.place(), workload=workload)
 
 
