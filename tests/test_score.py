@@ -117,7 +117,7 @@ def test_mistakes_of_a_table_have_their_place(text: str, message: str, tmp_path:
     monkeypatch.chdir(tmp_path)
     Path("m.csv").write_text(text)
     with pytest.raises(SpecError) as error:
-        score(("dgx-h100", "resnet50-dp"), measurements.read_csv(Path("m.csv")))
+        score("dgx-h100", "resnet50-dp", "m.csv")
     assert message in str(error.value)
 
 
@@ -141,7 +141,7 @@ def test_a_saved_run_and_its_files_of_scores(tmp_path: Path) -> None:
         Measurement("step", 1.02 * step, HERE),
         Measurement("images_per_s", 2 * document["trainings"][0]["images_per_s"], HERE),
     ]
-    found = score(document, rows)
+    found = score(document, None, rows)
     assert found.judged == [False, True]
     assert [row.ratio for row in found.rows] == pytest.approx([0.5, 1.02])
     assert str(found).startswith("1 of 2 measured values are inside")
@@ -150,7 +150,7 @@ def test_a_saved_run_and_its_files_of_scores(tmp_path: Path) -> None:
     assert save(found.rows, path).read_text() == once
     assert hwsim.check(path) == ()
     with pytest.raises(SpecError, match="settings cannot change a saved run"):
-        score(document, rows, set={"n": 1})
+        score(document, None, rows, set={"n": 1})
 
 
 def test_logs_state_their_workload(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_logs_state_their_workload(tmp_path: Path) -> None:
     )
     log = tmp_path / "log.txt"
     log.write_text(NCCL.format(rows=row))
-    (pair,) = score(("dgx-h100", None), measurements.read(log)).pairs
+    (pair,) = score("dgx-h100", None, log).pairs
     assert pair.measured == pytest.approx(1.75 * size / seconds, rel=1e-3)
     assert pair.prediction.regime == "nccl/large"
     assert {found.measure for found in measurements.read(ROOT / "tests/data/logs/fio.json")} == {"time"}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +35,8 @@ def command(files: tuple[str, ...], settings: dict[str, str], plot: Path | None,
     from hwsim.scoring import score
     from hwsim.scoring.answer import save
 
-    read = import_module("hwsim_calibrate.logs.measurements").read
     with print_errors(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
-        run, paths = _run(files)
-        found = score(run, [row for path in paths for row in read(path, options["model"])], set=settings, progress=shown)
+        found = score(*_arguments(files), set=settings, model=options["model"], progress=shown)
         if output is not None:
             save(found.rows, output)
     with answered(lambda: click.echo(document(found.to_json()) if options["as_json"] else printed(str(found)), nl=False)):
@@ -49,16 +45,13 @@ def command(files: tuple[str, ...], settings: dict[str, str], plot: Path | None,
         click.get_current_context().exit(EXIT_VIOLATED)
 
 
-def _run(files: tuple[str, ...]) -> tuple[tuple[str, str | None] | Mapping[str, Any], list[Path]]:
-    """Return the run and the files of measurements."""
+def _arguments(files: tuple[str, ...]) -> tuple[Any, str | None, tuple[str, ...]]:
+    """Return the machine or the document of a run, the workload, and the files of measurements."""
     from hwsim.spec.packed import read_json
 
-    run: tuple[str, str | None] | Mapping[str, Any] = (files[0], None)
-    count = 1
-    if files[0].endswith(".json") and Path(files[0]).is_file():
-        run = read_json(Path(files[0]))
-    elif len(files) > 1 and (files[1].endswith((".yaml", ".yml")) or not Path(files[1]).exists()):
-        run, count = (files[0], files[1]), 2
-    if len(files) == count:
+    first, *rest = files
+    is_saved = first.endswith(".json") and Path(first).is_file()
+    has_workload = bool(rest) and not is_saved and (rest[0].endswith((".yaml", ".yml")) or not Path(rest[0]).exists())
+    if len(rest) == has_workload:
         raise click.UsageError("expected a file of measurements: hwsim score MACHINE WORKLOAD measured.csv")
-    return run, [Path(file) for file in files[count:]]
+    return read_json(Path(first)) if is_saved else first, rest[0] if has_workload else None, tuple(rest[has_workload:])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 from hwsim.api import simulated
@@ -18,8 +20,6 @@ from hwsim.units import BANDWIDTH, RATE, Dimension, UnitError, parse_as
 
 WANTED: Final = "name it: hwsim score MACHINE WORKLOAD MEASUREMENTS; or the model of a server log: --model NAME"
 RunNames = tuple[str, str, str, str]
-Predicted = tuple[RunNames, Mapping[str, Prediction]]
-SavedOrNew = tuple[Source, Source | None] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,47 +67,55 @@ class Measurement:
 
 
 def score(
-    run: SavedOrNew,
-    measurements: Sequence[Measurement],
+    machine: Source | Mapping[str, Any],
+    workload: Source | None,
+    measurements: str | Path | Sequence[Measurement | str | Path],
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    model: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Scored:
     """Set measurements beside the predictions of a run.
 
     Args:
-        run: machine and workload (None: the workload that the logs state), or the document of a run (`Run.to_json()`).
-        measurements: measured numbers.
+        machine: machine, or the document of a run (`Run.to_json()`).
+        workload: workload; None for a document, or for the workload that the logs state.
+        measurements: files as for `hwsim score`, or measured numbers.
         set: values to change in the files, as for `hwsim.simulate`.
+        model: model of a server log, by name or file.
         progress: callback with the numbers of completed and of all runs.
 
     Raises:
         SpecError: a file or a setting has mistakes, or the run does not predict a measured number.
     """
+    read = import_module("hwsim_calibrate.logs.measurements").read
+    given = [measurements] if isinstance(measurements, str | Path) else measurements
+    rows = [row for item in given for row in ([item] if isinstance(item, Measurement) else read(Path(item), model))]
     groups: dict[str, list[Measurement]] = {}
-    for measured in measurements:
+    for measured in rows:
         groups.setdefault(repr((measured.workload, sorted(measured.settings.items()))), []).append(measured)
     pairs: list[Pair] = []
     for done, group in enumerate(groups.values()):
         if progress is not None:
             progress(done, len(groups))
-        names, predicted = _predicted(run, group[0], set or {})
+        names, predicted = _predicted(machine, workload, group[0], set or {})
         pairs += [_pair(names, measured, predicted) for measured in group]
     return Scored(tuple(sorted(pairs, key=lambda pair: -abs(math.log(pair.ratio)))))
 
 
-def _predicted(run: SavedOrNew, measured: Measurement, settings: Mapping[str, object]) -> Predicted:
+def _predicted(
+    machine: Source | Mapping[str, Any], workload: Source | None, measured: Measurement, settings: Mapping[str, object]
+) -> tuple[RunNames, Mapping[str, Prediction]]:
     """Return the names of the run of a measurement (machine, workload, settings, GPU), and its predictions."""
-    changed = {**settings, **measured.settings}
-    if isinstance(run, Mapping):
+    changed, workload = {**settings, **measured.settings}, workload or measured.workload
+    if isinstance(machine, Mapping) and str(machine.get("hwsim")).startswith("result/"):
         if changed:
             raise SpecError.of(measured.place, "settings cannot change a saved run", "name the machine and the workload instead")
-        return (run["machine"], run["workload"], _words(run["set"]), ""), predictions(run)
-    workload = run[1] or measured.workload
+        return (machine["machine"], machine["workload"], _words(machine["set"]), ""), predictions(machine)
     if workload is None:
         raise SpecError.of(measured.place, "this file does not state a workload of the library", WANTED)
     try:
-        found = simulated(run[0], workload, set=changed)
+        found = simulated(machine, workload, set=changed)
     except SpecError as error:
         if not measured.settings:
             raise
