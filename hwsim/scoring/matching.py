@@ -125,7 +125,7 @@ def _predicted(
 
 
 def _words(settings: Mapping[str, object]) -> str:
-    return " ".join(f"{path}={value}" for path, value in settings.items())
+    return " ".join(f"{path}={value}" for path, value in settings.items() if path != "machine.scores")
 
 
 def _pair(names: RunNames, measured: Measurement, values: Mapping[str, Prediction]) -> Pair:
