@@ -10,7 +10,7 @@ from typing import Final
 from tests.loading import script
 
 BUDGETS: Final = {  # code lines
-    "cli": 1_843,
+    "cli": 1_836,
     "communication": 3_026,
     "comparing": 2_370,
     "costs": 1_200,
@@ -22,7 +22,7 @@ BUDGETS: Final = {  # code lines
     "families": 16_600,
     "functions": 1_112,
     "graph": 1_472,
-    "hwsim": 1_795,
+    "hwsim": 1_797,
     "hwsim_calibrate": 9_405,
     "importers": 4_845,
     "links": 427,
@@ -32,6 +32,7 @@ BUDGETS: Final = {  # code lines
     "planning": 3_137,
     "published": 8_483,
     "results": 3_235,
+    "scoring": 280,
     "sensitivities": 708,
     "spec": 2_561,
     "studies": 2_751,
