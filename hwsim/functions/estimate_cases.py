@@ -135,7 +135,8 @@ class Billing:
         spares = 0.0
         if fails is not None and fails[1].seconds > 0:
             seconds, spares = fails[1].seconds, fails[1].goodput.spares / fails[1].job.nodes
-        half = sure.half if sure is not None else 0.0
+        half, factor = (sure.half, sure.factor) if sure is not None else (0.0, 1.0)
+        seconds *= factor
         energy = energy_at(machine, seconds, busy_of(shares, full), self.paying.place, half=half)
         return per(closed_form_bill(machine, seconds, energy, self.paying, self.nodes, half, spares), unit, done)
 

@@ -41,7 +41,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     inside = {f"machine.node.{path.removeprefix('machine.')}": value for path, value in settings.items()}
     pair = cluster_of(machine_of(tree, inside))
     moved = tuple((move, tuple(replace(end, gpus=nodes * pair.per_node) for end in ends)) for move, ends in pair.moved)
-    return replace(pair, gpus=nodes * pair.per_node, moved=moved), f"{nodes} x {name}", machine.warnings
+    return replace(pair, gpus=nodes * pair.per_node, moved=moved, scores=machine.scores), f"{nodes} x {name}", machine.warnings
 
 
 def _rate(machine: Machine, name: str) -> float:

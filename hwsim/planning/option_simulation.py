@@ -6,12 +6,12 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from hwsim.api import OutOfMemory, Run, simulate
 from hwsim.comparing.sides import interval_of
 from hwsim.costs.amount import Amount
-from hwsim.costs.energy import energy_of
+from hwsim.costs.energy import energy_of, stretched
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
 from hwsim.families_interface import family_reports
@@ -32,6 +32,8 @@ from hwsim.studies.measures import measures
 from hwsim.units import RATE, TIME, Quantity, parse_as
 from hwsim.views.interval.say import as_dict
 
+# Powers of the time in the measures of a run, for corrections of the time.
+POWERS: Final = {"time": 1, "step": 1, "mfu": -1, "tokens_per_s": -1, "samples_per_s": -1, "requests_per_s": -1}
 Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
 
 
@@ -77,7 +79,8 @@ def _with_run(option: PlanOption, screen: Screening, name: str, run: Row) -> Pla
         if key in numbers and many > 1:
             numbers[key] = numbers[key] * many
     work = {**option.work, name: tuple(WorkAmount(*amount) for amount in run.get("work", ()))}
-    sure = {} if run.get("interval") is None else {name: interval_of(run["interval"], run["numbers"]["time"])}
+    known = run.get("interval")
+    sure = {} if known is None else {name: interval_of(known, run["numbers"]["time"] / known.get("factor", 1.0))}
     option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**option.intervals, **sure})
     cluster, facts = screen.exact(option.point)
     training = screen.training(option.point, name)
@@ -167,16 +170,17 @@ def _run(machine: Machine, workload: Tree, screen: Screening, *, ends: bool) -> 
     if ends and serves(workload) and not any(report.sure(run) for report in family_reports(run)):
         run = play(counts, "runs")
     energy = energy_of(run, screen.outlay.site)
+    half, factor = stretched(run)
     return {
-        "numbers": _numbers(run),
+        "numbers": {name: value * factor ** POWERS.get(name, 0) for name, value in _numbers(run).items()},
         "work": work_of(run),
         "interval": as_dict(run.interval) if run.sure and not run.server else None,
-        "half": run.interval.half if run.sure and not run.of_kernels else 0.0,
+        "half": 0.0 if run.of_kernels else half,
         "ends": [_known(end) for report in family_reports(run) for end in report.at_ends(run)],
         "load": load._asdict(),
         "count": run.simulated.flat.graph.trainings[0].count if run.simulated.flat.graph.trainings else 0.0,
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
-        "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
+        "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / (factor * run.makespan_s),
     }
 
 

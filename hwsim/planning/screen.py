@@ -249,17 +249,18 @@ class Screening:
         """
         step, size = steps[0], cluster.gpu.memory.size
         sure = step_interval(step, cluster, training.stated(cluster.gpu).framework)
+        corrected = ratio * sure.factor
         option = replace(
             option,
             how="estimate",
-            numbers={**option.numbers, **self.of_step(step, name, size, sure.half, ratio)},
+            numbers={**option.numbers, **self.of_step(step, name, size, sure.half, corrected)},
             steps={**option.steps, name: steps},
             intervals={**option.intervals, name: sure},
             plans={**option.plans, name: self._plan_text(step, name)},
             settings={**option.settings, **settings_of(step.laid, name)},
             ratio=ratio,
         )
-        return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, ratio * step.seconds, sure.half)
+        return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, corrected * step.seconds, sure.half)
 
     def _plan_text(self, step: TrainingStep, name: str) -> str:
         batches, plan = self.question.varied.batches or {}, step.laid.plan

@@ -195,7 +195,7 @@ class _Analysis:
             ]
             if sure.own > 0:
                 shares.append((None, sure.own**2 / sure.variance))
-            return sure.half, sure.case == "outside", sorted(shares, key=lambda pair: -pair[1])
+            return sure.reach, sure.case == "outside", sorted(shares, key=lambda pair: -pair[1])
         over = ratio(intervals[0], intervals[1])
         return over.half, over.outside, list(shares_of(intervals[0], intervals[1]))
 

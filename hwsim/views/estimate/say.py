@@ -98,7 +98,10 @@ def _bill(bill: Bill | None) -> list[str]:
 
 def _sure(sure: Interval | None) -> list[str]:
     """Return the lines of an interval."""
-    return [] if sure is None else _fact(intervals.TITLE, intervals.line(sure))
+    if sure is None:
+        return []
+    corrected = intervals.corrected(sure)
+    return [*(_fact("corrected", corrected) if corrected else []), *_fact(intervals.TITLE, intervals.line(sure))]
 
 
 @invariants.check_report

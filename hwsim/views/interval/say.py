@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from hwsim.formats import format_between, format_change, percent
+from hwsim.formats import format_between, format_change, format_quantity, percent
 from hwsim.origins import Case
 from hwsim.results.interval import Interval, IntervalPart
 from hwsim.views.kit.document import select_attributes
@@ -93,9 +93,18 @@ def line(interval: Interval, *, kernels: bool = False) -> str:
     return f"{range_text(interval)} ({relative_range(interval)}), {basis(interval)}"
 
 
+def corrected(interval: Interval) -> str:
+    """Return the corrected time and the measurements behind it; "" without a correction."""
+    if not interval.correction:
+        return ""
+    return f"{format_quantity(interval.expected, 's')}: {format_change(interval.factor - 1)} from {interval.scored}"
+
+
 def basis(interval: Interval) -> str:
     """Return the basis of the interval in words."""
-    if interval.case in UNPROMISED:
+    if interval.scored:
+        text = f"{'composed, with' if interval.basis == 'composed' else 'from'} {interval.scored}"
+    elif interval.case in UNPROMISED:
         text = UNPROMISED[interval.case]
     elif interval.basis == "measured":
         text = f"cross-validated on {'other systems' if interval.case == 'source' else 'held-out devices'}"
@@ -108,7 +117,7 @@ def basis(interval: Interval) -> str:
 
 def evidence(interval: Interval) -> str:
     """Return the number of measurements behind a cross-validated interval; "" for others."""
-    if interval.basis != "measured" or interval.case in UNPROMISED:
+    if interval.scored or interval.basis != "measured" or interval.case in UNPROMISED:
         return ""
     return f"{interval.rows:,} measurements, {interval.units} held out in turn"
 
@@ -272,12 +281,13 @@ def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
         interval: interval.
         kernels: whether it is of the kernel times of a service; its ends are then factors.
     """
-    times = {"low": math.exp(-interval.below), "high": math.exp(interval.above)}
+    times = {"low": math.exp(interval.correction - interval.below), "high": math.exp(interval.correction + interval.above)}
     return {
         **({"applies_to": "kernels", **times} if kernels else {"low_s": interval.low, "high_s": interval.high}),
+        **({"factor": interval.factor, "scored": interval.scored} if interval.scored else {}),
         "level": interval.level,
         "basis": interval.basis,
-        "case": interval.case,
+        **select_attributes(interval, "case", "regime"),
         "measurements": interval.rows,
         "held_out": interval.units,
         "input_share": interval.stated,

@@ -132,6 +132,8 @@ def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[
         return
     sure = result.interval if value is None else result.interval.of(value)
     whole = " (of the simulated time)" if of_run and value is None and not result.of_kernels else ""
+    if not result.of_kernels and (text := interval.corrected(sure)):
+        yield SummaryLine("corrected", text)
     yield SummaryLine(interval.TITLE, interval.line(sure, kernels=result.of_kernels) + whole)
     if evidence := interval.evidence(result.interval):
         yield SummaryLine("", evidence, verbose=True)
