@@ -110,11 +110,6 @@ class ReplicaBatch(Replica):
         """Share of KV-cache blocks that are free."""
         return self.pool.free / self.pool.blocks
 
-    def cached(self, sequence: Sequence) -> int:
-        """Return the prompt tokens found in the prefix cache and in lower tiers."""
-        found = self.cache.found(sequence)
-        return (found.blocks + sum(count for _, count in found.below)) * self.settings.block  # integers
-
     @property
     def is_idle(self) -> bool:
         """Whether no request is running."""
@@ -122,6 +117,7 @@ class ReplicaBatch(Replica):
 
     def forgets(self) -> None:
         """Clear all caches, as after a restart."""
+        self.changed.add(self.number)
         self.pool.clears()
         if self.slots is not None:
             self.slots.forgets()
@@ -165,6 +161,7 @@ class ReplicaBatch(Replica):
         sequence.at = instant
         self.loading.remove(sequence)
         self.loaded.append(sequence)
+        self.changed.add(self.number)
         self.log.frees(instant, sequence.number, KV_LOAD)
 
     # ------------------------------------------------------------ decode, completion and preemption

@@ -30,6 +30,7 @@ from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.families.serving.actors import run
+    from hwsim.families.serving.actors.prefix_index import PrefixIndex
     from hwsim.families.serving.actors.tiers import OffloadTiers
 
 Key: TypeAlias = tuple[int, int]
@@ -45,11 +46,14 @@ class BlockPool:
         blocks: total number of blocks.
         free: number of blocks that can be allocated, including blocks with reusable pieces.
         leaves: function called with (key, blocks) of an evicted piece, before any of its blocks is allocated.
+        index: index in which the pieces of replica `replica` are recorded for a router; None without one.
     """
 
     blocks: int
     free: int = field(init=False)
     leaves: Callable[[Key, int], None] | None = None
+    index: PrefixIndex | None = None
+    replica: int = 0
     _blank: int = 0  # free blocks of evicted pieces, which are allocated first
     _line: dict[Key | int, int] = field(default_factory=dict)  # free blocks by key, or number; in order of freeing
     _used: dict[Key, list[int]] = field(default_factory=dict)  # [reference count, blocks] of pieces in use
@@ -63,6 +67,8 @@ class BlockPool:
 
     def clears(self) -> None:
         """Clear all pieces; no block may be in use."""
+        for key in self._line if self.index is not None else ():
+            self._records(key, 0)
         self.free, self._blank = self.blocks, 0
         self._line, self._last, self._numbers = {1: self.blocks}, 1, 1
 
@@ -89,12 +95,15 @@ class BlockPool:
                 del line[key]
                 self._blank += max(0, count_there - count)
                 count_here = min(count, count_there)
+                self._records(key, 0)
             elif count_there > count:
                 line[key] = count_there - count
                 count_here = count
+                self._records(key, line[key])
             else:
                 del line[key]
                 count_here = count_there
+                self._records(key, 0)
                 if key == self._last:
                     self._last = 0
             count -= count_here
@@ -142,6 +151,7 @@ class BlockPool:
         if stale:
             self._append_free(stale)
         self._used[key] = [1, count]
+        self._records(key, count)
         return True
 
     def gives(self, count: int, keys: Sequence[Key] = ()) -> None:
@@ -161,6 +171,12 @@ class BlockPool:
         if given:
             self._last = 0
             self.free += given
+
+    def _records(self, key: Key | int, count: int) -> None:
+        """Record the cached blocks of a piece in the index."""
+        if self.index is not None and not isinstance(key, int):
+            self.index.sets(self.index.whole, key, self.replica, has=count == key[1])
+            self.index.sets(self.index.part, key, self.replica, has=0 < count < key[1])
 
     def _append_free(self, count: int) -> None:
         if self._last:
@@ -207,11 +223,18 @@ class PrefixCache:
         if self.lower is not None and self.late:
             self.pool.leaves = self._store_evicted
 
+    def records_in(self, index: PrefixIndex, replica: int) -> BlockPool:
+        """Record the pieces in GPU memory and in lower tiers in an index, as those of a replica; return its block allocator."""
+        self.pool.index, self.pool.replica = index, replica
+        if self.lower is not None:
+            self.lower.index, self.lower.replica = index, replica
+        return self.pool
+
     def found(self, sequence: run.Sequence) -> PrefixHits:
         """Return the cache hits of a prompt; the block of its last token is recomputed in place even if it is cached."""
         if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
             return PrefixHits(0, [], 0)
-        pool, (pieces, blocks) = self.pool, self._pieces(sequence)
+        pool, (pieces, blocks) = self.pool, self.pieces(sequence)
         keys, hit, stale = pool.beginning(pieces, whole=self.lower is not None)
         if hit < blocks:
             return PrefixHits(hit, keys, stale, () if self.lower is None else tuple(self._below(pieces[len(keys) :])))
@@ -226,7 +249,7 @@ class PrefixCache:
                 return
             yield key, count
 
-    def _pieces(self, sequence: run.Sequence) -> Pieces:
+    def pieces(self, sequence: run.Sequence) -> Pieces:
         """Return the pieces of a prompt and their blocks, computed once per request."""
         of_block, listed = sequence.listed
         if of_block != self.settings.block:
@@ -259,7 +282,7 @@ class PrefixCache:
         if written:
             pieces = sequence.pieces(self.settings.block, written)
         else:
-            pieces, blocks = self._pieces(sequence)
+            pieces, blocks = self.pieces(sequence)
             if blocks <= sequence.hit + sequence.kept:
                 return
         start, had, has = 0, sequence.hit + sequence.kept, set[Key]()
