@@ -11,6 +11,7 @@ import pytest
 import hwsim
 from hwsim.families.serving.actors.router import ScoreRouter, router_of
 from hwsim.families.serving.results.statistics import ServiceStatistics
+from hwsim.spec import SpecError
 from tests.served import served
 
 ALIKE: dict[str, Any] = {
@@ -44,6 +45,21 @@ def test_round_robin_takes_turns_and_a_slow_copy_is_spared_by_the_others() -> No
     shares = Counter(row.replica for row in least.rows)
     assert shares[0] > 1.2 * shares[1]
     assert least.latency.mean < turns.latency.mean
+
+
+def test_two_choices_are_between_random_routing_and_the_fewest_requests() -> None:
+    keys: dict[str, Any] = {"device": "gpu0..7", "requests": 9000, "prompt": 1000, "output": 1, "batch": 1, "warm_up": "0 s",
+                            "server": {"host": {"api": "0 s"}}}  # fmt: skip
+    lone = served(**{**keys, "requests": 1, "arrivals": {"every": "1 s"}}).latency.mean
+    keys["arrivals"] = {"poisson": f"{8 * 0.8 / lone} 1/s"}
+    found = {choices: served(**keys, router={"choices": choices}).queueing.mean for choices in (1, 2, 3)}
+    assert found[1] == pytest.approx(lone * 0.8 / (2 * (1 - 0.8)), rel=0.15)  # of M/D/1: load / (2 (1 - load)) services
+    assert found[2] < 0.5 * found[1]
+    least = served(**keys, router="least")
+    assert least.queueing.mean < found[3] < found[2]
+    assert served(**keys, router={"choices": 8}).rows == least.rows
+    with pytest.raises(SpecError, match="below the minimum of 1"):
+        served(router={"choices": 0})
 
 
 def test_a_router_that_looks_for_prefixes_finds_more_of_them() -> None:

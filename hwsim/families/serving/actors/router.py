@@ -3,6 +3,7 @@
     least         the replica with the fewest requests, queued or running
     waiting       the replica with the smallest 4 x queued + running, as vLLM balances data-parallel engines
     round robin   each replica in turn
+    choices       of some replicas drawn at random, the replica with the fewest requests ("power of two choices")
     scores        the replica with the highest weighted sum of cached prompt tokens, queue depth and free KV cache
 
 Ties go to the replica with the lowest index. Replicas whose state changes tell their router, which reads only their state again.
@@ -10,7 +11,8 @@ Ties go to the replica with the lowest index. Replicas whose state changes tell 
 of milliseconds old.
 
 **Source**: vllm 0.19.0, v1/engine/core_client.py (`DPLBAsyncMPClient`); llm-d's default weights by
-inference-sim/inference-sim: docs/guide/routing.md at f90a1e3a.
+inference-sim/inference-sim: docs/guide/routing.md at f90a1e3a; Mitzenmacher, "The power of two choices in randomized load
+balancing", IEEE TPDS 12 (2001).
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from hwsim.families.serving.actors.prefix_cache import BlockPool
 from hwsim.families.serving.actors.prefix_index import PrefixIndex
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.static import StaticReplica
-from hwsim.families.serving.workload.routing import Routing, ScoreKeys
+from hwsim.families.serving.workload.routing import ChoiceKeys, Routing, ScoreKeys
 from hwsim.records import dataclass
+from hwsim.workload.load.numbers import stream, uniform
 
 WAITS: Final = {"least": 1, "waiting": 4}  # weight of a queued request; a running one counts 1
 
@@ -38,10 +41,19 @@ Router: TypeAlias = "LeastRequestsRouter | RoundRobinRouter | ScoreRouter"  # `l
 
 @dataclass(slots=True)
 class LeastRequestsRouter:
-    """A router to the replica with the fewest requests, where a queued request counts as `waits` running ones."""
+    """A router to the replica with the fewest requests, where a queued request counts as `waits` running ones.
+
+    Args:
+        copies: the replicas.
+        waits: weight of a queued request.
+        choices: number of replicas drawn at random for each request; 0: all.
+        key: key of the random numbers.
+    """
 
     copies: Many[ReplicaBatch | StaticReplica]
     waits: int = 1
+    choices: int = 0
+    key: int = 0
     looks: bool = False
     _counts: list[int] = field(init=False)
     _changed: set[int] = field(init=False)
@@ -49,9 +61,11 @@ class LeastRequestsRouter:
     def __post_init__(self) -> None:
         self._counts, self._changed = [0] * len(self.copies), watch(self.copies)
 
-    def choose(self, _sequence: Sequence, open_to: Many[int]) -> int:
+    def choose(self, sequence: Sequence, open_to: Many[int]) -> int:
         """Return the replica for a request, one of `open_to`."""
         first = self.copies[0].number
+        if 0 < self.choices < len(open_to):
+            open_to = [open_to[place] for place in drawn(self.key, sequence.number, self.choices, len(open_to))]
         while self._changed:
             copy = self.copies[self._changed.pop() - first]
             self._counts[copy.number - first] = copy.requests + (self.waits - 1) * copy.in_line
@@ -125,8 +139,23 @@ def watch(copies: Many[ReplicaBatch | StaticReplica]) -> set[int]:
     return changed
 
 
-def router_of(keys: ScoreKeys | Routing, copies: Many[ReplicaBatch | StaticReplica]) -> Router:
+def drawn(key: int, request: int, count: int, most: int) -> list[int]:
+    """Return `count` different numbers below `most`, drawn for a request and in ascending order (Floyd's algorithm).
+
+    >>> drawn(1, 0, 3, 3), len(set(drawn(1, 7, 2, 64)))
+    ([0, 1, 2], 2)
+    """
+    places = set[int]()
+    for last in range(most - count, most):
+        place = int(uniform(key, request, last) * (last + 1))
+        places.add(last if place in places else place)
+    return sorted(places)
+
+
+def router_of(keys: ChoiceKeys | ScoreKeys | Routing, copies: Many[ReplicaBatch | StaticReplica], seed: int = 0) -> Router:
     """Return the router of a file to these replicas, which have successive numbers."""
     if isinstance(keys, ScoreKeys):
         return ScoreRouter(copies, keys)
+    if isinstance(keys, ChoiceKeys):
+        return LeastRequestsRouter(copies, choices=keys.choices, key=stream(seed, "router"))
     return RoundRobinRouter() if keys == "round robin" else LeastRequestsRouter(copies, WAITS[keys])

@@ -64,7 +64,8 @@ class ModelService:
         of_batch = [part for part in plan.parts for _ in part.batches]
         self.log = Log(len(of_batch), Goal.of(plan.keys.slo).limits_fs, self._warm_up)
         self.copies = [self._copy(number, part) for number, part in enumerate(of_batch)]
-        self._router = router_of(plan.keys.router, self.copies[0 if plan.prompts is None else len(plan.prompts.batches) :])
+        takers = self.copies[0 if plan.prompts is None else len(plan.prompts.batches) :]
+        self._router = router_of(plan.keys.router, takers, plan.keys.seed)
         if plan.offload is not None:
             from hwsim.families.serving.actors.kv_transfers import OffloadRoute
 
