@@ -5,18 +5,17 @@
     trace    the whole trace
     clients  at least the ramp in which they start
 
-The peak determines latencies, because the load changes slowly compared with the stay of a request. Rates, and the cost of a token,
-are those at the average rate. Autoscaled services, and a day that starts at a stated time, are simulated as written.
+The peak determines latencies, because the load changes slowly compared with the stay of a request. Rates, and the cost of a
+token, are those at the average rate. Autoscaled services, and a day that starts at a stated time, are simulated as written.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, pluralized
 from hwsim.planning.variants import put_values
 from hwsim.spec import Mistakes, Tree, decode, resolve, tree_of
 from hwsim.units import DAY
@@ -33,13 +32,13 @@ class PlayedLoad(NamedTuple):
     Args:
         workload: workload with this part of its load.
         window: description of the part; "" for the load as written.
-        share: average rate / rate of the part.
+        mean_per_s: average arrival rate (1/s), if that of the part differs from it; 0 otherwise.
         ramped: path of the number of requests, if the run must be lengthened until all clients have started; "" otherwise.
     """
 
     workload: Tree
     window: str = ""
-    share: float = 1.0
+    mean_per_s: float = 0.0
     ramped: str = ""
 
 
@@ -82,10 +81,13 @@ def _of_day(
     first, cycle = next(iter(days.values())), max(day.cycle for day in days.values())
     mean = math.fsum(keys.rate or 0.0 for keys in loads.values())
     peak = mean + math.fsum(day.peak - day.mean for day in days.values())
-    if count >= (whole := math.ceil(mean * cycle)) or any(day.start for day in days.values()):
+    if any(day.start for day in days.values()):
         return PlayedLoad(workload)
-    if whole <= LONGEST:
-        return PlayedLoad(_put(workload, counted, whole), f"a whole cycle of {format_quantity(cycle, 's')}")
+    whole = math.ceil(mean * cycle)
+    cycles = -(-count // whole)
+    if count >= whole or whole <= LONGEST:
+        part = f"{pluralized(cycles, 'whole cycle')} of {format_quantity(cycle, 's')}"
+        return PlayedLoad(_put(workload, counted, cycles * whole), part)
     hour = math.ceil(peak * cycle / PARTS)
     count = max(count, hour) if hour <= LONGEST else count
     span, workload = count / peak, _put(workload, counted, count)
@@ -93,12 +95,9 @@ def _of_day(
         start = (day.at - span / 2) % day.cycle
         workload = _put(workload, path, tree_of({"day": {**_day(trees[path]), "start": f"{start!r} s"}}, trees[path].place))
     start, end = (first.at - span / 2) % first.cycle, (first.at + span / 2) % first.cycle
-    lasts = replace(first, start=start).lasts(count * first.peak / peak)
     window = f"peak {'hour ' if count == hour and cycle == DAY else ''}{_clock(start, cycle)} to {_clock(end, cycle)} of"
     rates = "rates and cost are those at the average rate, power and use of the GPUs those of the peak"
-    return PlayedLoad(
-        workload, f"{window} the cycle of {format_quantity(cycle, 's')}, with its ramp; {rates}", mean * lasts / count
-    )
+    return PlayedLoad(workload, f"{window} the cycle of {format_quantity(cycle, 's')}, with its ramp; {rates}", mean)
 
 
 def _day(arrivals: Tree) -> dict[str, object]:

@@ -168,14 +168,16 @@ def _run(machine: Machine, workload: Tree, screen: Screening, *, ends: bool) -> 
         raise PartOfDay([Mistake(part[0].place, part[0].text)])
     if beyond := [note.text for note in run.warnings if note.exceeds and note.code not in ("overloaded", "service-deadlock")]:
         raise Unbuilt(beyond[0])
-    _, window, share, _ = part_of_load(counts)
-    load = load_of(run, lengthened=bool(counts))._replace(window=window)
+    _, window, mean_per_s, _ = part_of_load(counts)
+    load, work, numbers = load_of(run, lengthened=bool(counts))._replace(window=window), work_of(run), _numbers(run)
+    arrivals_per_s = numbers.get("requests_per_s", work[0].per_s if work else 0.0)
+    share = mean_per_s / arrivals_per_s if mean_per_s and arrivals_per_s and not load.grows else 1.0
     if ends and serves(workload) and not any(report.sure(run) for report in family_reports(run)):
         run = play(counts, "runs")
     energy = energy_of(run, screen.outlay.site)
     return {
-        "numbers": _at_mean_rate(_numbers(run), share),
-        "work": [(unit, amount, per_s * share) for unit, amount, per_s in work_of(run)],
+        "numbers": _at_mean_rate(numbers, share),
+        "work": [(unit, amount, per_s * share) for unit, amount, per_s in work],
         "interval": as_dict(run.interval) if run.sure and not run.server else None,
         "half": run.interval.half if run.sure and not run.of_kernels else 0.0,
         "ends": [_at_mean_rate(_known(end), share) for report in family_reports(run) for end in report.at_ends(run)],
@@ -260,8 +262,8 @@ def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
         return service.put("arrivals", arrivals.put("day", part))
     if arrivals is not None and arrivals.get("trace") is not None:
         taken = arrivals.get("share")
-        share = replicas * (taken.value if taken is not None and isinstance(taken.value, int) else 1)
-        return service.put("arrivals", arrivals.put("share", tree_of(share, arrivals.place)))
+        every = replicas * (taken.value if taken is not None and isinstance(taken.value, int) else 1)
+        return service.put("arrivals", arrivals.put("share", tree_of(every, arrivals.place)))
     clients = arrivals.get("clients") if arrivals is not None else None
     if arrivals is not None and clients is not None and isinstance(clients.value, int):
         share = tree_of(-(-clients.value // replicas), arrivals.place)  # the busiest machine has the one more
