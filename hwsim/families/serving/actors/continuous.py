@@ -241,7 +241,8 @@ class ContinuousReplica(ReplicaBatch):
         """Record that the iterations of a run have ended; return the completed requests, in order."""
         self.changed.add(self.number)
         count, answers, parts, log, settings, growth = run.count, run.answers, run.parts, self.log, self.settings, self.growth
-        pool, later, begin, first, until = self.pool, list[int](), run.begin, 0, None
+        pool, begin, first, until = self.pool, run.begin, 0, None
+        later: list[int] = []
         self.iterations += count
         if answers:
             wanted = growth.wanted(1)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hwsim.families.serving.workload.settings import Settings
@@ -110,15 +111,18 @@ class BlockPool:
 
     def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
         """Return (keys, blocks, blocks that are free now) of the longest cached prefix; `whole`: complete pieces only."""
-        used, line = self._used, self._line
-        keys, hit, stale = [], 0, 0
+        used, line = self._used.get, self._line.get
+        keys: list[Key] = []
+        hit = stale = 0
         for key, count in pieces:
-            in_use = used.get(key)
-            count_there = line.get(key, 0) if in_use is None else in_use[1]
+            in_use = used(key)
+            if in_use is None:
+                count_there = line(key, 0)
+                stale += count_there if count_there >= count or not whole else 0
+            else:
+                count_there = in_use[1]
             if not count_there or (whole and count_there < count):
                 break
-            if in_use is None:
-                stale += count_there
             keys.append(key)
             hit += count_there
             if count_there < count:
@@ -254,7 +258,7 @@ class PrefixCache:
         of_block, listed = sequence.listed
         if of_block != self.settings.block:
             pieces = sequence.pieces(self.settings.block)
-            listed = pieces, sum([count for _, count in pieces])  # integers
+            listed = pieces, sum(map(itemgetter(1), pieces))  # integers
             sequence.listed = self.settings.block, listed
         return listed
 

@@ -44,12 +44,12 @@ class PrefixIndex:
 
     def cached(self, pieces: Sequence[tuple[Key, int]], pools: Sequence[BlockPool]) -> list[int]:
         """Return the blocks of the longest cached prefix on each replica: in GPU memory, and then in lower tiers."""
-        blocks, hit = [0] * len(pools), 0
+        blocks, hit, holders_of = [0] * len(pools), 0, self.whole.get
         there, under = (1 << len(pools)) - 1, 0  # replicas with all pieces so far; those whose last pieces are in lower tiers
         for key, count in pieces:
-            gone = there & ~self.whole.get(key, 0)
-            if gone or under:
-                there &= ~gone
+            kept = there & holders_of(key, 0)
+            if kept != there or under:
+                there, gone = kept, there & ~kept
                 found = (gone | under) & self.below.get(key, 0)
                 partly = gone & self.part.get(key, 0)
                 for replica in replicas((gone | under) & ~found) if hit or partly else ():

@@ -9,6 +9,7 @@ runs, the ops of all runs are summed by label and cost.
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Sequence as Many
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -68,7 +69,8 @@ class ServiceOps:
     runs: int = 0
     _arrivals: int = -1
     _label: int = -1
-    _sums: dict[tuple[int, int, int], list[Any]] = field(default_factory=dict)  # [size, own time] by (replica, label, cost)
+    _sums: dict[tuple[int, int, int], list[Any]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
+    # sums of size and own time by (replica, label, cost)
     _ends: dict[int, int] = field(default_factory=dict)
     _busy: dict[int, int] = field(default_factory=dict)
     _after: dict[int, int] = field(default_factory=dict)
@@ -130,13 +132,9 @@ class ServiceOps:
         self.runs += 1
         sums, chain = self._sums, self.costs[copy].ops(run)
         for label, _, cost, size, time, _ in chain:
-            key = copy, label, cost
-            kept = sums.get(key)
-            if kept is None:
-                sums[key] = [size, time]
-            else:
-                kept[0] += size
-                kept[1] += time
+            kept = sums[copy, label, cost]
+            kept[0] += size
+            kept[1] += time
         self._busy[copy] = self._busy.get(copy, 0) + instant - run.begin
         self._ends[copy] = instant
         if self.runs > ROWS:
