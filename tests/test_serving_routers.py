@@ -68,19 +68,19 @@ def test_a_router_that_looks_for_prefixes_finds_more_of_them() -> None:
     assert sees.cached_tokens > 1.15 * blind.cached_tokens
 
 
-@pytest.mark.parametrize("keys", [{"memory": "5 %"}, {"offload": {"host": "2 GB"}, "memory": "5 %"}, {"events": []}])
+@pytest.mark.parametrize("keys", [{"server": {"block": 4}}, {"offload": {"host": "2 GB"}}, {"events": [], "memory": "60 %"}])
 def test_the_index_of_all_caches_finds_what_each_cache_finds(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     indexed, walked = ScoreRouter._cached, list[int]()
 
     def cached(router: Any, sequence: Any) -> Any:
         found = [copy.cache.found(sequence) for copy in router.copies]
         walked.extend(hits.blocks + sum(count for _, count in hits.below) for hits in found)
-        assert (indexed(router, sequence) / 16).tolist() == walked[-len(found) :]
+        assert (indexed(router, sequence) / router.copies[0].settings.block).tolist() == walked[-len(found) :]
         return indexed(router, sequence)
 
     monkeypatch.setattr(ScoreRouter, "_cached", cached)
     shared = {"tokens": {"uniform": [300, 1200]}, "groups": 30}
-    served(**{**ALIKE, "shared": shared, "device": "gpu0..3", "router": SCORES, **keys})
+    served(**{**ALIKE, "shared": shared, "device": "gpu0..3", "router": SCORES, "memory": "2.6 %", "requests": 400, **keys})
     assert len(set(walked)) > 9
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from hwsim.families.serving.actors.admission import Reservations
 from hwsim.families.serving.actors.balanced_prefill import Groups
-from hwsim.families.serving.actors.prefix_cache import BlockPool, Key, PrefixCache, PrefixHits
+from hwsim.families.serving.actors.prefix_cache import BlockPool, PrefixCache, PrefixHits
+from hwsim.families.serving.actors.prefix_index import Key
 from hwsim.families.serving.actors.replica import Replica
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.slots import Slots

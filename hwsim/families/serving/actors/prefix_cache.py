@@ -26,15 +26,14 @@ from dataclasses import field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from hwsim.families.serving.actors.prefix_index import Key, PrefixIndex
 from hwsim.families.serving.workload.settings import Settings
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.families.serving.actors import run
-    from hwsim.families.serving.actors.prefix_index import PrefixIndex
     from hwsim.families.serving.actors.tiers import OffloadTiers
 
-Key: TypeAlias = tuple[int, int]
 Pieces: TypeAlias = tuple[Sequence[tuple[Key, int]], int]  # ((key, blocks) of each piece, total blocks)
 OWN: Final = -1  # first part of the key of a preempted request's own blocks
 
@@ -68,8 +67,8 @@ class BlockPool:
 
     def clears(self) -> None:
         """Clear all pieces; no block may be in use."""
-        for key in self._line if self.index is not None else ():
-            self._records(key, 0)
+        for key in self._line:
+            self._records(key, has=False)
         self.free, self._blank = self.blocks, 0
         self._line, self._last, self._numbers = {1: self.blocks}, 1, 1
 
@@ -96,17 +95,15 @@ class BlockPool:
                 del line[key]
                 self._blank += max(0, count_there - count)
                 count_here = min(count, count_there)
-                self._records(key, 0)
             elif count_there > count:
                 line[key] = count_there - count
                 count_here = count
-                self._records(key, line[key])
             else:
                 del line[key]
                 count_here = count_there
-                self._records(key, 0)
                 if key == self._last:
                     self._last = 0
+            self._records(key, has=False)
             count -= count_here
 
     def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
@@ -155,7 +152,7 @@ class BlockPool:
         if stale:
             self._append_free(stale)
         self._used[key] = [1, count]
-        self._records(key, count)
+        self._records(key, has=True)
         return True
 
     def gives(self, count: int, keys: Sequence[Key] = ()) -> None:
@@ -176,11 +173,10 @@ class BlockPool:
             self._last = 0
             self.free += given
 
-    def _records(self, key: Key | int, count: int) -> None:
-        """Record the cached blocks of a piece in the index."""
+    def _records(self, key: Key | int, *, has: bool) -> None:
+        """Record in the index whether all blocks of a piece are cached."""
         if self.index is not None and not isinstance(key, int):
-            self.index.sets(self.index.whole, key, self.replica, has=count == key[1])
-            self.index.sets(self.index.part, key, self.replica, has=0 < count < key[1])
+            self.index.sets(self.index.whole, key, self.replica, has=has)
 
     def _append_free(self, count: int) -> None:
         if self._last:
@@ -227,12 +223,12 @@ class PrefixCache:
         if self.lower is not None and self.late:
             self.pool.leaves = self._store_evicted
 
-    def records_in(self, index: PrefixIndex, replica: int) -> BlockPool:
-        """Record the pieces in GPU memory and in lower tiers in an index, as those of a replica; return its block allocator."""
+    def records_in(self, index: PrefixIndex, replica: int) -> Callable[[Key], int]:
+        """Record the pieces of a replica in an index; return the function of the cached blocks of a piece."""
         self.pool.index, self.pool.replica = index, replica
         if self.lower is not None:
-            self.lower.index, self.lower.replica = index, replica
-        return self.pool
+            self.lower.index, self.lower.replica, index.tiered = index, replica, True
+        return self.pool.held
 
     def found(self, sequence: run.Sequence) -> PrefixHits:
         """Return the cache hits of a prompt; the block of its last token is recomputed in place even if it is cached."""

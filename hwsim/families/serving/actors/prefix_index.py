@@ -4,72 +4,66 @@ A router that looks for cached prefixes walks the pieces of a prompt once for al
 all pieces so far only shrinks.
 
     index.sets(index.whole, key, 3, has=True)        replica 3 holds all blocks of a piece
-    index.cached(pieces, pools)                      cached blocks of a prompt on each replica
+    index.cached(pieces, held)                       cached blocks of a prompt on each replica
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from hwsim.records import dataclass
 
-if TYPE_CHECKING:
-    from hwsim.families.serving.actors.prefix_cache import BlockPool, Key
+Key: TypeAlias = tuple[int, int]
 
 
 @dataclass(slots=True)
 class PrefixIndex:
-    """The replicas that hold each piece; bit n of a number stands for replica n.
+    """The replicas that hold each piece; bit n of an integer stands for replica n.
 
     Args:
+        tiered: there are tiers below GPU memory; then some blocks of a piece cannot be reused without the others.
         whole: replicas with all blocks of a piece in GPU memory.
-        part: replicas with some of its blocks in GPU memory, which can be reused if there is no lower tier.
         below: replicas with the piece in a lower tier.
     """
 
+    tiered: bool = False
     whole: dict[Key, int] = field(default_factory=dict)
-    part: dict[Key, int] = field(default_factory=dict)
     below: dict[Key, int] = field(default_factory=dict)
 
     def sets(self, holders: dict[Key, int], key: Key, replica: int, *, has: bool) -> None:
         """Record whether a replica is one of the `holders` of a piece."""
-        mask = holders.get(key, 0)
-        mask = mask | 1 << replica if has else mask & ~(1 << replica)
-        if mask:
-            holders[key] = mask
-        else:
-            holders.pop(key, None)
+        holders[key] = mask = holders.get(key, 0) & ~(1 << replica) | has << replica
+        if not mask:
+            del holders[key]
 
-    def cached(self, pieces: Sequence[tuple[Key, int]], pools: Sequence[BlockPool]) -> list[int]:
-        """Return the blocks of the longest cached prefix on each replica: in GPU memory, and then in lower tiers."""
-        blocks, hit, holders_of = [0] * len(pools), 0, self.whole.get
-        there, under = (1 << len(pools)) - 1, 0  # replicas with all pieces so far; those whose last pieces are in lower tiers
+    def cached(self, pieces: Sequence[tuple[Key, int]], held: Sequence[Callable[[Key], int]]) -> list[int]:
+        """Return the blocks of the longest cached prefix on each replica: in GPU memory, and then in lower tiers.
+
+        Args:
+            pieces: (key, blocks) of each piece.
+            held: for each replica, the function that returns the cached blocks of a piece, which may be only some of them.
+        """
+        blocks, hit, holders_of = [0] * len(held), 0, self.whole.get
+        there, under = (1 << len(held)) - 1, 0  # replicas with all pieces so far; those whose last pieces are in lower tiers
         for key, count in pieces:
             kept = there & holders_of(key, 0)
             if kept != there or under:
-                there, gone = kept, there & ~kept
-                found = (gone | under) & self.below.get(key, 0)
-                partly = gone & self.part.get(key, 0)
-                for replica in replicas((gone | under) & ~found) if hit or partly else ():
-                    blocks[replica] = hit + (pools[replica].held(key) if partly >> replica & 1 else 0)
-                under = found
+                there, before = kept, there | under
+                under = before & ~kept & self.below.get(key, 0)
+                partly = count > 1 and not self.tiered
+                if hit or partly:
+                    for replica in _positions(before & ~(there | under)):
+                        blocks[replica] = hit + (held[replica](key) if partly else 0)
                 if not there | under:
                     return blocks
             hit += count
-        for replica in replicas(there | under):
+        for replica in _positions(there | under):
             blocks[replica] = hit
         return blocks
 
 
-def replicas(mask: int) -> Iterator[int]:
-    """Yield the positions of the bits of a number.
-
-    >>> list(replicas(0b1011))
-    [0, 1, 3]
-    """
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+def _positions(mask: int) -> list[int]:
+    """Return the positions of the bits of a number."""
+    return [place for place in range(mask.bit_length()) if mask >> place & 1]

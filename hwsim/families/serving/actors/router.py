@@ -17,6 +17,7 @@ balancing", IEEE TPDS 12 (2001).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import field
 from typing import Final, TypeAlias
@@ -25,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.families.serving.actors.batch import ReplicaBatch
-from hwsim.families.serving.actors.prefix_cache import BlockPool
-from hwsim.families.serving.actors.prefix_index import PrefixIndex
+from hwsim.families.serving.actors.prefix_index import Key, PrefixIndex
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.static import StaticReplica
 from hwsim.families.serving.workload.routing import ChoiceKeys, Routing, ScoreKeys
@@ -92,19 +92,15 @@ class ScoreRouter:
     copies: Many[ReplicaBatch | StaticReplica]
     weights: ScoreKeys = field(default_factory=ScoreKeys)
     looks: bool = True
-    _queues: NDArray[np.float64] = field(init=False)
-    _rooms: NDArray[np.float64] = field(init=False)
+    _state: NDArray[np.float64] = field(init=False)  # rows: queue depth with a minus sign, free share of the KV cache
     _changed: set[int] = field(init=False)
     _index: PrefixIndex = field(default_factory=PrefixIndex)
-    _pools: list[BlockPool] = field(init=False)
+    _held: list[Callable[[Key], int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._queues, self._rooms = np.zeros(len(self.copies)), np.ones(len(self.copies))
-        self._changed = watch(self.copies)
-        caching = [
-            copy for copy in self.copies if isinstance(copy, ReplicaBatch) and copy.settings.prefixes and self.weights.prefix
-        ]
-        self._pools = [copy.cache.records_in(self._index, number) for number, copy in enumerate(caching)]
+        self._state, self._changed = np.zeros((2, len(self.copies))), watch(self.copies)
+        caching = [copy for copy in self.copies if isinstance(copy, ReplicaBatch) and copy.settings.prefixes]
+        self._held = [copy.cache.records_in(self._index, number) for number, copy in enumerate(caching)]
 
     def choose(self, sequence: Sequence, open_to: Many[int]) -> int:
         """Return the replica for a request, one of `open_to`."""
@@ -113,10 +109,9 @@ class ScoreRouter:
         weights, first = self.weights, self.copies[0].number
         while self._changed:
             copy = self.copies[self._changed.pop() - first]
-            self._queues[copy.number - first], self._rooms[copy.number - first] = -copy.in_line, copy.room
-        parts = (weights.prefix, self._cached(sequence)), (weights.queue, self._queues), (weights.room, self._rooms)
-        scores = np.zeros(len(open_to))
-        for weight, column in parts:
+            self._state[:, copy.number - first] = -copy.in_line, copy.room
+        columns, scores = (self._cached(sequence), *self._state), np.zeros(len(open_to))
+        for weight, column in zip((weights.prefix, weights.queue, weights.room), columns, strict=True):
             values = column if len(open_to) == len(column) else column[np.array(open_to)]
             least = values.min()
             if weight and (spread := values.max() - least) > 0:
@@ -126,9 +121,9 @@ class ScoreRouter:
     def _cached(self, sequence: Sequence) -> NDArray[np.float64]:
         """Return the prompt tokens found in the caches of each replica; 0 without prefix caches."""
         copy, block = self.copies[0], self.copies[0].settings.block
-        if not isinstance(copy, ReplicaBatch) or not self._pools:
+        if not isinstance(copy, ReplicaBatch) or not self._held:
             return np.zeros(len(self.copies))
-        return np.array(self._index.cached(copy.cache.pieces(sequence)[0], self._pools), np.float64) * block
+        return np.array(self._index.cached(copy.cache.pieces(sequence)[0], self._held), np.float64) * block
 
 
 def watch(copies: Many[ReplicaBatch | StaticReplica]) -> set[int]:

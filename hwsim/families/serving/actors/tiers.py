@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
-from hwsim.families.serving.actors.prefix_cache import Key
-from hwsim.families.serving.actors.prefix_index import PrefixIndex
+from hwsim.families.serving.actors.prefix_index import Key, PrefixIndex
 from hwsim.records import dataclass
 
 TIERS: Final = ("host", "disk")
