@@ -141,7 +141,7 @@ def _row(option: PlanOption, screen: Screening, *, ends: bool, scattered: bool) 
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
     except PartOfDay as error:
-        hint = "more requests or a longer run, a shorter cycle or `ramp`, or `poisson` at the rate of the busiest time"
+        hint = "more requests, a shorter cycle, or `start` before the peak"
         return {"reason": ["day", f"{error.mistakes[0].message} ({hint})"]}
     except SpecError as error:
         return {"reason": ["workload", on_one_line(error.mistakes)]}
