@@ -88,7 +88,6 @@ class Pace:
     _around: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _prompts: dict[tuple[int, ...], int] = field(default_factory=dict)
     _batches: dict[int, KernelSeconds] = field(default_factory=dict)
-    _decoded: dict[tuple[int, int], KernelSeconds] = field(default_factory=dict)
     sent: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -175,10 +174,7 @@ class Pace:
             context = run.context / run.answers if run.answers else 0.0
             return self._eager.of(run.read, run.answers, context, run.ended)
         low, _ = knot(run.context // run.answers)
-        taken = self._decoded.get((run.answers, low))
-        if taken is None:
-            taken = self._decoded[run.answers, low] = self._model.of((), run.answers, float(low), run.answers)
-        return taken
+        return self._model.of((), run.answers, float(low), run.answers)
 
     def line(self, answers: int, low: int, step: int) -> DecodeLine:
         """Return, and keep, the linear piece of decode times from a knot."""

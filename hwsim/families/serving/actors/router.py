@@ -36,7 +36,7 @@ from hwsim.workload.load.numbers import stream, uniform
 WAITS: Final = {"least": 1, "waiting": 4}  # weight of a queued request; a running one counts 1
 
 
-Router: TypeAlias = "LeastRequestsRouter | RoundRobinRouter | ScoreRouter"  # `looks`: needs the state of all caches
+Router: TypeAlias = "LeastRequestsRouter | RoundRobinRouter | ScoreRouter"
 
 
 @dataclass(slots=True)
@@ -54,7 +54,6 @@ class LeastRequestsRouter:
     waits: int = 1
     choices: int = 0
     key: int = 0
-    looks: bool = False
     _counts: list[int] = field(init=False)
     _changed: set[int] = field(init=False)
 
@@ -77,7 +76,6 @@ class RoundRobinRouter:
     """A router to each replica in turn."""
 
     last: int = -1
-    looks: bool = False
 
     def choose(self, _sequence: Sequence, open_to: Many[int]) -> int:
         """Return the replica for a request, one of `open_to`."""
@@ -91,7 +89,6 @@ class ScoreRouter:
 
     copies: Many[ReplicaBatch | StaticReplica]
     weights: ScoreKeys = field(default_factory=ScoreKeys)
-    looks: bool = True
     _state: NDArray[np.float64] = field(init=False)  # rows: queue depth with a minus sign, free share of the KV cache
     _changed: set[int] = field(init=False)
     _index: PrefixIndex = field(default_factory=PrefixIndex)

@@ -19,7 +19,7 @@ from hwsim.families.serving.actors.batch import KvLoad
 from hwsim.families.serving.actors.continuous import ContinuousReplica
 from hwsim.families.serving.actors.costs import IterationCosts, Registry
 from hwsim.families.serving.actors.iteration_times import Pace
-from hwsim.families.serving.actors.router import Router
+from hwsim.families.serving.actors.router import Router, ScoreRouter
 from hwsim.families.serving.actors.run import IterationRun, Sequence
 from hwsim.families.serving.actors.static import StaticReplica
 from hwsim.families.serving.results.accounting import REPLICA_START
@@ -195,7 +195,6 @@ class UnclockedService:
     _runs: list[IterationRun | None] = field(init=False)
     _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, replica, turn
     _turns: list[int] = field(init=False)
-    _numbers: range = field(init=False)
     _steps: list[tuple[int, int, int]] = field(default_factory=list)  # (end of an iteration, replica, index of its run)
     _loads: list[KvLoad] = field(default_factory=list)
     _late: dict[int, int] = field(default_factory=dict)  # time a request waited for the start of its idle replica (fs)
@@ -204,7 +203,6 @@ class UnclockedService:
     def __post_init__(self) -> None:
         self._runs = [None] * len(self.copies)
         self._turns = [0] * len(self.copies)
-        self._numbers = range(len(self.copies))
 
     def play(self) -> int:
         """Simulate the service; return the time of the last completion (fs)."""
@@ -240,7 +238,7 @@ class UnclockedService:
         sequence.after = self._follows.pop(number, sequence.after)
         self._update_caches(instant)
         if self.scaled is None:
-            number = self.router.choose(sequence, self._numbers)
+            number = self.router.choose(sequence, range(len(self.copies)))
         elif (number := self.scaled.asks(sequence, instant)) < 0:
             return self._plan_release(instant)
         return self._queue_request(number, sequence, instant, instant)
@@ -349,7 +347,7 @@ class UnclockedService:
         self.pace[number].set(run)
         if run.count > 1 and (head := copy.head) is not None:
             copy.cut(run, head.at)
-        if self.router.looks:
+        if isinstance(self.router, ScoreRouter):
             self._plan_step(number, run, 1)
         turns = self._turns
         turns[number] += 1
