@@ -103,7 +103,8 @@ class BlockPool:
                 count_here = count_there
                 if key == self._last:
                     self._last = 0
-            self._records(key, has=False)
+            if self.index is not None:
+                self._records(key, has=False)
             count -= count_here
 
     def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
@@ -152,7 +153,8 @@ class BlockPool:
         if stale:
             self._append_free(stale)
         self._used[key] = [1, count]
-        self._records(key, has=True)
+        if self.index is not None:
+            self._records(key, has=True)
         return True
 
     def gives(self, count: int, keys: Sequence[Key] = ()) -> None:
