@@ -19,7 +19,7 @@ BUDGETS: Final = {  # code lines
     "explorer": 1_502,
     "exporters": 196,
     "failures": 648,
-    "families": 16_601,
+    "families": 16_732,
     "functions": 1_114,
     "graph": 1_472,
     "hwsim": 1_797,
@@ -29,7 +29,7 @@ BUDGETS: Final = {  # code lines
     "machine": 4_762,
     "models": 5_556,
     "ops": 1_522,
-    "planning": 3_129,
+    "planning": 3_227,
     "published": 8_483,
     "results": 3_235,
     "scoring": 280,
@@ -37,7 +37,7 @@ BUDGETS: Final = {  # code lines
     "spec": 2_561,
     "studies": 2_751,
     "views": 8_347,
-    "workload": 4_336,
+    "workload": 4_352,
 }
 SIZES: Final = {
     "modules of a run of three ops": 129,
