@@ -24,8 +24,8 @@ ALL: Final = 0.995  # share of the time that counts as all of it
 ONE: Final = 1e-3  # distance from 1 below which a factor has more digits
 AS_WHOLE: Final = "run-level error"
 TITLE: Final = "90 % interval"
-INPUTS: Final = "not applicable: every time and rate on the critical path is an input"
-NEARLY: Final = "below ±0.01 %: nearly all of the time on the critical path is an input"
+INPUTS: Final = "not applicable: all times and rates on the critical path are inputs"
+NEARLY: Final = "below ±0.01 %: nearly all times and rates on the critical path are inputs"
 HEADINGS: Final = ("source of uncertainty", "share of time", "alone", "without it")
 
 CASES: Final[Mapping[Case, str]] = {

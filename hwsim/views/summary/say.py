@@ -151,7 +151,7 @@ def bottleneck(done: Activities, makespan_fs: int) -> str:
     among = [(part, name) for part, name in among if part > 0.1 * spent]
     names = ", ".join(name for _, name in among[:3])
     if bound.term == GIVEN:
-        return f"{names}: {share}, a {GIVEN}" if names else f"{GIVEN}: {share}"
+        return f"{GIVEN} of {names}: {share}" if names else f"{GIVEN}: {share}"
     return f"{bound}: {share}{f', in {names}' if names else ''}"
 
 
