@@ -64,7 +64,7 @@ written with its unit. Any value may be `$name`, a parameter of the file, or ari
 | `hwsim: plan/1` | [a plan](#plans): which machines to buy or rent, and how many |
 | `hwsim: prices/1` | [prices](#power-and-prices) of parts, machines and sites |
 | `hwsim: failures/1` | [failure rates](#train-failures-) |
-| `hwsim: scores/1` | [measured over predicted values](#scores-of-earlier-runs-hwsim-scores-1) of earlier runs on a machine |
+| `hwsim: scores/1` | [measured over predicted values](#measurements) of earlier runs on a machine |
 
 Every key can change a result, cause a warning or be refused. Keys without any effect are marked *recorded only*.
 
@@ -140,7 +140,7 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (MachineFile, "parts"): "{PartEntry|part}",
     (MachineFile, "links"): "{LinkEntry|link}",
     (MachineFile, "price"): "money, or {PriceKeys|prices}",
-    (MachineFile, "scores"): "path of a [file of scores](#scores-of-earlier-runs-hwsim-scores-1)",
+    (MachineFile, "scores"): "path of a [file of scores](#measurements)",
     (MachineFile, "collectives"): "{LibraryEntry|library}, or a mapping of device kinds to libraries",
     (PartEntry, "price"): "money, or {PriceKeys|prices}",
     (Workload, "program"): "{Op|ops} and {BarrierKeys|statements}, or {RankProgram|`each` and `do`}",

@@ -225,7 +225,7 @@ def test_an_answer_says_what_was_searched() -> None:
     short = asked(minimise="training", simulate=0)
     assert short.searched.total() > short.searched["estimated"] > 0
     assert "combinations of tp, pp, cp, ep, chunks, microbatch" in " ".join(str(short).split())
-    assert "\n  not searched   tp beyond a node" in str(short)
+    assert "\n  not searched   zero-2, tp beyond a node" in str(short)
     assert short.to_json()["searched"]["estimated"] == short.searched["estimated"]
     stated = {**TRAINING["train"], "parallel": {"tp": 1, "dp": "rest"}}
     assert asked(workload={**TRAINING, "train": stated}, minimise="training", simulate=0).axes == ()
