@@ -173,7 +173,7 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     **{(SERVICE_STATEMENTS[name], "do"): _STATED for name in ("maybe", "lock", "repeat")},
     (WayKeys, "do"): _STATED,
     (SERVICE_STATEMENTS["cache"], "miss"): _STATED,
-    **{(PriceKeys, key): "money, or {OfferKeys|mapping}" for key in ("purchase", "on_demand", "reserved")},
+    **{(PriceKeys, key): "money, or {OfferKeys|mapping}" for key in ("purchase", "on_demand", "spot", "reserved")},
     (OfferKeys, "value"): "money",
     (OfferKeys, "capacity"): "money per size",
     (OfferKeys, "iops"): "mapping, or list of mappings",

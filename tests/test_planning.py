@@ -256,9 +256,9 @@ def test_a_price_of_a_whole_machine_against_a_sum_of_parts_tells_nothing() -> No
     answer = plan({**question, "minimise": "cost"})
     (against,) = answer.ratios.values()
     assert not against.is_conclusive
-    assert "a price of a whole machine" in against.unlike
+    assert "a price of a machine" in against.unlike
     assert "not comparable" in str(answer)
-    assert "whole machine" not in next(iter(plan({**question, "minimise": "training"}).ratios.values())).unlike
+    assert "of a machine" not in next(iter(plan({**question, "minimise": "training"}).ratios.values())).unlike
 
 
 @pytest.mark.parametrize("given", [{"set": {"workload.train.tokens": "2T"}}, {"vary": {"let.gpu": ["h200"]}}])

@@ -11,6 +11,7 @@ from hwsim.models.search import search_document
 from hwsim.planning.answer import PlanAnswer
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import ObjectiveRatio, frontier_axes
+from hwsim.planning.payment_text import payments_dict
 from hwsim.planning.reasons import Reason, Rejected, RejectionGroup
 from hwsim.views.kit.document import select_attributes
 
@@ -39,6 +40,7 @@ def as_dict(answer: PlanAnswer) -> dict[str, Any]:
         "rejected": [_rejected(option) for option in answer.rejected],
         "reasons": [_group(group) for group in answer.groups],
         "closest": None if answer.nearest is None else _rejected(answer.nearest),
+        "payments": {best.point.number: payments_dict(best.use) for best in answer.of_each or answer.options[:1] if best.use},
         "other_placement": None if answer.otherwise is None else _option(answer.otherwise, None),
         "compare": dict(question.keys.compare),
     }

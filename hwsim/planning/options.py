@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hwsim.costs.cost import CostItem
     from hwsim.costs.machine_price import PricedItem
     from hwsim.models import TrainingStep
+    from hwsim.planning.payments import OptionUse
     from hwsim.planning.training_screen import TrainingTotal
     from hwsim.results.interval import Interval
     from hwsim.results.work import WorkAmount
@@ -42,6 +43,7 @@ class PlanOption:
         axes: axes of the parallel plan that were searched.
         prices: prices behind the cost, largest first; options with the same prices share their errors.
         items: parts of the cost.
+        use: time of use, prices and energy behind the cost; None without a cost.
         ratio: factor by which the closed-form step was corrected, from a nearby simulation.
         rank: rank of the plan among the estimates of this point.
         estimated: closed-form numbers that a simulation replaced.
@@ -63,6 +65,7 @@ class PlanOption:
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()
     items: tuple[CostItem, ...] = ()
+    use: OptionUse | None = None
     ratio: float = 1.0
     rank: int = 0
     notes: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from hwsim.models.search import NOT_SEARCHED, search_text
 from hwsim.planning.answer import PlanAnswer, short_path, values_text
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import frontier_axes
+from hwsim.planning.payment_text import materials_lines, payment_lines
 from hwsim.planning.reasons import relative_miss
 from hwsim.planning.requirements import MEASURES, PlanQuantity, money
 from hwsim.results import invariants
@@ -42,6 +43,7 @@ def text(answer: PlanAnswer, *, verbose: bool = False) -> str:
             out += labelled_lines(fact.label, fact.text, LABEL)
     if answer.best is not None and question.requirements:
         out += ["", *_requirements(answer, answer.best)]
+    out += payment_lines(answer.best)
     if len(answer.of_each) > 1:
         out += ["", "best of each", *_table(answer, answer.of_each, verbose=verbose)]
     if answer.best is not None and len(answer.options) > 1 and (verbose or len(answer.of_each) <= 1):
@@ -111,6 +113,7 @@ def _best(answer: PlanAnswer, best: PlanOption) -> Iterator[SummaryLine]:
             yield from _breakdown(best)
     if goal is not None and goal.measure.name == "cost":
         yield from _breakdown(best)
+    yield from materials_lines(best)
     training = next(iter(best.wholes.values()), None)
     if training is not None and training.good is not None:
         good, shown = training.good, MEASURES["time"].shown

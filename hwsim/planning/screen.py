@@ -168,12 +168,8 @@ class Screening:
         return numbers
 
     def _unpriced(self, facts: OptionOutlay) -> Iterator[Reason]:
-        names = self.outlay.lacking(facts)
-        if names:
-            rent = {"purchase": "to buy", "on_demand": "by the hour", "reserved": "for a term"}[self.question.keys.rent]
-            who = f" of {self.question.keys.provider}" if self.question.keys.provider else ""
-            listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-            yield Reason("price", f"{listed} has no price{who} {rent}", lift="prices: FILE, a price list of your own")
+        if text := self.outlay.lacking(facts):
+            yield Reason("price", text, lift="prices: FILE, a price list of your own")
 
     # ---- trainings ----
 
