@@ -118,12 +118,11 @@ def _plans() -> Iterator[Row]:
     """All legal plans of GPT-3 on 1,536 GPUs, the kernels timed for the first time."""
     from hwsim.functions.nodes import cluster_with
     from hwsim.models import ParallelPlan, load_framework, load_transformer
-    from hwsim.models.exhaustive_search import fastest_legal_plans
+    from hwsim.models.search import Search
 
-    given = load_transformer("gpt-3-175b"), ParallelPlan(global_batch=1536), cluster_with("dgx-h100", {}, 192)[0]
-    framework = load_framework("megatron-core")
-    began = time.process_time()
-    tried = fastest_legal_plans(*given, framework).tried
+    search = Search(load_transformer("gpt-3-175b"), ParallelPlan(global_batch=1536), load_framework("megatron-core"))
+    cluster, began = cluster_with("dgx-h100", {}, 192)[0], time.process_time()
+    tried = search.on(cluster).legal
     took = time.process_time() - began
     loops = took * timeouts_per_second() / 1e6
     yield f"the fastest of {tried:,} plans", f"{took:.2f} s = {loops:.1f} M timeouts", "<= 2 s for 100,000"

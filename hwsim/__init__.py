@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 from hwsim.version import __version__
 
 __all__ = [
-    "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "Session", "SpecError",
-    "__version__", "calibrate", "check", "collectives", "compare", "estimate", "explain", "explore", "export", "find",
-    "import_run", "latency", "load_graph", "loads", "new", "plan", "record", "roofline", "save_graph", "schema", "sensitivity",
-    "show", "simulate", "study", "sweep", "topology",
+    "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "Session",
+    "SpecError", "__version__", "calibrate", "check", "collectives", "compare", "estimate", "explain", "explore", "export",
+    "find", "import_run", "latency", "load_graph", "loads", "new", "plan", "record", "roofline", "save_graph", "schema",
+    "score", "sensitivity", "show", "simulate", "study", "sweep", "topology",
 ]  # fmt: skip
 
 _HOMES: Final = {
@@ -56,6 +56,7 @@ _HOMES: Final = {
     "roofline": "hwsim.functions.views",
     "save_graph": "hwsim.graph.files",
     "schema": "hwsim.functions.files",
+    "score": "hwsim.scoring.matching",
     "sensitivity": "hwsim.sensitivities.analysis",
     "show": "hwsim.functions.show",
     "simulate": "hwsim.api",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from hwsim.graph.files import load_graph, save_graph
     from hwsim.graph.opgraph import OpGraph
     from hwsim.results.result import Result
+    from hwsim.scoring.matching import score
     from hwsim.sensitivities.analysis import sensitivity
     from hwsim.spec import SpecError
     from hwsim.studies.bisection import find

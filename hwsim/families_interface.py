@@ -115,7 +115,7 @@ class FamilyResult(Protocol):
 
     def half(self, result: Result) -> float:
         """Return the half-width of the interval of its work, as a logarithm; by default that of the critical path."""
-        return result.interval.half
+        return result.interval.reach
 
 
 class FamilyReport(Protocol):

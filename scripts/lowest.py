@@ -47,6 +47,7 @@ COMMANDS: Final = (
     "simulate p3.16xlarge resnet50-dp --json",
     "simulate web-server services/web-and-database --json",
     "estimate dgx-h100 mixtral-8x7b --plan auto --global-batch 128 --json",
+    "score d2l-4gpu-pcie d2l/allreduce-160mb measured.csv --json",
     "sensitivity d2l-4gpu-pcie d2l/allreduce-160mb --against p3.16xlarge --json",
     "simulate d2l-disks d2l/ssd-queue-depth",
     "simulate d2l-quad-core d2l/stride",
@@ -81,6 +82,7 @@ workload: d2l/async-loop
 points: {latin: {points: 8, of: {n: 10..1000:log, workload.runtime.queue_depth: 1..64}}}
 rows: rows.csv
 """,
+    "measured.csv": "measure,value\ntime,15.1 ms\n",
 }  # files that the commands read
 THEIR_OWN: Final = ("calibrate doctor", "doctor")  # what they say is of the moment: only that they end well counts
 

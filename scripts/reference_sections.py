@@ -24,6 +24,7 @@ from hwsim.links.fabrics import NetworkLink
 from hwsim.links.kind import LinkKind
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
+from hwsim.machine.scores import ScoreRow, ScoresFile
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.models import Framework
 from hwsim.models.architectures import ARCHITECTURES as MODELS
@@ -63,6 +64,7 @@ written with its unit. Any value may be `$name`, a parameter of the file, or ari
 | `hwsim: plan/1` | [a plan](#plans): which machines to buy or rent, and how many |
 | `hwsim: prices/1` | [prices](#power-and-prices) of parts, machines and sites |
 | `hwsim: failures/1` | [failure rates](#train-failures-) |
+| `hwsim: scores/1` | [measured over predicted values](#measurements) of earlier runs on a machine |
 
 Every key can change a result, cause a warning or be refused. Keys without any effect are marked *recorded only*.
 
@@ -138,6 +140,7 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (MachineFile, "parts"): "{PartEntry|part}",
     (MachineFile, "links"): "{LinkEntry|link}",
     (MachineFile, "price"): "money, or {PriceKeys|prices}",
+    (MachineFile, "scores"): "path of a [file of scores](#measurements)",
     (MachineFile, "collectives"): "{LibraryEntry|library}, or a mapping of device kinds to libraries",
     (PartEntry, "price"): "money, or {PriceKeys|prices}",
     (Workload, "program"): "{Op|ops} and {BarrierKeys|statements}, or {RankProgram|`each` and `do`}",
@@ -170,7 +173,7 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     **{(SERVICE_STATEMENTS[name], "do"): _STATED for name in ("maybe", "lock", "repeat")},
     (WayKeys, "do"): _STATED,
     (SERVICE_STATEMENTS["cache"], "miss"): _STATED,
-    **{(PriceKeys, key): "money, or {OfferKeys|mapping}" for key in ("purchase", "on_demand", "reserved")},
+    **{(PriceKeys, key): "money, or {OfferKeys|mapping}" for key in ("purchase", "on_demand", "spot", "reserved")},
     (OfferKeys, "value"): "money",
     (OfferKeys, "capacity"): "money per size",
     (OfferKeys, "iops"): "mapping, or list of mappings",
@@ -263,6 +266,9 @@ def headings() -> Iterator[tuple[Any, str]]:
     yield OfferKeys, "A price with range, date and provider"
     yield PricesFile, "A price list (`hwsim: prices/1`)"
     yield SiteKeys, "`site`"
+    yield None, "## Measurements\n"
+    yield ScoresFile, "Scores of earlier runs (`hwsim: scores/1`)"
+    yield ScoreRow, "A row of scores"
     yield None, "## Studies\n"
     yield StudyKeys, "Top level (`hwsim: study/1`)"
     yield DrawnKeys, "`points: {random: ...}` and `points: {latin: ...}`"

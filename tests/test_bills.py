@@ -42,9 +42,9 @@ def test_hosting_has_a_line_with_its_price_its_power_and_its_part() -> None:
     bill = bill_of(run, Paying(load_prices()))
     assert bill.cost is not None
     item = next(charge for charge in bill.cost.items if charge.name == "hosting")
-    assert item.amount.value == pytest.approx(150 / 1000 * present(bill.energy).loaded * run.makespan_s / (YEAR / 12))
+    assert item.amount.value == pytest.approx(195 / 1000 * present(bill.energy).loaded * run.makespan_s / (YEAR / 12))
     (said,) = [text for title, text in lines(bill) if title == "hosting"]
-    assert said.startswith("150 USD/kW/month for ")
+    assert said.startswith("195 USD/kW/month for ")
     assert f"{item.amount.value / bill.cost.known.value:.0%}".replace("%", " %") in said
 
 
@@ -53,6 +53,6 @@ def test_a_cost_of_a_plan_says_what_it_adds_up_from() -> None:
     answer = plan(asked)
     assert answer.best is not None
     assert sum(item.amount.value for item in answer.best.items) == pytest.approx(answer.best.numbers["cost"].value)
-    assert "150 USD/kW/month for " in answer.summary(verbose=True)
+    assert "195 USD/kW/month for " in answer.summary(verbose=True)
     free = plan({**asked, "site": {"hosting": "0 USD/kW/month"}})
     assert "USD/kW/month" not in free.summary(verbose=True)

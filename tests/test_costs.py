@@ -252,7 +252,7 @@ def test_a_residual_and_a_lifetime_are_of_the_list() -> None:
 @pytest.mark.parametrize(("days", "paid"), [(1, 14), (14, 14), (14.001, 28), (60, 70)])
 def test_whole_terms_of_a_rent_are_paid(days: float, paid: float) -> None:
     machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "reserved: {value: 1 USD/h, term: 14 day}"))
-    cost = cost_of(price_of(machine, Prices())["reserved"], days * DAY)
+    cost = cost_of(price_of(machine, Prices())["block"], days * DAY)
     assert present(cost.total).value == pytest.approx(2 * paid * 24)
     assert [cost.paid, cost.seconds] == pytest.approx([paid * DAY, days * DAY])
 
@@ -379,7 +379,7 @@ def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--rent", "reserved"), "--rent requires --prices"),
+        (("--rent", "1-year"), "--rent requires --prices"),
         (("--provider", "AWS"), "--provider requires --prices"),
         (("--site", "mars"), "unknown site 'mars'"),
         (("--site", "pue=0.5"), "a PUE must be at least 1"),

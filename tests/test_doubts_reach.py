@@ -24,7 +24,7 @@ from hwsim.families.services.results.uncertainty import work_interval
 from hwsim.functions.estimate import estimate
 from hwsim.models import load_framework
 from hwsim.origins import IDEAL, Origin
-from hwsim.results.interval import NORMAL
+from hwsim.results.errors import NORMAL
 from hwsim.spec import SpecError
 from hwsim.units import Dimension
 from hwsim.workload import Runtime

@@ -21,7 +21,7 @@ from hwsim.models import (
     one_pass,
 )
 from hwsim.models.inference import serve
-from hwsim.models.search import search
+from hwsim.models.search import Search
 from hwsim.models.server import HostTimes
 from tests.command import hwsim
 from tests.model_cases import prefill
@@ -149,18 +149,25 @@ def test_nodes_are_what_a_file_of_them_says(tmp_path: Path) -> None:
         cluster_with(str(tmp_path / "pair.yaml"), {}, 2)
 
 
+def test_a_rack_of_several_nodes_is_repeated_as_one_domain_and_separate_nodes_are_not() -> None:
+    assert numbers("gb200-nvl72", "llama-3-8b", "--nodes", "2", "--global-batch", "144", code=None)["gpus"] == 144
+    refused = hwsim("estimate", "scale/planning-cluster", "llama-3-8b", "--nodes", "2", "--global-batch", "64", code=2)
+    assert "repeats a single node or NVLink domain" in refused.stderr
+
+
 # ---- the search ----
 
 
 def test_a_search_finds_plans_that_fit_fastest_first() -> None:
-    found = numbers(*SIXTEEN, "--plan", "auto", "--top", "400")
+    found = numbers(*SIXTEEN, "--plan", "auto", "--top", "40")
     times = [plan["step_s"] for plan in found["plans"]]
     assert times == sorted(times)
-    assert len(times) == found["fitting"] < found["tried"]
+    searched = found["searched"]
+    assert searched.pop("axes")[:4] == ["tp", "pp", "cp", "ep"]
+    assert searched.pop("combinations") == sum(searched.values())
     assert all(plan["fits"] for plan in found["plans"])
     said = numbers(*SIXTEEN, "--tp", "8", "--pp", "4")
     assert times[0] <= said["step_s"]
-    assert any(plan["step_s"] == said["step_s"] for plan in found["plans"])
 
 
 def test_a_search_keeps_what_is_given() -> None:
@@ -170,7 +177,9 @@ def test_a_search_keeps_what_is_given() -> None:
 
 def test_a_search_without_a_plan_that_fits_names_the_nearest() -> None:
     found = hwsim("estimate", NODE, "llama-3-405b", "--global-batch", "8", "--plan", "auto", code=3)
-    assert "0 fit" in found.stdout
+    assert "0 estimated" in " ".join(found.stdout.split())
+    gone = hwsim("estimate", NODE, "llama-3-405b", "--plan", "every", code=2)
+    assert "`auto` now searches all axes" in " ".join(gone.stderr.split())
     said = numbers(NODE, "llama-3-405b", "--global-batch", "8", "--plan", "auto", code=3)
     assert said["plans"] == []
     assert said["closest"]["memory"]["total"] > 80e9
@@ -180,7 +189,7 @@ def test_a_search_among_no_plans_says_what_is_wrong() -> None:
     cluster = cluster_with(NODE, {})[0]
     plan = ParallelPlan(pp=7, global_batch=8)
     with pytest.raises(WrongPlan, match="pp 7 does not divide"):
-        search(load_transformer("gpt2"), plan, cluster, load_framework("megatron-core"), {"pp"})
+        Search(load_transformer("gpt2"), plan, load_framework("megatron-core"), frozenset({"pp"})).on(cluster)
 
 
 # ---- networks of convolutions, perceptrons ----
@@ -210,7 +219,7 @@ def test_a_search_finds_stages_and_micro_batches_of_a_network() -> None:
     times = [plan["step_s"] for plan in found["plans"]]
     assert times == sorted(times)
     assert {plan["plan"]["pp"] for plan in found["plans"]} == {1, 2, 4, 8}
-    assert len(times) == found["fitting"] == found["tried"]
+    assert len(times) == found["searched"]["estimated"]
     only = numbers("p3.16xlarge", "vgg-16", "--global-batch", "64", "--plan", "auto", "--pp", "2")
     assert {plan["plan"]["pp"] for plan in only["plans"]} == {2}
 

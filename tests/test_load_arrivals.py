@@ -193,6 +193,18 @@ CUT: dict[str, tuple[dict[str, Any], int, int]] = {  # arrivals, requests of all
 }
 
 
+@pytest.mark.parametrize("start", [0.0, 30.0, 61.0, 250.0])
+def test_a_day_that_starts_later_has_the_rate_of_its_time(start: float) -> None:
+    day = DayKeys(mean=1000.0, peak=1800.0, at=40.0, cycle=100.0, start=start)
+    came = np.array(list(islice(instants(ArrivalKeys(day=day), 3), 150_000))) / FEMTO
+    assert came[-1] == pytest.approx(day.lasts(150_000), rel=0.01)
+    for time in range(0, 120, 7):
+        count = int(((came >= time) & (came < time + 1)).sum())
+        assert count == pytest.approx(day.rate(time + 0.5), abs=5 * math.sqrt(day.peak))
+    assert not ArrivalKeys(day=day).part_of_load("", 150_000, 0.0)
+    assert len(ArrivalKeys(day=day).part_of_load("", 20_000, 0.0)) == (start != 30.0)  # of 11 s; 30 s to 41 s have the peak
+
+
 @pytest.mark.parametrize("engine", ["auto", "simpy"])
 @pytest.mark.parametrize("kind", CUT)
 @pytest.mark.parametrize("served", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,22 +110,45 @@ def test_a_service_that_does_not_keep_up_is_a_warning_wherever_rows_are_compared
     assert [notice.code for notice in short.warnings] == ["no-steady-state"]
 
 
-DAY = "{day: {mean: 10 1/s, peak: 20 1/s, at: 14 h}}"
-
-
-def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> None:
-    night = CHAT.replace("{poisson: $rate}", DAY)
-    answer = asked(night, vary={"replicas": "1..4"}, require=["ttft_p95 at most 1 h"])
-    assert answer.best is None
-    assert {reason.constraint for rejection in answer.rejected for reason in rejection.reasons} == {"day"}
-    assert "864000`" in str(answer)
-    day = replica_workload(
-        tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"day": {"mean": "10 1/s", "peak": "20 1/s"}}}}), 4
+def daily(mean: int, cycle: str, *, more: str = "") -> str:
+    return CHAT.replace(
+        "{poisson: $rate}", f"{{day: {{mean: {mean} 1/s, peak: {2 * mean} 1/s, at: 14 h, cycle: {cycle}{more}}}}}"
     )
-    assert day.plain()["infer"]["arrivals"]["day"] == {"mean": "2.5 1/s", "peak": "5.0 1/s"}
-    bursts = {"bursts": {"rate": "1 1/s"}}
+
+
+def test_a_day_takes_the_machines_of_its_peak_and_its_rates_are_of_its_mean() -> None:
+    """A run from 0 h would take one machine; whole cycles are simulated where they are short."""
+    limits: dict[str, Any] = {"vary": {"replicas": "1..4"}, "require": ["ttft_p95 at most 1 h"]}
+    answer, constant = asked(daily(60, "24 h"), **limits), asked(CHAT, **limits, set={"workload.let.rate": "120 1/s"})
+    assert answer.best.point.replicas == constant.best.point.replicas > 1
+    assert "of the cycle of 24.0 h, with its ramp; rates and cost are those at the average rate" in answer.best.notes[0]
+    rates = [found.best.numbers["requests_per_s"].value for found in (answer, constant)]
+    assert rates[0] == pytest.approx(rates[1] / 2)
+    short = asked(daily(10, "60 s"), **limits)
+    assert "9 whole cycles of 60.0 s" in short.best.notes
+    hour = asked(daily(1, "24 h").replace("requests: $requests", "requests: 100"), **limits)
+    assert hour.best.notes[0].startswith("peak hour 13:30 to 14:30 of the cycle of 24.0 h")
+    night = asked(daily(10, "24 h", more=", start: 2 h"), require=["ttft_p95 at most 1 h"])
+    assert {reason.constraint for rejection in night.rejected for reason in rejection.reasons} == {"day"}
+
+
+def test_every_load_is_shared_by_machines(tmp_path: Path) -> None:
+    def shared(arrivals: dict[str, Any], replicas: int) -> Any:
+        infer = {"model": "gpt2", "arrivals": arrivals, "requests": 10}
+        return replica_workload(tree_of({"hwsim": "workload/1", "infer": infer}), replicas).plain()["infer"]
+
+    assert shared({"day": {"mean": "10 1/s", "peak": "20 1/s"}}, 4)["arrivals"]["day"] == {"mean": "2.5 1/s", "peak": "5.0 1/s"}
+    assert shared({"trace": "x.csv", "share": 2}, 4)["arrivals"] == {"trace": "x.csv", "share": 8}
+    assert shared("all at once", 4)["requests"] == 3  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="requests of `bursts` cannot be split"):
-        replica_workload(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": bursts}}), 4)
+        shared({"bursts": {"rate": "1 1/s"}}, 4)
+    lines = [f"{number / 20},20,5" for number in range(400)]
+    (tmp_path / "trace.csv").write_text("\n".join(["arrival,prompt,output", *lines]), encoding="utf-8")
+    infer = {"model": "llama-3-8b", "arrivals": {"trace": str(tmp_path / "trace.csv")}, "requests": 9}
+    for replicas in (1, 3):
+        answer = asked({"hwsim": "workload/1", "infer": infer}, vary={"replicas": [replicas]}, require=["ttft_p95 at most 1 h"])  # type: ignore[arg-type]
+        assert answer.best.notes[0] == "the whole trace"
+        assert answer.best.numbers["requests_per_s"].value == pytest.approx(20, rel=0.02)
 
 
 def test_layouts_of_a_model_are_not_told_apart_by_less_than_such_services_miss() -> None:

@@ -12,7 +12,6 @@ from hwsim.costs.energy import energy_at
 from hwsim.costs.library_match import is_as_listed
 from hwsim.costs.machine_price import price_of
 from hwsim.costs.prices import Prices, load_prices
-from hwsim.spec import SpecError
 from tests.command import hwsim
 from tests.test_costs import MACHINE, PRICES
 from tests.test_train_checks import CLUSTER
@@ -182,12 +181,3 @@ def test_power_that_contradicts_itself(tmp_path: Path, power: str, place: str, s
     printed = hwsim("check", tmp_path / "m.yaml", code=2).output
     assert f"m.yaml:{place}: " in printed
     assert said in printed
-
-
-def test_a_machine_of_one_provider_at_the_prices_of_another_says_so_and_terms_are_told() -> None:
-    rented = price_of(api.load_machine("p5e.48xlarge"))["on_demand"].all_items
-    assert any("p5e.48xlarge is of AWS" in item.name for item in rented)
-    assert "is of" not in price_of(api.load_machine("g6e.48xlarge"))["on_demand"].all_items[0].name
-    assert "for terms of 24 h" in str(price_of(api.load_machine("p5e.48xlarge"))["reserved"].all_items[0])
-    with pytest.raises(SpecError, match="one of AWS, Azure"):
-        load_prices(provider="Amazon")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.families.services.results.uncertainty import work_interval
-from hwsim.results.interval import NORMAL
+from hwsim.results.errors import NORMAL
 from hwsim.sensitivities.analysis import sensitivity
 from hwsim.spec import SpecError
 

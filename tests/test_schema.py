@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from hwsim.costs.prices import prices_schema
 from hwsim.failures import failures_schema
 from hwsim.machine.schema import machine_schema, part_schema
+from hwsim.machine.scores import scores_schema
 from hwsim.models.library import model_schema
 from hwsim.planning.question import plan_schema
 from hwsim.studies.file import study_schema
@@ -28,6 +29,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "part/1": part_schema,
     "plan/1": plan_schema,
     "prices/1": prices_schema,
+    "scores/1": scores_schema,
     "study/1": study_schema,
     "workload/1": workload_schema,
 }

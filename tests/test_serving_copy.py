@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hwsim.families.serving.actors.balanced_prefill import Groups
 from hwsim.families.serving.actors.blocks import WindowedGrowth
 from hwsim.families.serving.actors.continuous import ContinuousReplica
+from hwsim.families.serving.actors.router import LeastRequestsRouter
 from hwsim.families.serving.actors.run import IterationRun, Sequence
 from hwsim.families.serving.actors.static import StaticReplica
 from hwsim.families.serving.actors.unclocked import UnclockedService
@@ -73,7 +74,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, copies: int, *,
     log = Log(copies)
     made = [Watched(number, found, blocks, log) for number in range(copies)]
     pace: list[Any] = [Linear(skip=skip)] * copies
-    end = UnclockedService(made, pace, found, RequestSource(rows), log).play()
+    end = UnclockedService(made, pace, found, RequestSource(rows), log, LeastRequestsRouter(made)).play()
     assert all(copy.pool.free == blocks and not copy.requests for copy in made)
     columns = log.finish()
     rows_of = {name: columns[name].tolist() for name in ("number", "copy", "begin", "first", "end", "cached")}
@@ -209,7 +210,7 @@ def test_a_static_batch_answers_everybody_and_gives_every_block_back() -> None:
         found, log = Settings(prompts="alone", padded=True, sequences=8), Log(1)
         line = StaticReplica(0, found, blocks, log)
         pace: Any = Linear(skip=True)
-        UnclockedService([line], [pace], found, RequestSource(rows), log).play()
+        UnclockedService([line], [pace], found, RequestSource(rows), log, LeastRequestsRouter([line])).play()
         assert Counter(log.finish()["number"].tolist()) == Counter(range(40))
         assert line.used == 0
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from hwsim.families.serving.actors.router import LeastRequestsRouter
 from hwsim.families.serving.actors.run import IterationRun
 from hwsim.families.serving.actors.speculation import SpeculativeReplica
 from hwsim.families.serving.actors.unclocked import UnclockedService
@@ -39,7 +40,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, guesses: Specul
     log = Log(1)
     copy = SpeculativeReplica(0, found, blocks, log, guesses=guesses)
     pace: Any = Pieces(guesses, skip=skip)
-    end = UnclockedService([copy], [pace], found, RequestSource(rows), log).play()
+    end = UnclockedService([copy], [pace], found, RequestSource(rows), log, LeastRequestsRouter([copy])).play()
     assert copy.pool.free == blocks
     assert copy.requests == copy.context == copy.part == 0
     columns = log.finish()

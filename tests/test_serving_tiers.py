@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from hwsim.families.serving.actors.router import LeastRequestsRouter
 from hwsim.families.serving.actors.run import IterationRun
 from hwsim.families.serving.actors.tiers import OffloadTier, OffloadTiers
 from hwsim.families.serving.actors.unclocked import UnclockedService
@@ -48,7 +49,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[in
     made = [Kept(number, found, blocks, log, lower=tiers[number]) for number in range(copies)]
     pace: list[Any] = [Linear(skip=skip)] * copies
     lanes: list[Any] = [Slow() for _ in made]
-    end = UnclockedService(made, pace, found, RequestSource(rows), log, lanes=lanes).play()
+    end = UnclockedService(made, pace, found, RequestSource(rows), log, LeastRequestsRouter(made), lanes=lanes).play()
     assert all(copy.pool.free == blocks and not copy.requests and not copy.loading for copy in made)
     columns = log.finish()
     names = ("number", "copy", "begin", "first", "end", "cached", "arrival", *PARTS)

@@ -133,7 +133,7 @@ def test_numbers_of_two_runs_are_told_apart_by_more_than_both_miss(measure: str,
     assert compare_options(question, other, one).is_conclusive == told
 
 
-@pytest.mark.parametrize(("other", "way"), [("dgx-h200", "reserved"), ("mi300x-8", "purchase"), ("dgx-a100", "purchase")])
+@pytest.mark.parametrize(("other", "way"), [("dgx-h200", "block"), ("mi300x-8", "purchase"), ("dgx-a100", "purchase")])
 def test_a_plan_and_a_comparison_have_one_judgement_of_prices_of_other_kinds(other: str, way: PaymentOption) -> None:
     """A price of a whole machine tells nothing beside a sum of parts, nor a term of a day beside one of a year."""
     train: dict[str, Any] = {"hwsim": "workload/1"}

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.results.invariants import checked_text
-from published import PAGES, TOPICS, accounts, errors, intervals_page, left_out, parts, scores_of, summary, topics_of
+from published import PAGES, TOPICS, accounts, errors, intervals_page, left_out, parts, scored, scores_of, summary, topics_of
 from published.report import line, page
 from published.score import Score
 from published.shipping import SHIPPED
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "validation"
-OF_ALL: Final = ("summary", "intervals", "sources")  # pages that cover all topics
+OF_ALL: Final = ("summary", "intervals", "score", "sources")  # pages that cover all topics
 Scores = Mapping[str, Sequence[Score]]
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     topics = said.topics if said.topics and not said.write else _topics(pages)
     if said.write:
         parts.read_figures = set()
-    found = scored(topics, data)
+    found = scores_by_topic(topics, data)
     if said.write:
         write(pages, found, data)
 
@@ -54,7 +54,7 @@ def _topics(pages: Sequence[str]) -> list[str]:
     return [topic for name in names for topic in topics_of(name)]
 
 
-def scored(topics: Sequence[str], data: Path) -> dict[str, tuple[Score, ...]]:
+def scores_by_topic(topics: Sequence[str], data: Path) -> dict[str, tuple[Score, ...]]:
     """Print and return the scores of topics; skip topics whose measurements are not distributed with hwsim."""
     found = {}
     for topic in topics:
@@ -81,6 +81,8 @@ def write(pages: Sequence[str], found: Scores, data: Path) -> None:
             text = summary.page(residuals, found)
         elif name == "intervals":
             text = intervals_page.page(residuals, FOLDER)
+        elif name == "score":
+            text = scored.page(residuals)
         elif name == "sources":
             text = accounts.page(data, read)
         else:

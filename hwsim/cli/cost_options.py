@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hwsim.costs.site import Site
 
 F = TypeVar("F", bound=Callable[..., Any])
-WAYS: Final = {"no": "purchase", "on-demand": "on_demand", "reserved": "reserved"}
+WAYS: Final = {way.replace("_", "-"): way for way in ("on_demand", "1_year", "3_year", "spot", "block")} | {"no": "purchase"}
 ALL: Final = "library"
 
 
@@ -32,7 +32,7 @@ def paying_options(function: F) -> F:
     options = (
         click.option("--prices", type=LibraryName("prices"), metavar="FILE",
                      help="Add energy and cost: a price list that overrides the library's, or `library`."),
-        click.option("--rent", type=click.Choice(sorted(WAYS)), help="With --prices: rent instead of buying."),
+        click.option("--rent", type=click.Choice(sorted(WAYS)), help="With --prices: rent instead of buying, for a term."),
         click.option("--provider", metavar="NAME", help="With --prices: use the offers of this provider only."),
         click.option("--site", metavar="NAME|pue=X,...",
                      help="Site: a name in the price list, or pue=1.2,grid=400 g/kWh,electricity=0.1 USD/kWh,"

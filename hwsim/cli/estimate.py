@@ -83,9 +83,9 @@ class Bandwidth(Text):
               help="Split norms and residuals along the sequence (default: with --tp).")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(("adam", "sgd")), default="adam", metavar="NAME",
               help="adam or sgd (default: adam; other networks sgd).")  # fmt: skip
-@click.option("--plan", type=click.Choice(("auto", "every")), metavar="auto|every",
-              help="List the parallel plans that fit, fastest first; options that are set stay fixed. auto: over tp, pp, "
-                   "microbatch, sharding, recompute; every: also zero-2, fsdp, cp, ep, chunks, sequence parallel.")  # fmt: skip
+@click.option("--plan", metavar="auto",
+              help="List the parallel plans that fit, fastest first; options that are set stay fixed. Searched: tp, pp, cp, ep, "
+                   "chunks, microbatch, sharding, recompute, sequence parallel.")  # fmt: skip
 @click.option("--top", type=COUNT, default=10, metavar="N", help="Number of plans printed by --plan (default: 10).")
 @click.option("--tokens", type=click.FloatRange(min=0, min_open=True, max=1e30), metavar="N",
               help="Also the days of training on N tokens, such as 15e12.")  # fmt: skip

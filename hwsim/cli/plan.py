@@ -31,8 +31,8 @@ from hwsim.results.invariants import document
 @click.option("--prices", metavar="FILE", help="Price list that overrides the library's (hwsim: prices/1).")
 @click.option("--provider", metavar="NAME", help="Use the offers of this provider only.")
 @click.option("--failures", metavar="NAME", help="Failure rates: a file, a library name, or none.")
-@click.option("--rent", type=click.Choice(("purchase", "on_demand", "reserved")), metavar="WAY",
-              help="Payment: purchase, on_demand or reserved (default: purchase).")  # fmt: skip
+@click.option("--rent", type=click.Choice(("purchase", "on_demand", "1_year", "3_year", "spot", "block")), metavar="WAY",
+              help="Payment that ranks options: purchase (default), on_demand, 1_year, 3_year, spot or block.")  # fmt: skip
 @click.option("--period", metavar="TIME", help="Period of use, for workloads without an end: 1 year.")
 @click.option("--simulate", type=click.IntRange(min=0), metavar="N",
               help="Simulate up to N options near the best (default: 20; 0: closed form only).")  # fmt: skip

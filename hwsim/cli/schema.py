@@ -6,7 +6,9 @@ import click
 
 
 @click.command("schema")
-@click.argument("kind", type=click.Choice(["machine", "workload", "model", "part", "failures", "prices", "study", "plan"]))
+@click.argument(
+    "kind", type=click.Choice(["machine", "workload", "model", "part", "failures", "prices", "scores", "study", "plan"])
+)
 def command(kind: str) -> None:
     """Print the JSON Schema of a KIND of file.
 

@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from hwsim.comparing.class_defaults import UNLIKE, JudgedRatio, ResultUncertainty, is_unlike, judged
+from hwsim.comparing.class_defaults import JudgedRatio, ResultUncertainty, is_unlike, judged
 from hwsim.comparing.sides import Group, OpSum, Side
 from hwsim.comparing.waterfall import Waterfall
+from hwsim.costs.machine_price import unlike_prices
 from hwsim.formats import family
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio
@@ -93,6 +94,12 @@ class Comparison(FigureAnswer):
     def is_unlike(self) -> bool:
         """Whether a part is measured on one machine and a class default on the other."""
         return _machine(self.first) != _machine(self.second) and is_unlike(self.first.interval, self.second.interval)
+
+    @property
+    def not_comparable(self) -> str:
+        """Reason why the costs cannot be compared: their prices are of different kinds; "" if they can."""
+        is_cost = self.measure is not None and self.measure.column == "cost_usd"
+        return unlike_prices(self.second.prices, self.first.prices) if is_cost else ""
 
     @cached_property
     def amounts(self) -> tuple[float, float]:
@@ -201,7 +208,7 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
             compared, values, why = None, None, refused
         else:
             found = _judged(first, second, compared, values, unit, alike)
-            why = found.why if found is not None and found.why not in ("", UNLIKE) else why
+            why = (unlike_prices(second.prices, first.prices) if compared.column == "cost_usd" else "") or why
     over = None if found is None or found.why else found.over
     notes = provenance_warnings([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
     warnings = distinct_warnings(first.warnings, second.warnings, [note for note in notes if note is not None])

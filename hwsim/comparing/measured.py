@@ -207,14 +207,29 @@ def read_table(path: Path) -> tuple[MeasuredOp, ...]:
 
 
 def _of_csv(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Place]]:
+    for row, place in csv_rows(path, mistakes, [NAMES, (*EACH, *TOTAL)], COLUMNS):
+        yield {name.casefold(): cell for name, cell in row.items()}, place
+
+
+def csv_rows(
+    path: Path, mistakes: Mistakes, needed: Sequence[Sequence[str]], columns: str
+) -> Iterator[tuple[dict[str, str], Place]]:
+    """Yield the non-empty cells of each row by the name of their column, with the place of the row.
+
+    Args:
+        path: CSV file with a header line.
+        mistakes: list of mistakes.
+        needed: for each required column its accepted names, in lower case.
+        columns: expected columns, for messages.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             table = csv.reader(file, strict=True)
             lines = _printable(table)
-            header = [name.strip().casefold() for name in next(lines, [])]
-            if not set(header) & set(NAMES) or not set(header) & {*EACH, *TOTAL}:
-                mistakes.add(Place(str(path), 1, 1), "no columns of ops and times",
-                             f"expected columns: {COLUMNS}")  # fmt: skip
+            header = [name.strip() for name in next(lines, [])]
+            known = {name.casefold() for name in header}
+            if missing := [names[0] for names in needed if known.isdisjoint(names)]:
+                mistakes.add(Place(str(path), 1, 1), f"no column `{missing[0]}`", f"expected columns: {columns}")
                 return
             for line in lines:
                 place = Place(str(path), table.line_num, 1)

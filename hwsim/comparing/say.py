@@ -43,7 +43,7 @@ def _lines(both: Comparison, verbose: bool) -> Iterator[str]:
     yield from wrap_lines(title(both), 0)
     yield ""
     yield from labelled_lines("answer", sentence(both), LABEL)
-    if both.why and both.measure is not None and both.why != AS_ASKED:
+    if both.why and both.measure is not None and both.why != AS_ASKED and not both.not_comparable:
         yield from labelled_lines("compared by", both.why, LABEL)
     if both.is_unlike:
         yield from labelled_lines("check", provenance(both), LABEL)
@@ -102,6 +102,8 @@ def sentence(both: Comparison) -> str:
     if min(both.values) <= 0:
         return f"no ratio: {both.measure.title} of one run is 0"
     value = both.values[1] / both.values[0] if both.measure.most else both.values[0] / both.values[1]
+    if both.over is None and both.not_comparable:
+        return f"not comparable ({_ahead(both.measure, value)}): {both.why}"
     if both.over is None:
         return f"{_ahead(both.measure, value)} (no interval{_missing(both)})"
     if both.over.outside:

@@ -18,8 +18,8 @@ from hwsim.records import dataclass
 from hwsim.results.activities import bounds_of
 from hwsim.results.cause import HOST
 from hwsim.results.critical import critical_path
-from hwsim.results.errors import table
-from hwsim.results.interval import NORMAL, Interval, IntervalPart
+from hwsim.results.errors import NORMAL, table
+from hwsim.results.interval import Interval, IntervalPart
 from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
 from hwsim.results.work import WorkAmount, work_of
@@ -290,7 +290,8 @@ def _number_in(document: Mapping[str, Any], wanted: StudyMeasure, work: Sequence
 
 def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
     """Return the interval in a document of `hwsim.views.interval.say.as_dict`, with the errors of this version."""
-    below, above = math.log(value / entry["low_s"]), math.log(entry["high_s"] / value)
+    correction = math.log(entry.get("factor", 1.0))
+    below, above = math.log(value / entry["low_s"]) + correction, math.log(entry["high_s"] / value) - correction
     level = int(entry["level"])
     parts = [_part_of(row, level) for row in entry["sources"]]
     shares = [float(row["variance_share"]) for row in entry["sources"]]
@@ -298,7 +299,8 @@ def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
     besides = math.sqrt(variance * float(entry["run_level_share"]))
     return Interval(
         value, below, above, level, entry["basis"], entry["case"], int(entry["measurements"]), int(entry["held_out"]),
-        float(entry["input_share"]), besides, tuple(parts),
+        float(entry["input_share"]), besides, tuple(parts), correction, entry.get("scored", ""),
+        entry.get("regime", ""),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hwsim.costs.energy import energy_of, part_on
+from hwsim.costs.energy import energy_of, part_on, stretched
 from hwsim.costs.site import Site
 from hwsim.families_interface import family_reports
 from hwsim.records import dataclass
@@ -87,15 +87,15 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
     how: Paying = paying or result.paying or stated_payment(result) or Paying()
     energy = energy_of(result, how.place)
     machine, prices = result.built, how.lists
-    half = result.interval.half if result.sure else 0.0
+    half, factor = stretched(result)
     priced, cost = None, None
     if prices is not None and machine is not None:
         from hwsim.costs.cost import cost_of
         from hwsim.costs.machine_price import price_of
 
         priced = price_of(machine, prices)[how.way]
-        cost = cost_of(priced, result.makespan_s, energy, prices, half=half, in_terms=False, on=part_on(result))
-    entire = _whole(result, energy, priced, how, half)
+        cost = cost_of(priced, factor * result.makespan_s, energy, prices, half=half, in_terms=False, on=part_on(result))
+    entire = _whole(result, energy, priced, how)
     notes = tuple(text for report in family_reports(result) for text in report.unused(result)) if cost is not None else ()
     return Bill(energy, cost, entire, tuple(_each(result, energy, cost)), notes)
 
@@ -112,14 +112,15 @@ def stated_payment(result: Result) -> Paying | None:
 
 
 def _whole(
-    result: Result, energy: Energy | None, priced: PricedMachine | None, how: Paying, half: float
+    result: Result, energy: Energy | None, priced: PricedMachine | None, how: Paying
 ) -> tuple[float, Energy | None, MoneyCost | None] | None:
     """Return (seconds, energy, cost) of the entire training that the run samples, with failures if their rates are known."""
     whole = next(filter(None, (report.whole(result) for report in family_reports(result))), None)
     if whole is None:
         return None
-    seconds, spares = whole
-    spent = None if energy is None else energy.times(seconds / result.makespan_s)
+    half, factor = stretched(result)
+    seconds, spares = factor * whole[0], whole[1]
+    spent = None if energy is None else energy.times(whole[0] / result.makespan_s)
     if priced is None:
         return seconds, spent, None
     from hwsim.costs.cost import cost_of

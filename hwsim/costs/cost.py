@@ -5,16 +5,18 @@
     reserved   price x whole terms, including unused days
     volumes    price x time, added to each of these
 
+With growth or a discount rate, these are present values (`cash_flow`).
 Hosting is charged for the power with all parts loaded, whatever the run draws. A rent includes space, cooling and energy.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwsim.costs.amount import Amount, total
+from hwsim.costs.cash_flow import CashFlow, whole_terms
 from hwsim.costs.energy import Energy
 from hwsim.costs.machine_price import PricedItem, PricedMachine
 from hwsim.costs.prices import Prices, load_prices
@@ -89,6 +91,7 @@ def cost_of(
     in_terms: bool = True,
     spares: float = 0.0,
     on: float = 1.0,
+    cash: CashFlow | None = None,
 ) -> MoneyCost:
     """Return the cost of `nodes` machines over `seconds`.
 
@@ -102,7 +105,10 @@ def cost_of(
         spares: spare machines / working machines; they cost the same, except for energy.
         on: share of the machines that is charged, with autoscaling; the energy is not scaled.
         in_terms: whether a rent is charged in whole terms and billing increments; False for a part of a longer use.
+        cash: growth and discount rate; default: neither.
     """
+    flow = cash or CashFlow()
+    used = flow.used(seconds) / seconds if seconds else 1.0
     lists = load_prices() if prices is None else prices
     missing, price = list(priced.missing), priced.amount
     items: list[CostItem] = []
@@ -110,15 +116,17 @@ def cost_of(
     if price is None:
         missing = missing or ["the machine"]
     elif priced.way == "purchase":
-        worn = price * (nodes * on * (1.0 - lists.residual) * seconds / lists.lifetime)
+        worn = price * (nodes * on * flow.bought(seconds, lists.lifetime, lists.residual))
         items.append(CostItem("machines", worn.wider(half)))
-        items += _running(energy, lists, seconds, nodes, half, missing, on)
+        items += [replace(item, amount=item.amount * used) for item in _running(energy, lists, seconds, nodes, half, missing, on)]
     else:
         step = max(charge.billed for charge in priced.items)
-        paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
-        items.append(CostItem("rent", (price * (paid * nodes * on)).wider(half if paid == seconds else 0.0)))
+        paid = whole_terms(seconds, step if in_terms else 0.0)
+        rent = price * (flow.used(seconds, step if in_terms else 0.0) * nodes * on)
+        items.append(CostItem("rent", rent.wider(half if paid == seconds else 0.0)))
     if priced.volumes:
-        items.append(CostItem("volumes", (total(volume.amount for volume in priced.volumes) * (seconds * nodes)).wider(half)))
+        stored = total(volume.amount for volume in priced.volumes) * (seconds * used * nodes)
+        items.append(CostItem("volumes", stored.wider(half)))
     if spares > 0:
         held = [item.amount for item in items if not item.name.startswith("energy")]
         items.append(CostItem("spares", total(held) * spares))

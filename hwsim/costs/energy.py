@@ -104,9 +104,17 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
     if not power.items:
         return None
     by_part, above = busy_in(result, machine, power)
-    half = result.interval.half if result.sure else 0.0
+    half, factor = stretched(result)
     on, most = part_on(result), part_on(result, at_most=True)
-    return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half, on=on, most=most)
+    return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half, on=on, most=most).times(factor)
+
+
+def stretched(result: Result) -> tuple[float, float]:
+    """Return (half width of the interval, factor of the user's measurements) of the time that is charged."""
+    if not result.sure:
+        return 0.0, 1.0
+    sure = result.interval
+    return (sure.reach, 1.0) if result.of_kernels else (sure.half, sure.factor)
 
 
 def part_on(result: Result, *, at_most: bool = False) -> float:

@@ -19,6 +19,7 @@ from hwsim.costs.site import Site, SiteKeys, read_site
 from hwsim.devices.offers import (
     A_DATE,
     PAYMENT_OPTIONS,
+    Mark,
     Offer,
     OfferKeys,
     PaymentOption,
@@ -56,6 +57,8 @@ class PricesFile:
     currency: Literal["USD"] = field("currency of all prices", default="USD", record="there is no other")
     date: str | int | None = field("date of prices that have none of their own", default=None)
     provider: str = field("provider of prices that name none", default="")
+    region: str = field("region of prices that name none", default="")
+    mark: Mark | None = field("kind of prices that name none", default=None)
     source: str = field("source of prices that name none", default="")
     lifetime: Seconds | None = field("depreciation time of bought machines (default: 4 year)", default=None,
                                      exclusive_minimum=0.0)  # fmt: skip
@@ -101,6 +104,11 @@ class Prices:
         tables = [table for listed in (self.own, self.library) for table in (listed.parts, listed.machines, listed.others)]
         prices = [price for table in tables for price in table.values()]
         return {offer.provider for price in prices for way in PAYMENT_OPTIONS for offer in price.of(way) if offer.provider}
+
+    def instance_providers(self, name: str) -> set[str]:
+        """Return the providers of the library that rent a machine as an instance of this name; empty if it is none."""
+        listed = self.library.machines.get(name, Price())
+        return {offer.provider for way in PAYMENT_OPTIONS[1:] for offer in listed.of(way) if offer.instance == name}
 
     def offers(self, table: Table, called: Sequence[str], stated: Price | None, way: PaymentOption) -> tuple[Offer, ...]:
         """Return the offers of the user's list, else of the machine file, else of the library; empty if there are none.
@@ -177,9 +185,7 @@ def _library() -> Prices:
         listed = _read(read(find("prices", name)), mistakes, sites)
         for table, more in ((parts, listed.own.parts), (machines, listed.own.machines), (others, listed.own.others)):
             for key, price in more.items():
-                table[key] = (
-                    Price(**{way: (*table[key].of(way), *price.of(way)) for way in PAYMENT_OPTIONS}) if key in table else price
-                )
+                table[key] = table[key] + price if key in table else price
         sites |= listed.sites
         site = site.over(listed.site)
         lifetime, residual = lifetime or listed.lifetime, listed.residual if residual < 0 else residual
@@ -208,9 +214,11 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
         mistakes.add((tree.get("date") or tree).place, f"'{date[:40]}' is not a date", A_DATE)
         date = ""
 
-    def priced(given: Mapping[str, Tree]) -> dict[str, Price]:
+    base = Offer(0.0, 0.0, 0.0, date=date, provider=file.provider, source=file.source, mark=file.mark or "", region=file.region)
+
+    def priced(given: Mapping[str, Tree], *, whole: bool = False) -> dict[str, Price]:
         return {
-            name: read_price(tree_of_price, mistakes, date=date, provider=file.provider, source=file.source)
+            name: read_price(tree_of_price, mistakes, replace(base, instance=name if whole and file.provider else ""))
             for name, tree_of_price in given.items()
         }
 
@@ -223,7 +231,7 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
             mistakes.add((tree.get("others") or tree).key_place(name), f"unknown entry '{name}' of `others`", hint)
     site = Site() if file.site is None else read_site(file.site, mistakes, named_sites)
     return Prices(
-        own=PriceEntry(priced(file.parts), priced(file.machines), priced(file.others)),
+        own=PriceEntry(priced(file.parts), priced(file.machines, whole=True), priced(file.others)),
         site=site,
         sites=named_sites,
         lifetime=file.lifetime or 0.0,
@@ -271,12 +279,16 @@ class AgedPrice:
 def aged_price(offers: Iterable[Offer], held: PricedAmounts) -> AgedPrice | None:
     """Return the median of several offers with the range of all; None if no offer applies to these amounts.
 
+    Offers that are more than 18 months older than the newest one are superseded and do not count.
+
     >>> aged_price([Offer(3.0, 3.0, 3.0), Offer(1.0, 1.0, 1.0), Offer(9.0, 8.0, 10.0)], PricedAmounts()).amount
     Amount(value=3.0, low=1.0, high=10.0)
     """
     priced = [(offer, price) for offer in offers if (price := offer.price(held)) is not None]
     if not priced:
         return None
+    ages = [months_old(offer.date, dt.date.max) or 0 for offer, _ in priced]  # relative ages, whatever the clock
+    priced = [pair for pair, age in zip(priced, ages, strict=True) if age <= min(ages) + OLD]
     ranked = sorted(priced, key=lambda pair: (pair[1][0], pair[0].provider, pair[0].date))
     offer, (value, _, _) = ranked[(len(ranked) - 1) // 2]
     low, high = min(price[1] for _, price in ranked), max(price[2] for _, price in ranked)

@@ -1,10 +1,11 @@
 """Prices of parts and machines: the key `price:`, and price lists.
 
     price: 30000 USD                                    purchase
-    price: {purchase: ..., on_demand: 98 USD/h, reserved: {value: 39 USD/h, term: 14 day}}
+    price: {purchase: ..., on_demand: 98 USD/h, spot: 30 USD/h, reserved: {value: 39 USD/h, term: 14 day}}
 
-Each price may be `{value, low, high, date, mark, provider}`, or a list of these for several providers. A volume is priced by
-its capacity, and by accesses and bytes per second beyond those included:
+Each price may be `{value, low, high, date, mark, provider, instance, region}`, or a list of these for several providers. A
+reservation of up to 6 months is a capacity block; longer ones are 1-year or 3-year terms. A volume is priced by its capacity,
+and by accesses and bytes per second beyond those included:
 
     price: {capacity: 0.08 USD/GiB/month, iops: {over: 3000 1/s, each: 0.005 USD/month},
             throughput: {over: 125 MiB/s, each: 0.04 USD/month, of: 1 MiB/s}}
@@ -14,8 +15,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import field as attribute
+from dataclasses import replace
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, cast
 
 from hwsim.records import dataclass
 from hwsim.spec.decode import decode
@@ -24,17 +28,27 @@ from hwsim.spec.mistakes import Mistakes, Place
 from hwsim.spec.tree import Tree, tree_of
 from hwsim.units import BANDWIDTH, MONEY, PRICE, RATE, SIZE, Dimension, DollarsPerSecond, Quantity, Seconds, UnitError, parse_as
 
-Mark = Literal["list", "quote", "street", "estimate", "recalled"]
-PaymentOption = Literal["purchase", "on_demand", "reserved"]
-PAYMENT_OPTIONS: Final[tuple[PaymentOption, ...]] = ("purchase", "on_demand", "reserved")
-SPREAD: Final = {"list": 0.1, "quote": 0.1, "street": 0.2, "estimate": 0.35, "recalled": 0.35}  # default relative half-width
+Mark = Literal["list", "cloud list", "quote", "street", "estimate", "recalled"]
+PaymentOption = Literal["purchase", "on_demand", "1_year", "3_year", "spot", "block"]
+PAYMENT_OPTIONS: Final[tuple[PaymentOption, ...]] = ("purchase", "on_demand", "1_year", "3_year", "spot", "block")
+_TITLES: Final = ("buy", "on demand", "reserved 1 year", "reserved 3 years", "spot", "capacity block")
+PAYMENT_TITLES: Final[Mapping[PaymentOption, str]] = dict(zip(PAYMENT_OPTIONS, _TITLES, strict=True))
+BLOCK: Final = 183 * 86_400.0  # longest term of a capacity block (seconds)
+# default relative half-width of a price by its mark
+SPREAD: Final = {"list": 0.1, "cloud list": 0.1, "quote": 0.1, "street": 0.2, "estimate": 0.35, "recalled": 0.35}
 A_DATE: Final = "a year, a month or a day: 2026-06"
 _DATE: Final = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
-_UNITS: Final[dict[PaymentOption, tuple[Dimension, Dimension]]] = {  # units of the whole price, and per byte of capacity
-    "purchase": (MONEY, MONEY / SIZE),
-    "on_demand": (PRICE, PRICE / SIZE),
-    "reserved": (PRICE, PRICE / SIZE),
-}
+_BUY: Final[tuple[Dimension, Dimension]] = (MONEY, MONEY / SIZE)  # units of the whole price, and per byte of capacity
+_RENT: Final[tuple[Dimension, Dimension]] = (PRICE, PRICE / SIZE)
+
+
+def option_of_term(term: float) -> PaymentOption:
+    """Return the payment option of a reservation with a term (seconds).
+
+    >>> option_of_term(BLOCK / 183), option_of_term(2 * BLOCK), option_of_term(6 * BLOCK)
+    ('block', '1_year', '3_year')
+    """
+    return "block" if term <= BLOCK else "1_year" if term < 3.9 * BLOCK else "3_year"
 
 
 def is_date(text: str) -> bool:
@@ -63,6 +77,8 @@ class OfferKeys:
     date: str | int | None = field("date of the price: 2026, 2026-06 or 2026-06-17", default=None)
     mark: Mark | None = field("kind of price, which sets its uncertainty", default=None)
     provider: str = field("provider that asks the price", default="")
+    instance: str = field("instance of the provider that has this price", default="")
+    region: str = field("region where this price applies", default="")
     source: str = field("document or page that states the price", default="")
     term: Seconds | None = field("term of a reservation; whole terms are paid", default=None, exclusive_minimum=0.0)
     billed: Seconds | None = field("billing increment of a rental (default: per second)", default=None, exclusive_minimum=0.0)
@@ -114,6 +130,8 @@ class Offer:
         date: date of the price; "" if unknown.
         mark: kind of price; "" if unknown.
         provider: provider; "" if unknown.
+        instance: instance of the provider; "" if it has no name.
+        region: region; "" if unknown.
         source: source; "" if unknown.
         term: term of a reservation (s); 0: none.
         billed: billing increment (s); 0: none.
@@ -132,6 +150,8 @@ class Offer:
     source: str = ""
     term: float = 0.0
     billed: float = 0.0
+    instance: str = ""
+    region: str = ""
     iops: tuple[PriceTier, ...] = ()
     throughput: tuple[PriceTier, ...] = ()
     place: Place = place_field()
@@ -155,19 +175,19 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The prices of a part or machine: any number of offers for each way to pay."""
+    """The prices of a part or machine: any number of offers for each payment option."""
 
-    purchase: tuple[Offer, ...] = ()
-    on_demand: tuple[Offer, ...] = ()
-    reserved: tuple[Offer, ...] = ()
+    offers: Mapping[PaymentOption, tuple[Offer, ...]] = attribute(default_factory=dict)
 
     def of(self, way: PaymentOption) -> tuple[Offer, ...]:
-        """Return the offers of one way to pay."""
-        offers: tuple[Offer, ...] = getattr(self, way)
-        return offers
+        """Return the offers of one payment option."""
+        return self.offers.get(way, ())
+
+    def __add__(self, other: Price) -> Price:
+        return Price({way: (*self.of(way), *other.of(way)) for way in PAYMENT_OPTIONS})
 
     def __bool__(self) -> bool:
-        return bool(self.purchase or self.on_demand or self.reserved)
+        return any(self.offers.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,49 +196,55 @@ class PriceKeys:
 
     purchase: Tree | None = field("purchase price: 30000 USD, or 0.06 USD/GB of storage", default=None, example="30000 USD")
     on_demand: Tree | None = field("on-demand rental price, billed per second: 98.32 USD/h", default=None, example="98.32 USD/h")
-    reserved: Tree | None = field("rental price of a reservation for a term",
+    spot: Tree | None = field("rental price of a machine that the provider may take back", default=None, example="25 USD/h")
+    reserved: Tree | None = field("rental price of a reservation for a term: 1 year, 3 years, or a capacity block of days",
                                   default=None, example="{value: 39.33 USD/h, term: 14 day}")  # fmt: skip
 
 
-def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str = "", source: str = "") -> Price:
+def read_price(tree: Tree, mistakes: Mistakes, base: Offer | None = None) -> Price:
     """Return the value of a `price:`; mistakes are recorded.
 
     Args:
         tree: value in the file.
         mistakes: list of mistakes.
-        date, provider, source: defaults for prices without their own.
+        base: an offer whose date, provider, source, mark, region and instance apply to prices without their own.
     """
+    base = base or Offer(0.0, 0.0, 0.0)
     amount = tree if not tree.is_mapping else tree.get("value") or tree.get("capacity")
     if amount is not None:  # money alone is a purchase, money per time a rental
         way: PaymentOption = "on_demand" if "/" in re.sub("/[kMGTP]?i?B", "", str(amount.value)) else "purchase"
-        return Price(**{way: _offers(tree, way, mistakes, date, provider, source)})
+        return Price({way: _offers(tree, way, mistakes, base)})
     keys = decode(tree, PriceKeys, mistakes, ignore=("source", "ref"))
     if keys is None:
         return Price()
-    if not (keys.purchase or keys.on_demand or keys.reserved):
+    if not (keys.purchase or keys.on_demand or keys.reserved or keys.spot):
         mistakes.add(tree.place, "the price has no amount", "such as {purchase: 30000 USD} or {on_demand: 98.32 USD/h}")
-    origin = tree.text("source") or source
-    return Price(**{
-        way: _offers(offers, way, mistakes, date, provider, origin)
-        for way in PAYMENT_OPTIONS
-        if (offers := getattr(keys, way)) is not None
-    })  # fmt: skip
+    base, found = replace(base, source=tree.text("source") or base.source), Price()
+    for given, key in (
+        (keys.purchase, "purchase"),
+        (keys.on_demand, "on_demand"),
+        (keys.spot, "spot"),
+        (keys.reserved, "reserved"),
+    ):
+        for offer in () if given is None else _offers(given, key, mistakes, base):
+            found += Price({option_of_term(offer.term) if key == "reserved" else cast("PaymentOption", key): (offer,)})
+    return found
 
 
-def _offers(tree: Tree, way: PaymentOption, mistakes: Mistakes, date: str, provider: str, source: str) -> tuple[Offer, ...]:
-    offers = [_offer(element, way, mistakes, date, provider, source) for element in tree.elements()]
+def _offers(tree: Tree, way: str, mistakes: Mistakes, base: Offer) -> tuple[Offer, ...]:
+    offers = [_offer(element, way, mistakes, base) for element in tree.elements()]
     if tree.is_list and not offers:
         mistakes.add(tree.place, "the list of prices is empty", "remove the key: the answer names parts without a price")
     return tuple(offer for offer in offers if offer is not None)
 
 
-def _offer(tree: Tree, way: PaymentOption, mistakes: Mistakes, date: str, provider: str, source: str) -> Offer | None:
+def _offer(tree: Tree, way: str, mistakes: Mistakes, base: Offer) -> Offer | None:
     before = len(mistakes)
     mapping = tree if tree.is_mapping else tree_of({"value": tree}, tree.place)
     keys = decode(mapping, OfferKeys, mistakes, ignore=("ref", "note"))
     if keys is None:
         return None
-    unit = _UNITS[way]
+    unit = _BUY if way == "purchase" else _RENT
     amount = keys.value or keys.capacity
     if amount is None or (keys.value is not None and keys.capacity is not None):
         mistakes.add(mapping.place, "expected either `value` or `capacity`", "98.32 USD/h, or {capacity: 0.08 USD/GB/month}")
@@ -238,7 +264,7 @@ def _offer(tree: Tree, way: PaymentOption, mistakes: Mistakes, date: str, provid
         if (name == "low" and number > value) or (name == "high" and number < value):
             text = f"expected at {'most' if name == 'low' else 'least'} the value {amount.what()}, got {end.what()}"
             mistakes.add(end.place, text, "low <= value <= high")
-    day = date if keys.date is None else str(keys.date)
+    day = base.date if keys.date is None else str(keys.date)
     if day and not is_date(day):
         mistakes.add(mapping.key_place("date"), f"'{day[:40]}' is not a date", A_DATE)
     if keys.term is not None and way != "reserved":
@@ -250,7 +276,7 @@ def _offer(tree: Tree, way: PaymentOption, mistakes: Mistakes, date: str, provid
         mistakes.add(mapping.key_place("billed"), "`billed` applies to a rental, not to a purchase", None)
     if value is None or len(mistakes) > before:
         return None
-    mark = keys.mark or ("estimate" if (keys.source or source) == "guess" else "")
+    mark = keys.mark or base.mark or ("estimate" if (keys.source or base.source) == "guess" else "")
     spread = SPREAD.get(mark, 0.0)  # without a mark the price is exact, as all numbers of a file
     return Offer(
         value,
@@ -259,17 +285,19 @@ def _offer(tree: Tree, way: PaymentOption, mistakes: Mistakes, date: str, provid
         per_byte,
         day,
         mark,
-        keys.provider or provider,
-        keys.source or source,
+        keys.provider or base.provider,
+        keys.source or base.source,
         keys.term or 0.0,
         keys.billed or 0.0,
+        keys.instance or ("" if way == "purchase" else base.instance),
+        keys.region or base.region,
         iops=tiers[0],
         throughput=tiers[1],
         place=tree.place,
     )
 
 
-def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: PaymentOption, mistakes: Mistakes) -> tuple[PriceTier, ...]:
+def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: str, mistakes: Mistakes) -> tuple[PriceTier, ...]:
     if tree is None:
         return ()
     if way == "purchase":

@@ -24,7 +24,8 @@ from hwsim.demand import Cost, Term
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.origins import Case
 from hwsim.results.error_weights import Weight, Weights, errors_of
-from hwsim.results.interval import NORMAL, OTHERS, Interval, IntervalPart
+from hwsim.results.errors import NORMAL
+from hwsim.results.interval import OTHERS, Interval, IntervalPart
 from hwsim.results.interval import interval as composed
 from hwsim.results.timeline import Timeline
 

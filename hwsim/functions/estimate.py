@@ -104,7 +104,7 @@ def estimate(
         recompute: activation recomputation: "none", "selective" or "full".
         sequence_parallel: split norms and residuals along the sequence.
         optimizer: "adam" or "sgd".
-        plan: "auto" searches the parallel plans, with the other arguments fixed; "every" searches all axes of a transformer.
+        plan: "auto" searches the parallel plans over all axes, with the other arguments fixed.
         top: number of plans listed.
         tokens: tokens of the entire training, for its duration.
         failures: failure rates, with `tokens`.
@@ -167,6 +167,9 @@ def compute_estimate(
         written, options, given = _options_of(train, options, given)
     _refuse_foreign(given, options["infer"])
     _refuse_half(given)
+    if options["plan"] not in (None, "auto"):
+        hint = "; `auto` now searches all axes" if options["plan"] == "every" else ""
+        raise OptionError(f"expected auto, got '{options['plan']}'{hint}", "--plan")
     try:
         cluster, title, warnings = cluster_with(machine, settings, nodes)
         network = load_model(model) if written is None else model_of(written)

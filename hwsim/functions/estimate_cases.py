@@ -136,7 +136,8 @@ class Billing:
         spares = 0.0
         if fails is not None and fails[1].seconds > 0:
             seconds, spares = fails[1].seconds, fails[1].goodput.spares / fails[1].job.nodes
-        half = sure.half if sure is not None else 0.0
+        half, factor = (sure.half, sure.factor) if sure is not None else (0.0, 1.0)
+        seconds *= factor
         energy = energy_at(machine, seconds, busy_of(shares, full), self.paying.place, half=half)
         return per(closed_form_bill(machine, seconds, energy, self.paying, self.nodes, half, spares), unit, done)
 
@@ -193,8 +194,7 @@ def training(case: EstimateCase, options: Mapping[str, Any], given: set[str]) ->
         OptionError: the number format is not a training format.
         WrongPlan: the plan does not divide the model.
     """
-    from hwsim.models.exhaustive_search import fastest_legal_plans
-    from hwsim.models.search import search
+    from hwsim.models.search import Search
     from hwsim.views.estimate import say
     from hwsim.views.estimate.find import step_interval
 
@@ -215,10 +215,8 @@ def training(case: EstimateCase, options: Mapping[str, Any], given: set[str]) ->
         bill = _billed(case, step, tokens, sure, fails)
         text = say.training(step, case.title, case.software, size, tokens, sure, fails, bill)
         return case.answer(step, step.fits, text, say.of_training(step, size, tokens, fails, sure), sure, bill)
-    if options["plan"] == "every" and isinstance(case.model, Transformer) and isinstance(case.framework, Framework):
-        plans = fastest_legal_plans(case.model, plan, case.cluster, case.framework, frozenset(given), few=options["top"])
-    else:
-        plans = search(case.model, plan, case.cluster, case.framework, given)
+    search = Search(case.model, plan, case.framework, frozenset(given))
+    plans = search.on(case.cluster, few=options["top"] + 1)
     bill = (
         _billed(case, plans.steps[0], tokens, step_interval(plans.steps[0], case.cluster, case.framework))
         if plans.steps

@@ -13,6 +13,7 @@ from hwsim.machine import Machine, build
 from hwsim.machine.classes import completed_file, defaulted_parts
 from hwsim.machine.libraries.parser import read_libraries
 from hwsim.machine.schema import LINK_KEYS
+from hwsim.machine.scores import decode_scores
 from hwsim.machine.strict import values_outside_library
 from hwsim.models import Framework
 from hwsim.models.library import describe_model, model_file, read_model
@@ -26,7 +27,8 @@ from hwsim.workload.sources import Source, data_or_name, with_settings
 LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of communication libraries
 SCHEMAS: Final[Mapping[str, str]] = {  # kind of file: module of its schema
     "failures": "failures", "machine": "machine.schema", "model": "models.library", "workload": "workload.schema",
-    "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "study": "studies.file",
+    "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "scores": "machine.scores",
+    "study": "studies.file",
 }  # fmt: skip
 
 
@@ -97,6 +99,8 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
             from hwsim.planning import read_question
 
             read_question(tree)
+        case "scores/1":
+            decode_scores(tree, mistakes)
         case "prices/1":
             from hwsim.costs.prices import check_prices
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,16 +31,17 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
         return memoize_result("clusters", (machine,), lambda: cluster_of(machine)), name, machine.warnings
     if source == "-" or "\n" in source:
         raise SpecError.of(None, "--nodes requires a machine in a file or in the library, not standard input or a text")
-    if len({machine.device(gpu).node for gpu in machine.devices_of("gpu")}) > 1:
-        raise UnequalCluster(f"--nodes repeats a single node, but {name} has several")
+    if (cluster := cluster_of(machine)).per_node < cluster.gpus:
+        raise UnequalCluster(f"--nodes repeats a single node or NVLink domain, but {name} has several")
     node = {"kind": "machine", "use": str(find("machine", source).absolute()), "count": 2}
     rate = format_quantity(_rate(machine, name), "B/s", 17)
-    link = {"between": ["node*.nic*", "fabric"], "kind": "infiniband", "rate": rate}
-    tree = tree_of({"hwsim": "machine/1", "parts": {"node": node, "fabric": {"kind": "switch"}}, "links": [link]})
+    cards = sorted({re.sub(r"\d+", "*", card) for card in machine.devices_of("nic")})
+    links = [{"between": [f"node*.{card}", "fabric"], "kind": "infiniband", "rate": rate} for card in cards]
+    tree = tree_of({"hwsim": "machine/1", "parts": {"node": node, "fabric": {"kind": "switch"}}, "links": links})
     inside = {f"machine.node.{path.removeprefix('machine.')}": value for path, value in settings.items()}
     pair = cluster_of(machine_of(tree, inside))
     moved = tuple((move, tuple(replace(end, gpus=nodes * pair.per_node) for end in ends)) for move, ends in pair.moved)
-    return replace(pair, gpus=nodes * pair.per_node, moved=moved), f"{nodes} x {name}", machine.warnings
+    return replace(pair, gpus=nodes * pair.per_node, moved=moved, scores=machine.scores), f"{nodes} x {name}", machine.warnings
 
 
 def _rate(machine: Machine, name: str) -> float:

@@ -48,7 +48,7 @@ def plan(
         prices: price list that precedes the library's lists.
         provider: only provider whose prices are used.
         failures: failure rates: a file, a library name, or "none".
-        rent: "purchase", "on_demand" or "reserved".
+        rent: "purchase", "on_demand", "1_year", "3_year", "spot" or "block".
         period: time of use, such as "1 year".
         simulate: maximum number of simulated options (0: closed form only).
         journal: file that saves simulations, so that an interrupted search resumes.

@@ -79,6 +79,10 @@ def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None, *, doubt
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
     ideal = resolved.text("class") == IDEAL
     machine = _machine(layout, resolved.text("name") or "", plain, distinct_warnings(warnings), ideal=ideal)
+    if (named := resolved.get("scores")) is not None:
+        from hwsim.machine.scores import gpu_name, read_scores
+
+        machine = replace(machine, scores=read_scores(named, gpu_name(machine), mistakes))
     unsure = tuple(moved(tree, resolved, mistakes, partial(build, doubts=False))) if doubts else ()
     return replace(machine, unsure=unsure) if unsure else machine if len(mistakes) == before else None
 

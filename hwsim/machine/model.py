@@ -29,6 +29,7 @@ from hwsim.records import dataclass
 if TYPE_CHECKING:
     from hwsim.devices.storage import Access, Direction, StorageAccesses
     from hwsim.machine.libraries.kinds import Library
+    from hwsim.machine.scores import Scores
     from hwsim.spec import Warning
 
 
@@ -55,6 +56,7 @@ class Machine:
         libraries: communication libraries by inner machine ("" for the whole), then by kind.
         ideal: whether the file states `class: ideal`, so that no class defaults are used.
         unsure: uncertain numbers of the file.
+        scores: measurements of earlier runs on this machine.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Machine:
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
     ideal: bool = False
     unsure: tuple[MovedNumber, ...] = field(default=(), repr=False, compare=False)
+    scores: Scores | None = None
     _kept: MachineCaches = field(default_factory=MachineCaches, init=False, repr=False, compare=False)
 
     def kept(self, kind: Callable[[], V]) -> V:

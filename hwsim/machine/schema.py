@@ -38,6 +38,11 @@ class MachineFile:
     )
     price: Tree | None = field("price of the whole machine (default: sum of its parts)", default=None, example="310000 USD")
     let: Mapping[str, Any] = field("parameters of the file, referred to as $name", default_factory=dict)
+    scores: Tree | None = field(
+        "measurements of earlier runs, from `hwsim score -o FILE`, that correct and narrow intervals; not for inner machines",
+        default=None,
+        example="scores.yaml",
+    )
     collectives: Tree | None = field("communication library, or several libraries by kind", default=None, example="{use: h200}")
 
 

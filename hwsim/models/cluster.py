@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from hwsim.models.layer import Operation
 from hwsim.origins import Case
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import HintedError
+
+if TYPE_CHECKING:
+    from hwsim.machine.scores import Scores
 
 _LONG: Final = 1e9
 Names = tuple[str, ...]
@@ -75,6 +78,7 @@ class Cluster:
         by_library: confidence in the library, if the bandwidths within a node are what it reaches over PCIe with long messages,
             including all losses; None for other links.
         moved: the cluster with each uncertain number of the machine at both ends of its range.
+        scores: measurements of earlier runs on the machine.
     """
 
     gpu: Gpu
@@ -91,6 +95,7 @@ class Cluster:
     timed: Callable[[Operation, tuple[Sized, ...], float, int], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
     moved: tuple[tuple[MovedNumber, tuple[Cluster, ...]], ...] = field(default=(), compare=False, repr=False)
+    scores: Scores | None = field(default=None, compare=False, repr=False)
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
         """Return the seconds of an all-reduce among neighbours, by the machine's library if it is known.
@@ -258,6 +263,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     return Cluster(
         gpus[0], len(names), len(first), inside, across, pair, reducing=reducing, named=named, timed=exchanged,
         by_library=known, moved=tuple((moved, tuple(cluster_of(end, devices) for end in moved.ends)) for moved in machine.unsure),
+        scores=machine.scores,
     )  # fmt: skip
 
 

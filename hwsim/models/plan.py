@@ -10,7 +10,7 @@ pipeline, data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ Sharding = Literal["none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp"]
 Recompute = Literal["none", "selective", "full"]
 Optimizer = Literal["adam", "sgd"]
 Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp4"]
+
+
+Size = TypeVar("Size", int, NDArray[np.int64])
 
 
 class WrongPlan(ValueError):
@@ -192,20 +195,21 @@ class DerivedPlan:
         return "tokens" if isinstance(self.model, Transformer) else "examples"
 
 
-def strides_of(order: Sequence[Axis], *, tp: int, cp: int, pp: int, ep: int, dp: int) -> dict[Axis, int]:
-    """Return the distance between neighbours of a group in rank order, by axis.
+def strides_of(order: Sequence[Axis], *, tp: Size, cp: Size, pp: Size, ep: Size, dp: Size) -> dict[Axis, Size]:
+    """Return the distance between neighbours of a group in rank order, by axis; of arrays, for each element.
 
     Replicas that split the experts (ep) are a subset of the data-parallel replicas. They are neighbours unless `order` places ep.
 
     >>> strides_of(("tp", "pp", "dp"), tp=2, cp=1, pp=4, ep=2, dp=4)
     {'tp': 1, 'cp': 0, 'pp': 2, 'ep': 8, 'dp': 16}
     """
-    sizes: dict[Axis, int] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "dp": dp // ep}
-    strides, stride = dict.fromkeys(sizes, 0), 1
+    sizes: dict[Axis, Size] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "dp": dp // ep}
+    strides, stride = dict.fromkeys(sizes, 0 * tp), tp // tp
     for axis in order:
-        for name in ("ep", "dp") if axis == "dp" and "ep" not in order else (axis,):
+        inner: tuple[Axis, ...] = ("ep", "dp") if axis == "dp" and "ep" not in order else (axis,)
+        for name in inner:
             strides[name] = stride
-            stride *= sizes[name]
+            stride = stride * sizes[name]
     return strides
 
 

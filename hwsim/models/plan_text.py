@@ -25,8 +25,9 @@ def plan_text(laid: DerivedPlan, *, short: bool = False) -> str:
     if plan.ep > 1:
         parts.append(f"ep {plan.ep}" + (f" (fullest expert {plan.fullest:g} x the average)" if plan.fullest > 1.0 else ""))
     parts.append(f"microbatch {plan.microbatch}" + ("" if short else f" x {laid.microbatches}"))
-    if plan.pp > 1 and not short:
-        parts.append(plan.schedule + (f" with {plan.chunks} chunks" if plan.chunks > 1 else ""))
+    chunks = f"{plan.chunks} chunks" if plan.chunks > 1 else ""
+    if plan.pp > 1 and (chunks or not short):
+        parts.append(chunks if short else plan.schedule + (f" with {chunks}" if chunks else ""))
     if plan.sequence_parallel and not short:
         parts.append("sequence parallel")
     if laid.unit == "tokens":

@@ -1,59 +1,50 @@
 """Search for the fastest training plans that fit into memory, according to the estimated step.
 
-    tp            powers of two that divide the heads, up to a node's GPUs.
-    pp            divisors of the layers; for a prime number of layers, powers of two with stages that differ by one layer.
-    microbatch    1, 2, 4, 8, as far as the global batch allows.
-    sharding      none, zero-1 (optimizer states), zero-3 (everything, only with pp 1); not zero-2 and fsdp (see `space`).
-    recompute     nothing, attention scores (if they are kept), the full layer.
-    ep            powers of two that divide the experts of every layer with experts.
+All legal plans of a transformer are columns (`space`). Their memory and a lower bound of their time are sums over tables
+(`plan_columns`). Plans are estimated in the order of their bounds, while they may be the fastest:
+
+    legal (divides) -> memory, with a margin -> bound of any number of virtual stages -> bound of the plan -> estimate
 
 A CNN or MLP has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts. All other settings, and fixed ones,
 are those of the given plan. The global batch may differ by a relative tolerance (`within`), so that more replica counts divide
 it.
 
-    legal (divides) -> memory, with a margin -> minimum time of the blocks -> estimate, while the plan could be the fastest
-
-The legal plans of a model and GPU count, and their memory, do not depend on the GPU; `Search` caches them for other clusters.
+The legal plans of a model and GPU count do not depend on the GPU, and the kernels of layers not on the network: `Search` keeps
+both for other clusters.
 
 **Error**: of the estimate, see `docs/validation/models.md`; plans that differ by less are equally good.
-**Range**: effects that the estimate models. Plans with more than one of the axes in `left_at_one` are not searched.
+**Range**: effects that the estimate models, and the axes in `space`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import field, replace
-from functools import partial
-from itertools import product
+from heapq import heappop, heappush
 from typing import Final
 
+import numpy as np
+
 from hwsim.models.architectures import Model, Transformer
-from hwsim.models.architectures.transformer_layers import block_name
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
-from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.memory import SPREAD
-from hwsim.models.plan import (
-    DerivedPlan,
-    ParallelPlan,
-    Recompute,
-    Sharding,
-    WrongPlan,
-    derive_plan,
-    powers_up_to,
-    problems,
-    replicas,
-)
-from hwsim.models.stages import blocks_of, largest_stage_memory
-from hwsim.models.step import Passes, TrainingStep, collective, seconds_by, step, times_of, with_framework_network
+from hwsim.models.plan import ParallelPlan, WrongPlan, derive_plan, powers_up_to, problems, replicas
+from hwsim.models.plan_columns import LayerSeconds, PlanColumns
+from hwsim.models.space import Floats, Ints, space
+from hwsim.models.step import TrainingStep, first_stage_bound, step, times_of
 from hwsim.records import dataclass
 
-MICROBATCHES: Final = (1, 2, 4, 8)
-SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
-ROUNDING: Final = 1.0 - 1e-9
-LONG: Final = 32_768  # minimum sequence length (tokens) that published trainings split
-AXES: Final[Mapping[str, str]] = {"cp": "context parallel", "chunks": "interleaved stages"}
+ROUNDING: Final = 1.0 - 1e-9  # a sum over columns relative to the sum for a single plan
+BLOCK: Final = 256  # columns whose virtual stages and sharding are compared first; then twice as many, and so on
+RULES: Final = ("not legal", "do not fit", "slower by a lower bound", "estimated")
+AXES: Final = {  # by architecture: axes, and what is not searched of them
+    True: ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sequence_parallel"),
+    False: ("pp", "microbatch"),
+}
+NOT_SEARCHED: Final = "zero-2, tp beyond a node, gpipe, shards, order of the groups: as in the plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +52,21 @@ class PlanSearchResult:
     """The result of a search.
 
     Args:
-        steps: steps of the plans that fit, fastest first; only the fastest ones if the search was limited.
-        tried: number of legal plans.
-        fitting: number of plans that fit into memory.
+        steps: steps of the fastest plans that fit, fastest first.
         nearest: the plan that needs least memory, if none fits.
-        least: the plan that needs least memory among those that do not fit, and its bytes.
-        left: axes that the search left at one, and whether plans of such trainings usually use them.
+        counts: number of combinations by the first of `RULES` that applies to them; those not legal include equal plans.
+        axes: axes that were searched.
     """
 
     steps: tuple[TrainingStep, ...]
-    tried: int
-    fitting: int
     nearest: TrainingStep | None
-    least: tuple[DerivedPlan, float] | None = None
-    left: Mapping[str, bool] = field(default_factory=dict)
+    counts: Counter[str]
+    axes: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class PlanCandidate:
-    """A legal plan with its numbers, and the bytes on the GPU that needs most."""
-
-    laid: DerivedPlan
-    need: float
+    @property
+    def legal(self) -> int:
+        """Legal combinations."""
+        return self.counts.total() - self.counts["not legal"]
 
 
 @dataclass(slots=True)
@@ -100,220 +84,203 @@ class Search:
     framework: Framework | Software
     fixed: frozenset[str] = frozenset()
     within: float = 0.0
-    _candidates: dict[tuple[int, int], tuple[PlanCandidate, ...]] = field(default_factory=dict)
-    _passes: dict[tuple[object, ...], Mapping[str, Passes]] = field(default_factory=dict)  # times of blocks
+    _columns: dict[tuple[int, int], PlanColumns] = field(default_factory=dict)
+    _layers: list[LayerSeconds] = field(default_factory=list)  # of each GPU type
 
-    def candidates(self, gpus: int, per_node: int) -> tuple[PlanCandidate, ...]:
-        """Return the legal plans on a number of GPUs."""
-        key = gpus, min(per_node, gpus)
-        if key not in self._candidates:
-            self._candidates[key] = tuple(self._divided(*key))
-        return self._candidates[key]
-
-    def on(
-        self, cluster: Cluster, *, times: KernelTimes | None = None, margin: float = 0.0, few: int | None = None
-    ) -> PlanSearchResult:
-        """Return the plans on all GPUs of a cluster, best first.
+    def on(self, cluster: Cluster, *, margin: float = 0.0, few: int = 10) -> PlanSearchResult:
+        """Return the fastest plans on all GPUs of a cluster.
 
         Args:
-            times: kernel times of earlier searches, on the same GPUs with the same framework.
             margin: share of the memory that stays free.
-            few: number of steps to return, fastest first; None: all.
+            few: number of steps to return.
 
         Raises:
             WrongPlan: no plan is legal; contains the mistakes of the given plan.
         """
-        candidates = self.candidates(cluster.gpus, cluster.per_node)
-        if not candidates:
+        size = cluster.gpu.memory.size
+        room = math.inf if size is None else (1.0 - margin) * size
+        rooms = (room, room / (1.0 - SPREAD)) if margin <= 0 else (room,)  # plans that may fit
+        if not isinstance(self.framework, Framework) or not isinstance(self.model, Transformer):
+            return self._of_network(cluster, rooms, few)
+        layers = next((known for known in self._layers if known.times.gpu == cluster.gpu), None)
+        if layers is None:
+            layers = LayerSeconds(self.framework, times_of(cluster, self.framework))
+            self._layers.append(layers)
+        key = cluster.gpus, min(cluster.per_node, cluster.gpus)
+        if key not in self._columns:
+            plans = space(self.model, self.plan, *key, self.framework, self.fixed, self.within)
+            self._columns[key] = PlanColumns(plans, self.framework)
+        bounded = _BoundedSearch(self._columns[key], cluster, layers)
+        for limit in rooms:
+            found = replace(bounded.fastest(limit, few), axes=self._axes())
+            if found.steps:
+                return found
+        return replace(found, nearest=bounded.nearest())
+
+    def _axes(self) -> tuple[str, ...]:
+        return tuple(axis for axis in AXES[isinstance(self.model, Transformer)] if axis not in self.fixed)
+
+    def _of_network(self, cluster: Cluster, rooms: tuple[float, ...], few: int) -> PlanSearchResult:
+        """Return the plans of a CNN or MLP, each estimated; its stage boundaries depend on layer times."""
+        plans = list(_network_plans(self.plan, cluster.gpus, self.fixed))
+        legal = [plan for plan in plans if next(problems(self.model, plan, cluster.gpus), None) is None]
+        if not legal:
             derive_plan(self.model, self.plan, cluster.gpus)  # raises the reason if the given plan is illegal
             raise WrongPlan((("plan", f"no legal plan for {cluster.gpus} GPUs"),))
-        times = times or times_of(cluster, self.framework)
-        size = cluster.gpu.memory.size
-        room = float("inf") if size is None else (1.0 - margin) * size
-        needs = candidates if isinstance(self.framework, Framework) else self._of_network(candidates, cluster, times)
-        fitting = [candidate for candidate in needs if candidate.need <= room]
-        least = min(
-            (candidate for candidate in needs if candidate.need > room), key=lambda candidate: candidate.need, default=None
-        )
-        if not fitting and margin <= 0:  # plans that may fit
-            fitting = [candidate for candidate in needs if candidate.need * (1.0 - SPREAD) <= room]
-        estimate = partial(step, cluster=cluster, framework=self.framework, times=times)
-        if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
-            steps = sorted((estimate(candidate.laid) for candidate in fitting), key=order_of)[:few]
-        else:
-            bounds = self._bounds(fitting, cluster, times)
-            steps = fastest(bounds, few, lambda laid: estimate(laid, blocks=self._blocks(laid, cluster, times)))
-        nearest = None
-        if not steps:
-            nearest = estimate(min(needs, key=lambda candidate: candidate.need).laid)
-        beyond = None if least is None else (least.laid, least.need)
-        left = left_at_one(self.model, self.plan, self.fixed, cluster.gpus)
-        return PlanSearchResult(tuple(steps), len(candidates), len(fitting), nearest, beyond, left)
+        times = times_of(cluster, self.framework)
+        steps = [step(derive_plan(self.model, plan, cluster.gpus), cluster, self.framework, times) for plan in legal]
+        for room in rooms:
+            fitting = sorted((found for found in steps if found.memory.total <= room), key=order_of)
+            if fitting:
+                break
+        nearest = None if fitting else min(steps, key=lambda found: found.memory.total)
+        counts = _counts(len(plans) - len(legal), len(legal) - len(fitting), 0, len(fitting))
+        return PlanSearchResult(tuple(fitting[:few]), nearest, counts, self._axes())
 
-    def _bounds(self, fitting: list[PlanCandidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, DerivedPlan]]:
-        """Return (minimum seconds, plan), sorted by seconds per token: blocks and their bubble only."""
-        bounds = []
-        for candidate in fitting:
-            laid, plan = candidate.laid, candidate.laid.plan
-            blocks = self._blocks(laid, cluster, times)
-            passed = math.fsum(
-                kind.layers * blocks[block_name(number)].seconds for number, kind in enumerate(laid.transformer.kinds)
-            )
-            passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
-            bounds.append((passes * passed, laid))
-        return sorted(bounds, key=lambda bound: bound[0] / bound[1].tokens)
 
-    def _blocks(self, laid: DerivedPlan, cluster: Cluster, times: KernelTimes) -> Mapping[str, Passes]:
-        """Return the times of the blocks by name, which clusters of any number of the same nodes share."""
-        plan, framework = laid.plan, self.framework
-        assert isinstance(framework, Framework)
-        key = (cluster.timed, plan.tp, plan.microbatch, plan.recompute, plan.sequence_parallel, plan.cp, plan.ep,
-               *(laid.stride(axis) for axis in ("tp", "cp", "ep")))  # fmt: skip
-        if key not in self._passes:
-            exchange = partial(collective, laid=laid, cluster=with_framework_network(cluster, framework))
-            seconds = seconds_by(times, exchange)
-            self._passes[key] = {layer.name: Passes.of(layer, seconds) for layer in blocks_of(laid, framework)}
-        return self._passes[key]
+@dataclass(slots=True)
+class _BoundedSearch:
+    """The search among the columns of a transformer's plans on a cluster."""
 
-    def _of_network(
-        self, candidates: tuple[PlanCandidate, ...], cluster: Cluster, times: KernelTimes
-    ) -> tuple[PlanCandidate, ...]:
-        """Return the candidates of a CNN or MLP with their memory; its stage boundaries depend on layer times."""
-        return tuple(
-            PlanCandidate(candidate.laid, step(candidate.laid, cluster, self.framework, times).memory.total)
-            for candidate in candidates
-        )
+    columns: PlanColumns
+    cluster: Cluster
+    layers: LayerSeconds
+    _replicas: dict[tuple[object, ...], tuple[float, float]] = field(default_factory=dict)
 
-    def _divided(self, gpus: int, per_node: int) -> Iterator[PlanCandidate]:
-        for plan in _plans(self.model, self.plan, gpus, per_node, self.framework, self.fixed):
-            candidate = self._batched(plan, gpus)
-            if next(problems(self.model, candidate, gpus), None) is not None:
+    def fastest(self, room: float, few: int) -> PlanSearchResult:
+        """Return the fastest plans that need at most `room` bytes, each with its best chunks and sharding."""
+        columns, plans = self.columns, self.columns.plans
+        fitting = np.flatnonzero(columns.least_need * ROUNDING <= room)
+        least = columns.least_seconds(fitting, self.layers.least(columns, fitting, self.cluster)) / plans.batch[fitting]
+        order = np.argsort(least, kind="stable")
+        ahead, bounds = fitting[order], ROUNDING * least[order]
+        unfit, estimated, block, begun = int(columns.counts.sum() - columns.counts[fitting].sum()), 0, BLOCK, 0
+        steps, waiting, turn = dict[int, TrainingStep](), np.empty((4, 0)), 0
+        tightened = list[tuple[float, int, int, int]]()
+        while True:
+            worst = _per_sequence([*steps.values()][-1]) if len(steps) == few else math.inf
+            next_column = bounds[begun] if begun < len(ahead) else math.inf
+            next_plan = waiting[0, turn] if turn < waiting.shape[1] else math.inf
+            next_step = tightened[0][0] if tightened else math.inf
+            nearest = min(next_column, next_plan, next_step)
+            if nearest > worst or math.isinf(nearest):
+                break
+            if next_column == nearest:
+                expanded, missed = self._expanded(ahead[begun : begun + block], worst, room)
+                unfit += missed
+                waiting = np.concatenate([waiting[:, turn:], expanded], axis=1)
+                waiting = waiting[:, np.argsort(waiting[0], kind="stable")]
+                begun, block, turn = begun + block, 2 * block, 0
                 continue
-            laid = derive_plan(self.model, candidate, gpus)
-            if laid.summing == 1 and candidate.level > 0 and "sharding" not in self.fixed:  # nothing to shard: equal to zero-0
+            if next_plan == nearest:
+                named = waiting[1:, turn].astype(int).tolist()
+                heappush(tightened, (next_plan + self._more(*named), *named))
+                turn += 1
                 continue
-            if candidate.level == 3 and candidate.pp > 1 and "sharding" not in self.fixed:  # exchanges of zero-1, more memory
+            _, column, staging, sharding = heappop(tightened)
+            found = self._step(column, staging, sharding)
+            if found.memory.total > room:
+                unfit += 1
                 continue
-            need = largest_stage_memory(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
-            yield PlanCandidate(laid, need)
+            estimated += 1
+            if column not in steps or order_of(found) < order_of(steps[column]):
+                steps[column] = found
+                steps = dict(sorted(steps.items(), key=lambda item: order_of(item[1]))[:few])
+        legal = int(columns.counts.sum())
+        counts = _counts(plans.combinations - legal, unfit, legal - unfit - estimated, estimated)
+        return PlanSearchResult(tuple(steps.values()), None, counts)
 
-    def _batched(self, plan: ParallelPlan, gpus: int) -> ParallelPlan:
-        """Return the plan with the nearest global batch that its replicas divide, if it is within tolerance."""
-        if self.within <= 0 or gpus % (plan.tp * plan.pp * plan.cp):
-            return plan
-        sequences = replicas(plan, gpus) * plan.microbatch
-        batch = sequences * max(1, round(plan.global_batch / sequences))
-        near = abs(batch - plan.global_batch) <= self.within * plan.global_batch * (1 + 1e-12)
-        return replace(plan, global_batch=batch) if near else plan
+    def nearest(self) -> TrainingStep:
+        """Return the plan that needs least memory."""
+        columns, least, best = self.columns, self.columns.least_need, (math.inf, 0, 0, 0)
+        order = np.argsort(least, kind="stable")
+        for begin in range(0, len(order), BLOCK):
+            block = order[begin : begin + BLOCK]
+            if least[block[0]] > best[0]:
+                break
+            chosen, stagings = self._pairs(block)
+            needs = columns.needs(chosen, stagings)
+            pair, sharding = divmod(int(needs.argmin()), needs.shape[1])
+            best = min(best, (float(needs.min()), int(chosen[pair]), int(stagings[pair]), sharding))
+        return self._step(*best[1:])
+
+    def _step(self, column: int, staging: int, sharding: int) -> TrainingStep:
+        laid = self.columns.plans.laid(column, staging, sharding)
+        return step(laid, self.cluster, self.layers.framework, self.layers.times)
+
+    def _pairs(self, columns: Ints) -> tuple[Ints, Ints]:
+        """Return columns with each of their stagings."""
+        first, counts = (of_plans[columns] for of_plans in self.columns.staged)
+        begins = np.repeat(first - counts.cumsum() + counts, counts)
+        return np.repeat(columns, counts), begins + np.arange(counts.sum())
+
+    def _more(self, column: int, staging: int, sharding: int) -> float:
+        """Return a lower bound of the seconds per sequence of sends, updates and exchanges between replicas."""
+        plans = self.columns.plans
+        pp, chunks, m = int(plans.pp[column]), int(plans.stagings.chunks[staging]), int(self.columns.batches[column])
+        key = (*(int(axis[column]) for axis in (plans.tp, plans.pp, plans.cp, plans.ep, plans.dp)), staging, sharding, m > 1)
+        if key not in self._replicas:
+            laid = plans.laid(column, staging, sharding)
+            self._replicas[key] = first_stage_bound(laid, self.cluster, self.layers.framework, self.layers.times)
+        last, passing = self._replicas[key]
+        send = self.layers.send_seconds(self.columns, column, self.cluster) if pp > 1 else 0.0
+        sends = 2.0 * (pp - 1) * send + (2.0 * min(m, pp) * chunks * send if chunks > 1 else 0.0)
+        return ROUNDING * (last + m * passing + sends) / int(plans.batch[column])
+
+    def _expanded(self, chosen: Ints, worst: float, room: float) -> tuple[Floats, int]:
+        """Return (bound, column, staging, sharding) of the plans of some columns that fit, and the number that do not."""
+        plans = self.columns.plans
+        seconds = self.layers.of(self.columns, chosen, self.cluster)
+        chosen = chosen[self.columns.least_seconds(chosen, seconds) / plans.batch[chosen] * ROUNDING <= worst]
+        if not len(chosen):
+            return np.empty((4, 0)), 0
+        columns, stagings = self._pairs(chosen)
+        needs = self.columns.needs(columns, stagings)
+        fits = needs * ROUNDING <= room
+        missed = int(np.isfinite(needs).sum() - fits.sum())
+        self._drop_equal(fits)
+        bounds = ROUNDING * self.columns.bounds(columns, stagings, seconds) / plans.batch[columns]
+        pair, sharding = np.nonzero(fits)
+        return np.stack([bounds[pair], columns[pair], stagings[pair], sharding]), missed
+
+    def _drop_equal(self, fits: np.ndarray) -> None:
+        """Drop sharding that takes the same time as less sharding that fits."""
+        shardings = self.columns.plans.shardings
+        if "zero-3" in shardings and "fsdp" in shardings:
+            fits[:, shardings.index("fsdp")] &= ~fits[:, shardings.index("zero-3")]
 
 
-def left_at_one(model: Model, plan: ParallelPlan, fixed: Collection[str], gpus: int) -> dict[str, bool]:
-    """Return the axes that a search does not vary, and whether plans of such trainings usually use them.
+def search_text(counts: Counter[str], axes: Collection[str]) -> str:
+    """Return what a search did as text.
 
-    >>> model = Transformer(layers=8, hidden=128, heads=2, vocab=64)
-    >>> left_at_one(model, ParallelPlan(global_batch=8, sequence=131072), (), 64)
-    {'cp': True, 'chunks': False}
+    >>> search_text(Counter({"not legal": 27, "do not fit": 1, "estimated": 18}), ("pp", "microbatch"))
+    '46 combinations of pp, microbatch: 27 not legal, 1 do not fit, 0 slower by a lower bound, 18 estimated'
     """
-    if gpus == 1 or not isinstance(model, Transformer) or {"tp", "pp"} <= set(fixed):
-        return {}
-    left = {axis: False for axis in AXES if axis not in fixed and (axis != "chunks" or plan.chunks == 1)}
-    if "cp" in left:
-        left["cp"] = (plan.sequence or model.sequence) >= LONG and plan.cp == 1
-    return left
+    cut = ", ".join(f"{counts[rule]:,} {rule}" for rule in RULES)
+    return f"{counts.total():,} combinations of {', '.join(axes).replace('_', ' ')}: {cut}"
 
 
-def untried_axes_text(left: Mapping[str, bool]) -> str:
-    """Return the axes that a search did not vary as text.
-
-    >>> untried_axes_text({"cp": True, "chunks": False})
-    'cp (context parallel), chunks (interleaved stages): all plans have one of each'
-    """
-    return ", ".join(f"{axis} ({AXES[axis]})" for axis in left) + ": all plans have one of each"
+def search_document(counts: Counter[str], axes: Collection[str]) -> dict[str, object]:
+    """Return a search as a dict."""
+    cut = {rule.replace(" ", "_"): counts[rule] for rule in RULES}
+    return {"axes": list(axes), "combinations": counts.total(), **cut}
 
 
-def search(
-    model: Model,
-    plan: ParallelPlan,
-    cluster: Cluster,
-    framework: Framework | Software,
-    fixed: Collection[str] = (),
-    *,
-    margin: float = 0.0,
-    few: int | None = None,
-) -> PlanSearchResult:
-    """Return the plans according to the estimate, best first; as `Search.on`, once.
-
-    Args:
-        plan: the fields that all plans share.
-        fixed: names of the fields that remain unchanged.
-
-    Raises:
-        WrongPlan: no plan is legal; contains the mistakes of the given plan.
-    """
-    return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
+def _per_sequence(found: TrainingStep) -> float:
+    return found.seconds / found.laid.plan.global_batch
 
 
-def fastest(
-    bounds: Iterable[tuple[float, DerivedPlan]], few: int, estimate: Callable[[DerivedPlan], TrainingStep]
-) -> list[TrainingStep]:
-    """Return the fastest of some plans.
-
-    Args:
-        bounds: (minimum seconds of a step, plan), sorted by minimum seconds per token.
-        few: number of steps to return; further plans are estimated only while they could be among them.
-    """
-    steps = list[TrainingStep]()
-    for least, laid in bounds:
-        if len(steps) == few and ROUNDING * least / laid.tokens > steps[-1].seconds / steps[-1].laid.tokens:
-            break
-        steps = sorted([*steps, estimate(laid)], key=order_of)[:few]
-    return steps
+def _counts(*numbers: int) -> Counter[str]:
+    return Counter(dict(zip(RULES, numbers, strict=True)))
 
 
-def order_of(found: TrainingStep) -> tuple[float, float, int, int, int]:
+def order_of(found: TrainingStep) -> tuple[float, ...]:
     """Return the sort key of steps: faster first, then less memory, then the simpler plan."""
     plan = found.laid.plan
-    return found.seconds / found.laid.tokens, found.memory.total, plan.pp, plan.tp, plan.microbatch
+    return _per_sequence(found), found.memory.total, plan.pp, plan.tp, plan.cp, plan.chunks, plan.microbatch
 
 
-def _plans(
-    model: Model, plan: ParallelPlan, gpus: int, per_node: int, framework: Framework | Software, fixed: frozenset[str]
-) -> Iterator[ParallelPlan]:
-    if not isinstance(model, Transformer) or not isinstance(framework, Framework):
-        yield from _of_network(plan, gpus, fixed)
-        return
-    again: tuple[Recompute, ...] = ("none", "full")
-    if framework.attention == "plain" or framework.repeated > 0:
-        again = ("none", "selective", "full")
-    tps = (plan.tp,) if "tp" in fixed else powers_up_to(min(per_node, model.heads))
-    stages = tuple(n for n in range(1, min(model.layers, gpus) + 1) if model.layers % n == 0)
-    if not any(1 < n < model.layers for n in stages) and "uneven" not in fixed:  # a prime number of layers
-        stages = tuple(sorted({*stages, *powers_up_to(min(model.layers // 2, gpus))}))
-    experts = [kind.experts for kind in model.kinds if kind.experts > 1]
-    eps = powers_up_to(gpus) if experts and "ep" not in fixed else (plan.ep,)
-    for ep, tp, pp, microbatch, sharding, recompute in product(
-        [ep for ep in eps if all(count % ep == 0 for count in experts)] if experts else eps,
-        tps,
-        (plan.pp,) if "pp" in fixed else stages,
-        (plan.microbatch,) if "microbatch" in fixed else MICROBATCHES,
-        (plan.sharding,) if "sharding" in fixed else SHARDINGS,
-        (plan.recompute,) if "recompute" in fixed else again,
-    ):
-        yield replace(
-            plan,
-            ep=ep,
-            tp=tp,
-            pp=pp,
-            uneven=plan.uneven or model.layers % pp > 0,
-            chunks=plan.chunks if pp > 1 else 1,
-            microbatch=microbatch,
-            sharding=sharding,
-            recompute=recompute,
-            sequence_parallel=plan.sequence_parallel if "sequence_parallel" in fixed else tp > 1,
-        )
-
-
-def _of_network(plan: ParallelPlan, gpus: int, fixed: frozenset[str]) -> Iterator[ParallelPlan]:
+def _network_plans(plan: ParallelPlan, gpus: int, fixed: frozenset[str]) -> Iterator[ParallelPlan]:
     """Yield the stages of a CNN or MLP, with the batch of a replica in 1, 2, 4, ... micro-batches."""
     for pp in (plan.pp,) if "pp" in fixed else range(1, gpus + 1):
         staged = replace(plan, pp=pp)

@@ -39,15 +39,16 @@ from hwsim.models.architectures import FeedForwardNetwork, Model
 from hwsim.models.cluster import Cluster, buckets
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels, launches
+from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation, exchanges, kernels, launches
 from hwsim.models.memory import Footprint, stage_parameters
 from hwsim.models.plan import DerivedPlan, ParallelPlan, derive_plan
-from hwsim.models.stages import PipelineStage, TrainingStepWork, network_load, transformer_load
+from hwsim.models.stages import PipelineStage, TrainingStepWork, adding_of, ending_of, gathered_of, network_load, transformer_load
 from hwsim.records import dataclass
 
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
 Seconds = Callable[[Item], float]
 Exchanging = Callable[[Exchange], float]
+GroupExchange = tuple[Operation, float, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,12 @@ def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
 
 
 def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes,
-         exchange: Exchanging | None = None, blocks: Mapping[str, Passes] | None = None) -> TrainingStep:  # fmt: skip
+         exchange: Exchanging | None = None) -> TrainingStep:  # fmt: skip
     """Return the step of a plan whose numbers are derived; as `estimate`.
 
     Args:
         exchange: function from an exchange to its seconds (default: `collective`); if set, a single replica exchanges gradients,
             too.
-        blocks: times of blocks that are already known, by name.
     """
     cluster = with_framework_network(cluster, framework)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
@@ -118,8 +118,7 @@ def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, t
         load = transformer_load(laid, framework)
     else:
         load = network_load(laid, lambda layer: Passes.of(layer, seconds).seconds)
-    known = blocks or {}
-    layers = {layer.name: known.get(layer.name) or Passes.of(layer, seconds) for layer in load.layers}
+    layers = {layer.name: Passes.of(layer, seconds) for layer in load.layers}
     if isinstance(framework, Framework) and framework.issue > 0:
         load = _with_host_waits(load, layers, framework.issue)
     lengths = [_length(stage.layers, layers) for stage in load.stages]
@@ -142,6 +141,21 @@ def step(laid: DerivedPlan, cluster: Cluster, framework: Framework | Software, t
         memory=load.memory,
         verdict=load.memory.verdict(cluster.gpu.memory.size),
     )
+
+
+def first_stage_bound(laid: DerivedPlan, cluster: Cluster, framework: Framework, times: KernelTimes) -> tuple[float, float]:
+    """Return lower bounds of the seconds that exchanges between replicas and updates add: to a step, and to each micro-batch."""
+    cluster = with_framework_network(cluster, framework)
+    parameters, pieces = stage_parameters(laid.transformer, laid.plan, 0), laid.plan.chunks * overlap.pieces(laid, 0)
+    ending = ending_of(laid, framework, parameters)
+    last = math.fsum(map(times.seconds, kernels(ending)))
+    for item in exchanges(ending):
+        exposed = (overlap.in_buckets(item, pieces) if item.name == "gradients" else item).exposed
+        last += exposed * item.times * replica_exchange(item, laid, cluster, 0)(item.size)
+    passing = math.fsum(map(times.seconds, adding_of(laid, framework, parameters)))
+    for item in gathered_of(laid, framework, parameters):
+        passing += item.exposed * item.times * pieces * collective(replace(item, size=item.size / pieces), laid, cluster)
+    return last, passing
 
 
 def with_framework_network(cluster: Cluster, framework: Framework | Software) -> Cluster:
@@ -226,9 +240,14 @@ def collective(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: i
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
         return replica_exchange(exchange, laid, cluster, stage)(exchange.size)
+    return cluster.seconds(*group_exchange(exchange, laid))
+
+
+def group_exchange(exchange: Exchange, laid: DerivedPlan) -> GroupExchange:
+    """Return (operation, bytes on the links of the most loaded GPU, ranks, distance between ranks) of an exchange of layers."""
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
-    max_bytes = exchange.size * max(exchange.received, exchange.sent)  # on the links of the most loaded GPU
-    return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis), exchange.copies)
+    max_bytes = exchange.size * max(exchange.received, exchange.sent)
+    return exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis), exchange.copies
 
 
 def replica_exchange(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: int) -> Callable[[float], float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -32,10 +33,10 @@ class PlanAnswer(FigureAnswer):
         of_each: best option of each machine type.
         ratios: objective of an option / objective of the best, by option number.
         untried: options that were not simulated, because their closed form is worse than the best.
-        left: axes of the parallel plan that were not searched, and whether such trainings usually use more than one.
         otherwise: the best option with its nodes in the other order (random, or as wired).
         points: number of configurations evaluated.
-        plans: number of parallel plans evaluated.
+        searched: what became of the combinations of the parallel plan, in all configurations.
+        axes: axes of the parallel plan that were searched.
         simulations: number of simulations.
         seconds: CPU time of the search (seconds).
     """
@@ -49,18 +50,13 @@ class PlanAnswer(FigureAnswer):
     rejected: tuple[Rejected, ...]
     untried: tuple[PlanOption, ...]
     points: int
-    plans: int
+    searched: Counter[str]
+    axes: tuple[str, ...]
     simulations: int
     seconds: float
     outlay: Outlay
-    left: Mapping[str, bool]
     otherwise: PlanOption | None = None
     TABLE: ClassVar = "options"
-
-    @property
-    def is_best(self) -> bool:
-        """Whether the search covered every plan axis that such trainings usually use, so that `best` is the best."""
-        return self.best is not None and not any(self.left.values())
 
     @cached_property
     def nearest(self) -> Rejected | None:

@@ -101,6 +101,9 @@ def read_axes(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes)
         mistakes.add(tree.place, f"`vary` must be a mapping, got {tree.what()}", "vary: {let.nodes: 16..640}")
         return PlanAxes(())
     for path, given in tree.items() if tree is not None else ():
+        if path in ("rent", "provider"):
+            mistakes.add(given.place, f"`{path}` is a key of the plan", "set it once: the answer lists all payments")
+            continue
         workload, inside = _of_workload(path, workloads)
         if inside == AUTO and given.value == "auto":
             auto.add(workload)

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.costs.amount import Amount
+from hwsim.models.search import search_document
 from hwsim.planning.answer import PlanAnswer
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import ObjectiveRatio, frontier_axes
+from hwsim.planning.payment_text import payments_dict
 from hwsim.planning.reasons import Reason, Rejected, RejectionGroup
 from hwsim.views.kit.document import select_attributes
 
@@ -29,9 +31,8 @@ def as_dict(answer: PlanAnswer) -> dict[str, Any]:
         "direction": "maximise" if question.objectives and question.objectives[0].most else "minimise",
         "axes": [quantity.key for quantity, _ in frontier_axes(question)],
         "met": answer.best is not None,
-        "is_best": answer.is_best,
-        "not_tried": dict(answer.left),
-        **select_attributes(answer, "points", "plans", "simulations"),
+        "searched": search_document(answer.searched, answer.axes),
+        **select_attributes(answer, "points", "simulations"),
         "options": [_option(option, answer.ratios.get(option.point.number)) for option in answer.options],
         "frontier": [option.point.number for option in answer.frontier],
         "best_of_each": [option.point.number for option in answer.of_each],
@@ -39,6 +40,7 @@ def as_dict(answer: PlanAnswer) -> dict[str, Any]:
         "rejected": [_rejected(option) for option in answer.rejected],
         "reasons": [_group(group) for group in answer.groups],
         "closest": None if answer.nearest is None else _rejected(answer.nearest),
+        "payments": {best.point.number: payments_dict(best.use) for best in answer.of_each or answer.options[:1] if best.use},
         "other_placement": None if answer.otherwise is None else _option(answer.otherwise, None),
         "compare": dict(question.keys.compare),
     }

@@ -25,26 +25,33 @@ class PlannedLoad(NamedTuple):
         excess: arrival rate / completion rate - 1; None if no requests complete.
         ranges: 90 % interval by measure, over other random requests.
         note: remark about the length of the run.
+        window: part of the load that the run covers; "" for the load as written.
     """
 
     grows: str = ""
     excess: float | None = 0.0
     ranges: Mapping[str, Ends] = {}
     note: str = ""
+    window: str = ""
 
 
-def long_enough(play: Callable[[Mapping[str, int]], Run], wanted: Collection[str]) -> tuple[Run, dict[str, int]]:
+def long_enough(
+    play: Callable[[Mapping[str, int]], Run], wanted: Collection[str], ramped: str = ""
+) -> tuple[Run, dict[str, int]]:
     """Return a run that is long enough for a steady state, and the request counts that it required.
 
     Args:
         play: function that simulates with other request counts, given by path.
         wanted: measures for which the run must be long enough, by the rules of `hwsim simulate --find`.
+        ramped: path of the number of requests, if some clients may not have started by the end; "" otherwise.
     """
     counts: dict[str, int] = {}
     run = play(counts)
     for _ in range(RUN_TIME_FACTOR):
         short = [state for state in states(run) if state.more(_named(state, wanted)) is not None]
         more = {load.counted: load.more([]) or load.most for load in short}  # the most where only a measure is not known yet
+        if not more and ramped and any(warning.code == "partial-cycle" for warning in run.warnings):
+            more = {ramped: 4 * max(state.requests for state in states(run))}
         if not more:
             break
         counts |= more

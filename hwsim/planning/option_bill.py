@@ -6,9 +6,12 @@ import math
 from dataclasses import replace
 
 from hwsim.costs.amount import Amount
+from hwsim.costs.cash_flow import CashFlow
 from hwsim.costs.cost import CostItem
+from hwsim.planning.axes import REPLICAS
 from hwsim.planning.options import PlanOption, option_key
 from hwsim.planning.outlay import OptionOutlay, Outlay
+from hwsim.planning.payments import OptionUse
 from hwsim.planning.question import Question
 from hwsim.planning.reasons import Reason
 
@@ -44,6 +47,10 @@ def with_bill(
         runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
         seconds = math.fsum(run.value for run in runs)
         half = max((math.log(amount.high / amount.value) for amount in runs if amount.value > 0), default=0.0)
+    keys = question.keys
+    cash = CashFlow(keys.growth, keys.discount, many if option.point.get(REPLICAS) is not None else facts.nodes)
+    use = OptionUse(outlay.prices, facts, seconds, None, cash, spares, half, many)
+    option = replace(option, use=use)
     if not seconds:
         if facts.priced is not None and question.keys.rent == "purchase" and facts.priced["purchase"].volumes:
             names = ", ".join(volume.name for volume in facts.priced["purchase"].volumes)
@@ -58,21 +65,23 @@ def with_bill(
     energy = facts.drawing(min(busy, 1.0), seconds)
     if energy is not None and watts is not None and energy.joules.value > 0:
         energy = energy.times(watts * seconds / energy.joules.value)
-    cost = outlay.cost(facts, seconds, energy, spares, half)
+    use = replace(use, energy=energy)
+    cost = None if facts.priced is None else use.cost(facts.priced[keys.rent])
     items: tuple[CostItem, ...] = ()
     if energy is not None:
-        numbers["energy"] = energy.joules.wider(half) * many
+        grown = many * replace(cash, discount=0.0).used(seconds) / seconds
+        numbers["energy"] = energy.joules.wider(half) * grown
         if energy.carbon is not None:
-            numbers["carbon"] = energy.carbon.wider(half) * many
+            numbers["carbon"] = energy.carbon.wider(half) * grown
     if cost is not None and cost.total is not None:
         numbers["cost"] = cost.total * many
         items = tuple(replace(item, amount=item.amount * many) for item in cost.items)
-        tokens = _tokens(option, seconds)
+        tokens = _tokens(option, replace(cash, machines=1_000_000).used(seconds))  # the demand, which grows without steps
         if tokens.value:
             numbers["cost per million tokens"] = (cost.total * (many * 1e6 / tokens.value)).wider(tokens.half)
     if cost is not None and cost.total is None and not any(cause.constraint == "price" for cause in option.reasons):
         option = replace(option, reasons=(*option.reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}")))
-    return replace(option, numbers=numbers, items=items)
+    return replace(option, numbers=numbers, items=items, use=use)
 
 
 def _ended(question: Question, option: PlanOption) -> list[str]:

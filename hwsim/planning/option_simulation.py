@@ -6,17 +6,18 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from hwsim.api import OutOfMemory, Run, simulate
 from hwsim.comparing.sides import interval_of
 from hwsim.costs.amount import Amount
-from hwsim.costs.energy import energy_of
+from hwsim.costs.energy import energy_of, stretched
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
 from hwsim.families_interface import family_reports
 from hwsim.machine import Machine
 from hwsim.machine.contents import below
+from hwsim.planning.load_windows import USUAL, PlayedLoad, played_load
 from hwsim.planning.loads import PlannedLoad, load_amount, load_of, long_enough, overload_reason
 from hwsim.planning.option_bill import with_bill
 from hwsim.planning.options import PlanOption
@@ -32,6 +33,9 @@ from hwsim.studies.measures import measures
 from hwsim.units import RATE, TIME, Quantity, parse_as
 from hwsim.views.interval.say import as_dict
 
+# Powers of the time in the measures of a run, for corrections of the time.
+POWERS: Final = {"time": 1, "step": 1, "mfu": -1, "tokens_per_s": -1, "samples_per_s": -1, "requests_per_s": -1}
+RATES: Final = "requests_per_s", "tokens_per_s", "samples_per_s"
 Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
 
 
@@ -57,7 +61,7 @@ def simulate_option(
     numbers = {**option.numbers, **screen.of_machine(facts, point)}
     loads = [PlannedLoad(**run.get("load", {})) for run in row["runs"].values()]
     full = tuple(found for load in loads if (found := overload_reason(load, point.replicas)) is not None)
-    notes = tuple(dict.fromkeys(load.note for load in loads if load.note))
+    notes = tuple(dict.fromkeys(note for load in loads for note in (load.window, load.note) if note))
     result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=full, notes=notes)
     for name, run in row["runs"].items():
         result = _with_run(result, screen, name, run)
@@ -72,12 +76,13 @@ def _with_run(option: PlanOption, screen: Screening, name: str, run: Row) -> Pla
     half = run["half"]
     numbers = {f"{name}.{key}" if name else key: value for key, value in _amounts(run).items()}
     many = option.point.replicas
-    for key in ("requests_per_s", "tokens_per_s", "samples_per_s"):
+    for key in RATES:
         key = f"{name}.{key}" if name else key
         if key in numbers and many > 1:
             numbers[key] = numbers[key] * many
     work = {**option.work, name: tuple(WorkAmount(*amount) for amount in run.get("work", ()))}
-    sure = {} if run.get("interval") is None else {name: interval_of(run["interval"], run["numbers"]["time"])}
+    known = run.get("interval")
+    sure = {} if known is None else {name: interval_of(known, run["numbers"]["time"] / known.get("factor", 1.0))}
     option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**option.intervals, **sure})
     cluster, facts = screen.exact(option.point)
     training = screen.training(option.point, name)
@@ -139,7 +144,7 @@ def _row(option: PlanOption, screen: Screening, *, ends: bool, scattered: bool) 
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
     except PartOfDay as error:
-        hint = "more requests or a longer run, a shorter cycle or `ramp`, or `poisson` at the rate of the busiest time"
+        hint = "more requests, a shorter cycle, or `start` before the peak"
         return {"reason": ["day", f"{error.mistakes[0].message} ({hint})"]}
     except SpecError as error:
         return {"reason": ["workload", on_one_line(error.mistakes)]}
@@ -152,31 +157,38 @@ def _row(option: PlanOption, screen: Screening, *, ends: bool, scattered: bool) 
 
 def _run(machine: Machine, workload: Tree, screen: Screening, *, ends: bool) -> Row:
     def play(counts: Mapping[str, int], interval: bool | Literal["runs"] = not serves(workload)) -> Run:
+        return simulate(machine, part_of_load(counts).workload, expect=False, interval=interval)
+
+    def part_of_load(counts: Mapping[str, int]) -> PlayedLoad:
         changed = {"": workload}
         for path, count in counts.items():
             _, changed = put_values(workload, changed, path, count)
-        return simulate(machine, changed[""], expect=False, interval=interval)
+        return played_load(changed[""])
 
     wanted = {quantity.measure.name for quantity in screen.question.asked} if ends else set[str]()
-    run, counts = long_enough(play, wanted)
+    run, counts = long_enough(play, wanted, part_of_load({}).ramped)
     if part := [warning for warning in run.warnings if warning.code == "partial-cycle"]:
         raise PartOfDay([Mistake(part[0].place, part[0].text)])
     if beyond := [note.text for note in run.warnings if note.exceeds and note.code not in ("overloaded", "service-deadlock")]:
         raise Unbuilt(beyond[0])
-    load = load_of(run, lengthened=bool(counts))
+    _, window, mean_per_s, _ = part_of_load(counts)
+    load, work, numbers = load_of(run, lengthened=bool(counts))._replace(window=window), work_of(run), _numbers(run)
+    arrivals_per_s = numbers.get("requests_per_s", work[0].per_s if work else 0.0)
+    share = mean_per_s / arrivals_per_s if mean_per_s and arrivals_per_s and not load.grows else 1.0
     if ends and serves(workload) and not any(report.sure(run) for report in family_reports(run)):
         run = play(counts, "runs")
     energy = energy_of(run, screen.outlay.site)
+    half, factor = stretched(run)
     return {
-        "numbers": _numbers(run),
-        "work": work_of(run),
+        "numbers": _at_mean_rate({name: value * factor ** POWERS.get(name, 0) for name, value in numbers.items()}, share),
+        "work": [(unit, amount, per_s * share) for unit, amount, per_s in work],
         "interval": as_dict(run.interval) if run.sure and not run.server else None,
-        "half": run.interval.half if run.sure and not run.of_kernels else 0.0,
-        "ends": [_known(end) for report in family_reports(run) for end in report.at_ends(run)],
+        "half": 0.0 if run.of_kernels else half,
+        "ends": [_at_mean_rate(_known(end), share) for report in family_reports(run) for end in report.at_ends(run)],
         "load": load._asdict(),
         "count": run.simulated.flat.graph.trainings[0].count if run.simulated.flat.graph.trainings else 0.0,
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
-        "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
+        "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / (factor * run.makespan_s),
     }
 
 
@@ -202,6 +214,11 @@ def _numbers(run: Run) -> dict[str, float]:
             many = sum(usage.identical_count for usage in gpus)  # integers
             numbers["busy"] = math.fsum(usage.utilization * usage.identical_count for usage in gpus) / many
     return numbers
+
+
+def _at_mean_rate(numbers: Mapping[str, float], share: float) -> dict[str, float]:
+    """Return numbers whose rates are multiplied by average rate / rate of the run."""
+    return {name: value * share if name in RATES else value for name, value in numbers.items()}
 
 
 def _known(numbers: Mapping[str, float]) -> dict[str, float]:
@@ -247,10 +264,17 @@ def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
         shares = {key: parse_as(rate, RATE) / replicas for key, rate in rates.items() if isinstance(rate, str | float | Quantity)}
         part = tree_of({**day.plain(), **{key: f"{rate!r} 1/s" for key, rate in shares.items()}}, arrivals.place)
         return service.put("arrivals", arrivals.put("day", part))
+    if arrivals is not None and arrivals.get("trace") is not None:
+        taken = arrivals.get("share")
+        every = replicas * (taken.value if taken is not None and isinstance(taken.value, int) else 1)
+        return service.put("arrivals", arrivals.put("share", tree_of(every, arrivals.place)))
     clients = arrivals.get("clients") if arrivals is not None else None
     if arrivals is not None and clients is not None and isinstance(clients.value, int):
         share = tree_of(-(-clients.value // replicas), arrivals.place)  # the busiest machine has the one more
         return service.put("arrivals", arrivals.put("clients", share))
-    ways = [key for key, _ in arrivals.items()] if arrivals is not None and arrivals.is_mapping else []
-    came = f"requests of `{ways[0]}`" if ways else "requests that all arrive at once"
-    raise Unbuilt(f"{came} cannot be split over replicas; use arrivals: {{poisson: 50 1/s}}")
+    if arrivals is None or not arrivals.is_mapping:  # all at once
+        count = resolved.get("requests")
+        most = count.value if count is not None and isinstance(count.value, int) else USUAL
+        return service.put("requests", tree_of(-(-most // replicas), service.place))
+    ways = [key for key, _ in arrivals.items()]
+    raise Unbuilt(f"requests of `{ways[0]}` cannot be split over replicas; use arrivals: {{poisson: 50 1/s}}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hwsim.costs.cost import CostItem
     from hwsim.costs.machine_price import PricedItem
     from hwsim.models import TrainingStep
+    from hwsim.planning.payments import OptionUse
     from hwsim.planning.training_screen import TrainingTotal
     from hwsim.results.interval import Interval
     from hwsim.results.work import WorkAmount
@@ -37,10 +39,11 @@ class PlanOption:
         intervals: interval of the run time, by workload.
         plans: parallel plans as text, by workload.
         settings: the parallel plans as settings.
-        tried: number of parallel plans evaluated.
-        left: plan axes that were not searched (`hwsim.models.search.left_at_one`).
+        searched: what became of the combinations of its parallel plan.
+        axes: axes of the parallel plan that were searched.
         prices: prices behind the cost, largest first; options with the same prices share their errors.
         items: parts of the cost.
+        use: time of use, prices and energy behind the cost; None without a cost.
         ratio: factor by which the closed-form step was corrected, from a nearby simulation.
         rank: rank of the plan among the estimates of this point.
         estimated: closed-form numbers that a simulation replaced.
@@ -57,11 +60,12 @@ class PlanOption:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     plans: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
-    tried: int = 0
-    left: Mapping[str, bool] = field(default_factory=dict)
+    searched: Counter[str] = field(default_factory=Counter)
+    axes: tuple[str, ...] = ()
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()
     items: tuple[CostItem, ...] = ()
+    use: OptionUse | None = None
     ratio: float = 1.0
     rank: int = 0
     notes: tuple[str, ...] = ()

@@ -8,13 +8,12 @@ from dataclasses import field, replace
 from typing import Any
 
 from hwsim.costs.amount import Amount
-from hwsim.costs.cost import MoneyCost, cost_of
 from hwsim.costs.energy import Energy, energy_at
 from hwsim.costs.machine_price import PricedMachine, price_of
 from hwsim.costs.power import power_of
 from hwsim.costs.prices import Prices, load_prices
 from hwsim.costs.site import Site, read_site
-from hwsim.devices.offers import PaymentOption
+from hwsim.devices.offers import PAYMENT_TITLES, PaymentOption
 from hwsim.machine import Machine
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
@@ -37,6 +36,7 @@ class OptionOutlay:
         work: energy of one second with busy GPUs.
         priced: prices by payment option; None if the question needs no money.
         exact: whether the machine was built; otherwise the numbers are interpolated between two machines.
+        machine: function that builds the machine; None if it is interpolated.
     """
 
     nodes: int
@@ -48,6 +48,7 @@ class OptionOutlay:
     priced: Mapping[PaymentOption, PricedMachine] | None
     unpowered: tuple[str, ...] = ()
     exact: bool = True
+    machine: Callable[[], Machine] | None = None
 
     def between(self, second: OptionOutlay, part: float) -> OptionOutlay:
         """Interpolate between two machines that differ in one count."""
@@ -124,6 +125,8 @@ class Outlay:
             site = read_site(keys.site, mistakes, dict(prices.sites))
             mistakes.raise_if_any()
             prices = replace(prices, site=site.over(prices.site))
+        if keys.residual is not None:
+            prices = replace(prices, residual=keys.residual)
         return cls(question, prices)
 
     @property
@@ -134,10 +137,11 @@ class Outlay:
     def facts(self, key: str, machine: Callable[[], Machine]) -> OptionOutlay:
         """Return the numbers of a machine, computed once per key."""
         if key not in self._facts:
-            self._facts[key] = self._of(machine())
+            self._facts[key] = replace(self._of(machine()), machine=machine)
         return self._facts[key]
 
     def _of(self, machine: Machine) -> OptionOutlay:
+        ways = dict.fromkeys(("purchase", self.question.keys.rent))
         power, site = power_of(machine), self.site
         loaded = power.loaded if site.pue is None else power.loaded.of(site.pue)
         gpus = machine.devices_of("gpu")
@@ -149,33 +153,22 @@ class Outlay:
             power=loaded if power.items else None,
             rest=energy_at(machine, 1.0, {}, site),
             work=energy_at(machine, 1.0, BUSY, site),
-            priced=price_of(machine, self.prices) if self.question.needs_money else None,
+            priced=price_of(machine, self.prices, ways) if self.question.needs_money else None,
             unpowered=power.missing,
         )
 
-    def lacking(self, facts: OptionOutlay) -> tuple[str, ...]:
-        """Return the parts without a price, or without a power if energy is charged."""
-        if facts.priced is None:
-            return ()
-        return facts.priced[self.question.keys.rent].missing
+    def lacking(self, facts: OptionOutlay) -> str:
+        """Return that the cost is unknown, because parts have no price; "" if all have one, or if it needs no money."""
+        way, provider = self.question.keys.rent, self.question.keys.provider
+        names = () if facts.priced is None else facts.priced[way].missing
+        listed = "; ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        kind = "purchase" if way == "purchase" else PAYMENT_TITLES[way]
+        return f"the cost is unknown: no {kind} price{f' of {provider}' if provider else ''} for {listed}" if names else ""
 
     def price(self, facts: OptionOutlay) -> Amount | None:
         """Return the purchase price of the machine; None if it is rented."""
         bought = None if facts.priced is None else facts.priced["purchase"]
         return None if bought is None or bought.missing else bought.amount
-
-    def cost(
-        self, facts: OptionOutlay, seconds: float, energy: Energy | None, spares: float = 0.0, half: float = 0.0
-    ) -> MoneyCost | None:
-        """Return the cost of the machine over a time, including spare nodes; None if the question needs no money.
-
-        half: half width of the 90 % interval of the time's logarithm.
-        """
-        if facts.priced is None:
-            return None
-        priced, factor = facts.priced[self.question.keys.rent], 1.0 + spares / facts.nodes
-        with_spares = replace(priced, amount=None if priced.amount is None else priced.amount * factor)
-        return cost_of(with_spares, seconds, energy, self.prices, half=half)
 
 
 def _capacity(machine: Machine) -> float:

@@ -29,7 +29,7 @@ from hwsim.views.report.sections import (
 )
 
 ROWS: Final = 300
-HEAD: Final = frozenset({"best", "best tried", "closest", "parallel plan", "tied with", "ruled out"})
+HEAD: Final = frozenset({"best", "closest", "parallel plan", "tied with", "ruled out"})
 
 
 def render(answer: PlanAnswer) -> Iterable[bytes]:

@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 from hwsim.costs.amount import Amount
 from hwsim.families_interface import SummaryLine
 from hwsim.formats import percent, pluralized
-from hwsim.models.search import untried_axes_text
+from hwsim.models.search import NOT_SEARCHED, search_text
 from hwsim.planning.answer import PlanAnswer, short_path, values_text
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import frontier_axes
+from hwsim.planning.payment_text import materials_lines, payment_lines
 from hwsim.planning.reasons import relative_miss
 from hwsim.planning.requirements import MEASURES, PlanQuantity, money
 from hwsim.results import invariants
@@ -42,12 +43,13 @@ def text(answer: PlanAnswer, *, verbose: bool = False) -> str:
             out += labelled_lines(fact.label, fact.text, LABEL)
     if answer.best is not None and question.requirements:
         out += ["", *_requirements(answer, answer.best)]
+    out += payment_lines(answer.best)
     if len(answer.of_each) > 1:
         out += ["", "best of each", *_table(answer, answer.of_each, verbose=verbose)]
     if answer.best is not None and len(answer.options) > 1 and (verbose or len(answer.of_each) <= 1):
         out += [
             "",
-            "best options" if answer.is_best else "best options tried",
+            "best options",
             *_table(answer, answer.options[:FEW], verbose=verbose),
         ]
         left = len(answer.options) - FEW
@@ -76,12 +78,9 @@ def facts(answer: PlanAnswer) -> Iterator[SummaryLine]:
     """Yield the labelled lines: the best option, tied and ruled-out options, risk, cost, parallel plan, and the search."""
     yield from _none(answer) if answer.best is None else _best(answer, answer.best)
     yield SummaryLine("evaluated", _evaluated(answer))
-    if answer.left:
-        yield SummaryLine("not searched", untried_axes_text(answer.left))
-    if any(answer.left.values()):
-        claim = "may be faster" if answer.best is not None else "may meet the requirements"
-        text = f"such long sequences are usually split, and these plans {claim}: add them under vary: workload.train.parallel"
-        yield SummaryLine("", text)
+    if answer.axes:
+        yield SummaryLine("search", search_text(answer.searched, answer.axes))
+        yield SummaryLine("not searched", NOT_SEARCHED)
     for label, text in answer.question.keys.compare.items():
         yield SummaryLine(label, text)
     yield from _assumed(answer)
@@ -92,8 +91,7 @@ def _evaluated(answer: PlanAnswer) -> str:
     objective = ", then ".join(aim.title for aim in answer.question.objectives)
     goal = f"{'maximum' if answer.question.objectives[0].most else 'minimum'} {objective}"
     how = f"{answer.simulations:,} simulated" if answer.simulations else "closed form only, none simulated"
-    plans = f", {pluralized(answer.plans, 'parallel plan')}" if answer.plans else ""
-    return f"{pluralized(answer.points, 'configuration')}{plans} for {goal}; {how}"
+    return f"{pluralized(answer.points, 'configuration')} for {goal}; {how}"
 
 
 def _best(answer: PlanAnswer, best: PlanOption) -> Iterator[SummaryLine]:
@@ -101,7 +99,7 @@ def _best(answer: PlanAnswer, best: PlanOption) -> Iterator[SummaryLine]:
     goal = weights[0][0] if len(weights) == 1 else None
     objective = None if goal is None else best.numbers.get(goal.key)
     value = "" if goal is None or objective is None else f": {_amount(goal, objective)}"
-    yield SummaryLine("best" if answer.is_best else "best tried", (values_text(best.point.shown) or "as the files are") + value)
+    yield SummaryLine("best", (values_text(best.point.shown) or "as the files are") + value)
     yield from _ties(answer)
     for name, plan in best.plans.items():
         yield SummaryLine("parallel plan", f"{name}: {plan}" if name else plan)
@@ -115,6 +113,7 @@ def _best(answer: PlanAnswer, best: PlanOption) -> Iterator[SummaryLine]:
             yield from _breakdown(best)
     if goal is not None and goal.measure.name == "cost":
         yield from _breakdown(best)
+    yield from materials_lines(best)
     training = next(iter(best.wholes.values()), None)
     if training is not None and training.good is not None:
         good, shown = training.good, MEASURES["time"].shown
@@ -212,8 +211,7 @@ def _placed(answer: PlanAnswer, best: PlanOption) -> Iterator[tuple[str, str]]:
 
 
 def _none(answer: PlanAnswer) -> Iterator[SummaryLine]:
-    tried = "" if not any(answer.left.values()) else " of the plans that were tried"
-    yield SummaryLine("best", f"no option{tried} meets the requirements")
+    yield SummaryLine("best", "no option meets the requirements")
     nearest = answer.nearest
     if nearest is None:
         return

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.costs.site import SiteKeys
+from hwsim.devices.offers import PaymentOption
 from hwsim.planning.axes import PlanAxes, read_axes
 from hwsim.planning.requirements import Objective, PlanQuantity, Requirement, contradictions, quantity_of, requirement_of
 from hwsim.records import dataclass
@@ -25,7 +26,6 @@ from hwsim.units import YEAR, BytesPerSecond, Ratio, Seconds
 FORMAT: Final = "plan/1"
 DEFAULT_SIMULATIONS: Final = 20  # default of `simulate`
 DEADLINE_SLACK: Final = 0.15
-Rent = Literal["purchase", "on_demand", "reserved"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,10 @@ class PlanKeys:
     )  # fmt: skip
     site: Tree | None = field("site of the machines: PUE, carbon intensity, electricity and hosting", default=None,
                               example="{pue: 1.2, grid: 360 g/kWh}")  # fmt: skip
-    rent: Rent = field("payment for the machines: bought, rented on demand, or reserved", default="purchase")
+    rent: PaymentOption = field("payment that ranks the options; the answer lists the other payments", default="purchase")
+    growth: Ratio = field("growth of the number of machines per year of the period", default=0.0, minimum=0.0, example="20 %")
+    discount: Ratio = field("discount rate per year: costs are present values", default=0.0, minimum=0.0, example="8 %")
+    residual: Ratio | None = field("value of machines after their lifetime (default: of `prices`)", default=None, maximum=1.0)
     period: Seconds | None = field("time of use if no workload has an end (default: 1 year if there is a service)", default=None,
                                    example="1 month")  # fmt: skip
     simulate: int = field(
@@ -194,6 +197,8 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
         if any(axis.path == path for axis in varied.axes):
             mistakes.add(tree.key_place("set"), f"'{path}' is both set and varied", "remove one of them")
     _timed(objectives, wanted, tree, workloads, mistakes)
+    if keys.growth and any(map(has_stated_length, workloads.values())):
+        mistakes.add(tree.key_place("growth"), "`growth` applies to a period of use, but a training has an end", "remove it")
     mistakes.raise_if_any()
     return Question(
         keys=keys,

@@ -168,12 +168,8 @@ class Screening:
         return numbers
 
     def _unpriced(self, facts: OptionOutlay) -> Iterator[Reason]:
-        names = self.outlay.lacking(facts)
-        if names:
-            rent = {"purchase": "to buy", "on_demand": "by the hour", "reserved": "for a term"}[self.question.keys.rent]
-            who = f" of {self.question.keys.provider}" if self.question.keys.provider else ""
-            listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-            yield Reason("price", f"{listed} has no price{who} {rent}", lift="prices: FILE, a price list of your own")
+        if text := self.outlay.lacking(facts):
+            yield Reason("price", text, lift="prices: FILE, a price list of your own")
 
     # ---- trainings ----
 
@@ -219,7 +215,7 @@ class Screening:
             return replace(option, reasons=(*option.reasons, Reason("gpu", error.message, lift=error.hint or "")))
         except SpecError as error:
             return replace(option, reasons=(*option.reasons, Reason("workload", on_one_line(error.mistakes))))
-        option = replace(option, tried=option.tried + plans.tried, left={**option.left, **plans.left})
+        option = replace(option, searched=option.searched + plans.counts, axes=tuple(dict.fromkeys((*option.axes, *plans.axes))))
         if not plans.steps:
             reason = memory_reason(plans, size or float("inf"), self.margin)
             share = (
@@ -249,17 +245,18 @@ class Screening:
         """
         step, size = steps[0], cluster.gpu.memory.size
         sure = step_interval(step, cluster, training.stated(cluster.gpu).framework)
+        corrected = ratio * sure.factor
         option = replace(
             option,
             how="estimate",
-            numbers={**option.numbers, **self.of_step(step, name, size, sure.half, ratio)},
+            numbers={**option.numbers, **self.of_step(step, name, size, sure.half, corrected)},
             steps={**option.steps, name: steps},
             intervals={**option.intervals, name: sure},
             plans={**option.plans, name: self._plan_text(step, name)},
             settings={**option.settings, **settings_of(step.laid, name)},
             ratio=ratio,
         )
-        return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, ratio * step.seconds, sure.half)
+        return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, corrected * step.seconds, sure.half)
 
     def _plan_text(self, step: TrainingStep, name: str) -> str:
         batches, plan = self.question.varied.batches or {}, step.laid.plan
@@ -276,7 +273,13 @@ class Screening:
         numbers = self.of_machine(facts, option.point)
         steps = option.steps[name][place:]
         fresh = PlanOption(
-            option.point, "estimate", numbers, steps=option.steps, tried=option.tried, left=option.left, rank=option.rank + place
+            option.point,
+            "estimate",
+            numbers,
+            steps=option.steps,
+            searched=option.searched,
+            axes=option.axes,
+            rank=option.rank + place,
         )
         return judge_requirements(
             self.question,

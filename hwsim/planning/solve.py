@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -95,12 +96,12 @@ def _answer(searching: PlanSearch, seconds: float) -> PlanAnswer:
         rejected=tuple(rejected),
         untried=tuple(choice for choice in options.values() if choice.how == "machine" and choice.is_feasible),
         points=len(options),
-        plans=sum(choice.tried for choice in options.values()),  # integers
+        searched=sum((choice.searched for choice in options.values()), Counter()),
+        axes=tuple(dict.fromkeys(axis for choice in options.values() for axis in choice.axes)),
         simulations=searching.simulations,
         ratios={} if best is None else {option.point.number: searching.against(option, best) for option in ordered[1:]},
         seconds=seconds,
         outlay=searching.screen.outlay,
-        left={axis: needed for choice in options.values() for axis, needed in choice.left.items()},
         otherwise=None if best is None else searching.otherwise(best),
     )
 

@@ -1,6 +1,7 @@
 """Trainings in closed form: the best parallel plan of a point, its memory and step time, and failures over the entire training.
 
-legal plans -> memory with its margin -> least time -> estimate of those that could be the fastest (`hwsim.models.search`).
+legal plans -> memory with its margin -> lower bound of the time -> estimate of those that could be the fastest
+(`hwsim.models.search`).
 
 days = tokens / (tokens/s x goodput);  percentiles from the number of failures and the time that each failure costs
 """
@@ -19,12 +20,11 @@ from hwsim.failures.job import job_sized
 from hwsim.families.training.workload.checkpoints import rates_of
 from hwsim.families.training.workload.specification import SpecifiedTraining, specified_training
 from hwsim.formats import format_quantity
-from hwsim.models import Cluster, DerivedPlan, KernelTimes, TrainingStep, Transformer, WrongPlan
+from hwsim.models import Cluster, DerivedPlan, TrainingStep, Transformer, WrongPlan
 from hwsim.models.library import written_model
 from hwsim.models.plan import Dtype
 from hwsim.models.plan_text import plan_text
 from hwsim.models.search import PlanSearchResult, Search
-from hwsim.models.step import times_of
 from hwsim.planning.axes import AUTO, BATCH
 from hwsim.planning.checkpoint_storage import CheckpointTimes
 from hwsim.planning.question import Question, train_of
@@ -32,7 +32,8 @@ from hwsim.planning.reasons import Reason
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree
 
-FREE: Final = ("tp", "pp", "ep", "microbatch", "sharding", "recompute")  # plan axes that `parallel: auto` searches
+FREE: Final = ("tp", "pp", "cp", "ep", "schedule", "chunks", "uneven", "microbatch", "sharding", "recompute",
+               "sequence_parallel")  # plan axes that `parallel: auto` searches  # fmt: skip
 FEW: Final = 4  # maximum number of simulated plans per point
 
 
@@ -51,8 +52,6 @@ class TrainingScreen:
     question: Question
     _searches: dict[str, tuple[Search, SpecifiedTraining]] = field(default_factory=dict)
     _rates: list[Failures] = field(default_factory=list)
-    _times: dict[tuple[str, int], tuple[Gpu, KernelTimes]] = field(default_factory=dict)
-    _found: dict[tuple[object, int, float], PlanSearchResult] = field(default_factory=dict)  # by machine, GPUs and margin
 
     def stated(self, gpu: Gpu) -> SpecifiedTraining:
         """Return the training with the plan in the file.
@@ -70,15 +69,8 @@ class TrainingScreen:
             SpecError: the file has mistakes.
             CannotCompute: the GPU cannot run the training.
         """
-        search, _ = self._search(cluster.gpu)
-        key = str(search.framework), id(cluster.gpu)
-        if key not in self._times:
-            alike = [times for gpu, times in self._times.values() if gpu == cluster.gpu]
-            self._times[key] = cluster.gpu, alike[0] if alike else times_of(cluster, search.framework)
-        searched = cluster.timed, cluster.gpus, margin
-        if searched not in self._found:
-            self._found[searched] = search.on(cluster, times=self._times[key][1], margin=margin, few=FEW)
-        return self._found[searched]
+        few = FEW if self.question.keys.simulate else 1
+        return self._search(cluster.gpu)[0].on(cluster, margin=margin, few=few)
 
     def total(self, gpu: Gpu) -> float:
         """Return the tokens of the entire training; 0 if they are not stated."""
@@ -132,7 +124,7 @@ class TrainingScreen:
             tokens = plan.sequence or training.model.sequence
             plan, within = replace(plan, global_batch=batch.sequences(tokens)), batch.within
         if not auto and not training.auto:
-            fixed = fixed | set(FREE) | {"sequence_parallel"}
+            fixed = fixed | set(FREE)
         return Search(training.model, plan, training.framework, fixed, within), training
 
 
@@ -148,6 +140,7 @@ def settings_of(laid: DerivedPlan, workload: str = "") -> dict[str, object]:
         f"{start}.sharding": plan.sharding,
         f"{start}.recompute": plan.recompute,
         f"{start}.sequence_parallel": plan.sequence_parallel,
+        f"{start}.schedule": plan.schedule,
         f"{start}.chunks": plan.chunks,
         f"{start}.uneven": plan.uneven,
     }
@@ -157,12 +150,11 @@ def memory_reason(plans: PlanSearchResult, size: float, margin: float) -> Reason
     """Return the reason why no plan fits, with the plan that needs the least memory."""
     room = (1.0 - margin) * size
     step = plans.nearest
-    need = plans.least[1] if plans.least is not None else step.memory.total if step is not None else math.inf
-    laid = plans.least[0] if plans.least is not None else step.laid if step is not None else None
+    need = step.memory.total if step is not None else math.inf
     free = f" ({margin:.0%} kept free)" if margin > 0 else ""
     shown = f"{format_quantity(need, 'B')} of {format_quantity(room, 'B')}{free}, {format_quantity(need - room, 'B')} over"
-    named = "" if laid is None or plans.tried < 2 else plan_text(laid, short=True)
-    least = f" with the least of {plans.tried:,} plans, {named}" if named else ""
+    named = "" if step is None or plans.legal < 2 else plan_text(step.laid, short=True)
+    least = f" with the least of {plans.legal:,} plans, {named}" if named else ""
     return Reason("memory", shown + least, need / size, 1.0 - margin, need / room - 1.0)
 
 

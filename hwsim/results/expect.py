@@ -134,7 +134,7 @@ def refuse_part_of_day(wanted: ExpectedQuantities, warnings: Iterable[Warning]) 
         return
     measured = {name for key in FAMILIES if family_interface(key).answers for name in family_interface(key).quantities}
     if named := next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in measured), ""):
-        hint = "simulate more requests, shorten the cycle or `ramp`, or use `poisson` at the peak rate"
+        hint = "simulate more requests, shorten the cycle or `ramp`, or let the day start before its peak"
         raise PartOfDay([Mistake(part.place, f"`{named}` is expected, and {part.text}", hint)])
 
 

@@ -16,18 +16,18 @@ the jackknife+", Annals of Statistics 49(1), 2021). **Range**: numbers stated in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.origins import CASES, PLAIN, Case
 from hwsim.records import dataclass
 from hwsim.results.error_weights import Weight, Weights
-from hwsim.results.errors import ErrorTable, table
+from hwsim.results.errors import NORMAL, ErrorTable, table
 
 LEVEL: Final = 90
-NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}
 PROGRAM: Final = "program/"  # prefix of the regimes of recorded calls
+NEARLY_ALL: Final = 0.9  # share of the time of a part whose regime is that of the answer
 CALLED: Final = 3  # least number of functions of a recorded program
 MOST: Final = 0.5  # least share of the time of these functions
 COUNTS: Final = 0.1  # least share of the variance of a significant error
@@ -52,6 +52,8 @@ class IntervalPart:
         quantile: half width of the part's own interval over its standard deviation.
         rows: number of measurements; 0 for a number of a file.
         units: number of devices or sources held out in turn; 0 for a number of a file.
+        correction: ln(expected / predicted time) of the part, from measurements of the user.
+        runs: number of these measurements.
     """
 
     key: str
@@ -63,6 +65,8 @@ class IntervalPart:
     quantile: float
     rows: int = 0
     units: int = 0
+    correction: float = 0.0
+    runs: int = 0
 
     @property
     def doubt(self) -> tuple[str, Case, str]:
@@ -86,7 +90,7 @@ class Interval:
 
     Args:
         value: answer, in seconds or its own unit.
-        below, above: ln(value / low) and ln(high / value); equal unless two further runs found the ends.
+        below, above: ln(expected / low) and ln(high / expected); equal unless two further runs found the ends.
         level: probability (%).
         basis: "measured": errors of whole answers of this kind; "composed": errors of its parts; "stated": only input values.
         case: least certain case with a significant share of the variance.
@@ -94,6 +98,9 @@ class Interval:
         stated: share of the answer that the input files state.
         own: standard deviation of ln(answer) from the run-level error.
         parts: errors, largest first.
+        correction: ln(expected / value), from measurements of the user; the interval is around the expected value.
+        scored: the measurements that changed the interval, in words; "" without them.
+        whole: regime of the errors of whole answers of this kind; "" for an interval composed of its parts.
     """
 
     value: float
@@ -107,6 +114,25 @@ class Interval:
     stated: float
     own: float
     parts: tuple[IntervalPart, ...]
+    correction: float = 0.0
+    scored: str = ""
+    whole: str = ""
+
+    @property
+    def regime(self) -> str:
+        """Regime of the error: that of whole answers, or of the part with nearly all of the time; "" for several or none."""
+        mains = [part.regime for part in self.parts if part.time_share >= NEARLY_ALL and not part.is_number]
+        return "" if self.stated > 1 - NEARLY_ALL else self.whole or (mains[0] if mains else "")
+
+    @property
+    def factor(self) -> float:
+        """Expected over simulated or estimated time: 1 unless measurements of the user correct it."""
+        return math.exp(self.correction)
+
+    @property
+    def expected(self) -> float:
+        """Value with the correction, in the unit of the answer."""
+        return self.value * self.factor
 
     @property
     def half(self) -> float:
@@ -114,14 +140,19 @@ class Interval:
         return (self.below + self.above) / 2
 
     @property
+    def reach(self) -> float:
+        """Half width of a range around the uncorrected value that contains the interval, as a logarithm."""
+        return self.half + abs(self.correction)
+
+    @property
     def low(self) -> float:
         """Lower end, in the unit of the answer."""
-        return self.value * math.exp(-self.below)
+        return self.expected * math.exp(-self.below)
 
     @property
     def high(self) -> float:
         """Upper end, in the unit of the answer."""
-        return self.value * math.exp(self.above)
+        return self.expected * math.exp(self.above)
 
     @property
     def variance(self) -> float:
@@ -161,6 +192,7 @@ def interval(
     besides = errors_of.own[case] * work_mix(parts)
     variance = composed + besides**2
     regime = whole or recorded_regime(parts)
+    correction, runs = 0.0, 0
     measured = errors_of.errors(regime, "source" if case == "known" and regime in ELSEWHERE else case) if regime else None
     if measured is not None:
         half = measured.half[level] * (1.0 - stated)
@@ -169,13 +201,21 @@ def interval(
         if case in UNMEASURED:  # whole answers were measured on devices, links and formats with known constants
             half = max(half, _quantile(parts, composed, level) * math.sqrt(composed))
         stated_by = math.fsum(part.variance for part in parts if part.case == "stated")  # errors of the files
+        rows, units, unstated = measured.rows, measured.units, 1.0 - stated
+        if (own := errors_of.update(regime, measured, half / unstated if unstated > 0 else 0.0, level)).runs:
+            half, runs = own.half[level] * unstated, own.runs
+            correction = math.log1p(unstated * math.expm1(own.correction))
         half = math.hypot(half, NORMAL[level] * math.sqrt(stated_by))
-        rows, units = measured.rows, measured.units
     else:
         half = _quantile(parts, variance, level) * math.sqrt(variance)
+        correction = math.log1p(math.fsum(part.time_share * math.expm1(part.correction) for part in parts))
+        runs = sum({part.regime: part.runs for part in parts}.values())  # integers
         rows, units = (parts[0].rows, parts[0].units) if parts else (0, 0)
     basis: Basis = "measured" if measured is not None else "composed" if half > 0 else "stated"
-    return Interval(value or weights.total, half, half, level, basis, case, rows, units, stated, besides, parts)
+    return Interval(
+        value or weights.total, half, half, level, basis, case, rows, units, stated, besides, parts, correction,
+        errors_of.cited(runs), regime if measured is not None else "",
+    )  # fmt: skip
 
 
 def recorded_regime(parts: Sequence[IntervalPart]) -> str:
@@ -214,11 +254,14 @@ def _parts(weights: Weights, errors_of: ErrorTable, level: int) -> Iterable[Inte
         if errors is None:  # no time of this regime was measured
             yield IntervalPart(key, regime, "outside", share, share * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
             continue
+        if (own := errors_of.update(regime, errors, errors.half[level], level)).runs:
+            errors = replace(errors, shared=own.shared, scatter=own.scatter, half=own.half)
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
         scatter = math.sqrt(squares) * errors.scatter
         yield IntervalPart(
-            key, regime, case, share, share * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
-        )
+            key, regime, case, share, share * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units,
+            own.correction, own.runs,
+        )  # fmt: skip
 
 
 def spread_of(regime: str, errors_of: ErrorTable) -> float | None:

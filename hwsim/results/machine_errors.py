@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from hwsim.machine.moved_numbers import STD_DEVIATIONS_AT_90, MovedNumber
-from hwsim.results.errors import table
-from hwsim.results.interval import NORMAL, OTHERS, Interval, IntervalPart, spread_of
+from hwsim.results.errors import NORMAL, table
+from hwsim.results.interval import OTHERS, Interval, IntervalPart, spread_of
 
 T = TypeVar("T")
 LEAST: Final = 1e-9  # largest ln change of an answer that does not depend on a number

@@ -77,7 +77,8 @@ def ratio(first: Interval, second: Interval) -> Ratio:
     ways = (first.below, second.above), (first.above, second.below)  # the wider one covers both
     square = max(ours_by**2 + theirs_by**2 - 2 * correlation * ours_by * theirs_by for ours_by, theirs_by in ways)
     outside = any(part.case == "outside" for parts in apart for part in parts if part.time_share > 0.02)
-    return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)
+    apart_by = abs(first.correction - second.correction)  # of the user's measurements; the ratio is that of the simulated times
+    return Ratio(first.value / second.value, math.sqrt(max(0.0, square)) + apart_by, outside)
 
 
 def shares_of(first: Interval, second: Interval) -> tuple[tuple[IntervalPart | None, float], ...]:

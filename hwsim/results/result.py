@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hwsim.graph.opgraph import Change
     from hwsim.machine import Machine
     from hwsim.machine.moved_numbers import MovedNumber
+    from hwsim.results.errors import ErrorTable
     from hwsim.results.expect import Verdict
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
@@ -185,6 +186,13 @@ class Result:
 
         return widen_by_machine_errors(self, self.moved, of) if self.moved else of(self)
 
+    @property
+    def errors(self) -> ErrorTable:
+        """Errors of predictions on this machine."""
+        from hwsim.results.errors import table_of
+
+        return table_of(None if self.built is None else self.built.scores)
+
     @cached_property
     def interval(self) -> Interval:
         """90 % interval of the makespan, or of kernel times if arrivals set the makespan, with the sources of uncertainty."""
@@ -322,7 +330,7 @@ def _interval(run: Result) -> Interval:
         took = (run.simulated.end - run.simulated.start)[run.simulated.flat.cost >= 0]
         weights, value = weights.without_stated(), total(took) / len(took) if len(took) else 0.0
     wholes = ("", regime)[len(run.jobs) < 2 :]  # most of the path to a training's end may belong to another job
-    sure = max((interval(weights, value=value, whole=whole) for whole in wholes), key=lambda found: found.half)
+    sure = max((interval(weights, value=value, whole=whole, errors=run.errors) for whole in wholes), key=lambda found: found.half)
     return sure if run.ends is None else run.ends(run.simulated, sure)
 
 
@@ -335,4 +343,4 @@ def _until(run: Result, last: int | None, value: float, since: int = 0, whole: s
     from hwsim.results.error_weights import weights_of
     from hwsim.results.interval import interval
 
-    return interval(weights_of(run.simulated, run.changes, last=last, since=since), value=value, whole=whole)
+    return interval(weights_of(run.simulated, run.changes, last=last, since=since), value=value, whole=whole, errors=run.errors)

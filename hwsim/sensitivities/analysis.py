@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hwsim.api import Run, Source, load_machine, simulated
-from hwsim.costs.bill import Paying
-from hwsim.costs.machine_price import price_of
+from hwsim.costs.bill import Paying, bill_of
+from hwsim.costs.machine_price import price_of, unlike_prices
 from hwsim.costs.prices import load_prices
 from hwsim.devices.offers import PaymentOption
 from hwsim.engine import Deadlock
@@ -92,6 +92,9 @@ class _Analysis:
             raise SpecError.of(None, str(error), error.hint) from None
         if by and (why := unranked_reason(self._measure, self._works, self._values)):
             raise SpecError.of(None, why)
+        costs = [bill_of(run).cost for run in self.first] if self._measure.column == "cost_usd" else []
+        if len(costs) > 1 and (why := unlike_prices(*(() if cost is None else cost.prices for cost in costs))):
+            raise SpecError.of(None, f"cost cannot rank the options: {why}")
         if min(self._values) <= 0:
             raise SpecError.of(None, f"{self._measure.title} is 0, so it has no ratio")
 
@@ -195,7 +198,7 @@ class _Analysis:
             ]
             if sure.own > 0:
                 shares.append((None, sure.own**2 / sure.variance))
-            return sure.half, sure.case == "outside", sorted(shares, key=lambda pair: -pair[1])
+            return sure.reach, sure.case == "outside", sorted(shares, key=lambda pair: -pair[1])
         over = ratio(intervals[0], intervals[1])
         return over.half, over.outside, list(shares_of(intervals[0], intervals[1]))
 
@@ -227,12 +230,13 @@ class _Analysis:
         if not (self._measure.is_pace or self._measure.column == "step_s"):
             return (), ()
         prices = (None if self._paying is None else self._paying.lists) or load_prices()
-        priced = [price_of(load_machine(option.machine), prices) for option in self._options]
+        priced = [price_of(load_machine(option.machine), prices, PAID) for option in self._options]
         ways = []
         for way in PAID:
             first, second = (price[way].amount for price in priced)
+            unlike = unlike_prices(priced[0][way].items, priced[1][way].items)
             if first is not None and second is not None and first.value > 0 and second.value > 0:
-                ways.append(BreakEvenPrice(way, (first, second), answer * first.value / second.value))
+                ways.append(BreakEvenPrice(way, (first, second), answer * first.value / second.value, unlike))
         names = [run.machine for run, price in zip(self.first, priced, strict=True) if not any(price[way].amount for way in PAID)]
         return tuple(ways), tuple(dict.fromkeys(names))
 

@@ -55,11 +55,13 @@ class BreakEvenPrice:
         way: "purchase" or "on_demand".
         prices: prices of both machines (USD or USD/s).
         factor: break-even price of B over its price.
+        unlike: reason why the prices cannot be compared; "" if they can.
     """
 
     way: str
     prices: tuple[Amount, Amount]
     factor: float
+    unlike: str = ""
 
 
 @dataclass(frozen=True)

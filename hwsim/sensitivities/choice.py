@@ -14,7 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from hwsim.results.interval import LEVEL, NORMAL
+from hwsim.results.errors import NORMAL
+from hwsim.results.interval import LEVEL
 
 SLICES: Final = 400  # steps of the integral over M
 FAR: Final = 6.0  # limits of the integral (standard deviations)

@@ -185,6 +185,8 @@ def _priced(answer: Sensitivity, worth: BreakEvenPrice) -> str:
     ratio = worth.prices[1].value / worth.prices[0].value
     cheaper = "B" if worth.factor > 1 else "A"
     half = math.hypot(answer.half or 0.0, *(math.log(cost.high / cost.low) / 2 for cost in worth.prices if cost.low > 0))
+    if worth.unlike:
+        return f"A {prices[0]}, B {prices[1]} ({ratio:.3g}x), not comparable: {worth.unlike}"
     sure = "" if half < EXACT else " (95 % confidence)" if abs(math.log(worth.factor)) > half else " (statistically tied)"
     costs = f"A {prices[0]}, B {prices[1]} ({ratio:.3g}x): work costs less on {cheaper}{sure}"
     return f"{costs}; break-even at a {_off(worth.factor)} price of B"
@@ -225,6 +227,7 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
                     for letter, price in zip("ab", payment.prices, strict=True)
                 },
                 "break_even_factor": payment.factor,
+                "not_comparable": payment.unlike,
             }
             for payment in answer.worth
         ],

@@ -18,8 +18,8 @@ from hwsim.formats import format_count, format_quantity
 from hwsim.machine.classes import completed_file
 from hwsim.records import dataclass
 from hwsim.results.error_weights import error_of_number
-from hwsim.results.errors import table
-from hwsim.results.interval import LEVEL, NORMAL, spread_of
+from hwsim.results.errors import NORMAL, table
+from hwsim.results.interval import LEVEL, spread_of
 from hwsim.spec import Mistakes, Tree, origin_of, resolve
 from hwsim.spec.numbers import uncertain_numbers
 from hwsim.views.explain.numbers import FileNumber, FileNumbers, scalar_text

@@ -387,8 +387,8 @@ def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
             value = shape.read(tree, dataclasses.replace(context, mistakes=trial))
             if value is not FAILED and not len(trial):
                 return value
-        if node == "mapping" and trials and len(trials[0]):  # mistakes of the first candidate
-            context.mistakes.extend(trials[0])
+        if node == "mapping" and trials and len(fewest := min(trials, key=len)):  # mistakes of the closest candidate
+            context.mistakes.extend(fewest)
             return FAILED
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}")
         return FAILED

@@ -155,7 +155,7 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
         return _with_let(tree, rest[0], new)
     part = parts_here.get(first)
     if part is None and inherited.get(first) is None and not (rest and (tree.text("use") or "").startswith("$")):
-        if first == "collectives":
+        if first in ("collectives", "scores"):
             return _in_tree(tree, steps, new, place)
         keys = tuple(key for key, _ in tree.items())
         if not rest and first in (*keys, *_PART_KEYS):

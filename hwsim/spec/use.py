@@ -30,6 +30,7 @@ FORMATS: Final = {
     "plan": "plan/1",
     "failures": "failures/1",
     "prices": "prices/1",
+    "scores": "scores/1",
 }
 _MAX_USES: Final = 100_000
 _FOR_ALL: Final = ("let", "source", "ref", "spread", "value", "kind")  # entries of a file on which other entries may depend

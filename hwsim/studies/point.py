@@ -52,6 +52,7 @@ class Outcome:
         work: amounts of work, most specific unit first.
         interval: interval of the time.
         lost: whether its process failed, so that another try may succeed.
+        price_kind: kind of the largest price behind a requested cost (`hwsim.costs.machine_price.price_kind`).
     """
 
     makespan_s: float | None = None
@@ -63,6 +64,7 @@ class Outcome:
     work: tuple[WorkAmount, ...] = ()
     interval: Interval | None = None
     lost: bool = False
+    price_kind: str = ""
 
     def at(self, values: tuple[object, ...]) -> StudyRow:
         """The row of a point: the values of the varied paths in their order, and the result."""
@@ -249,7 +251,16 @@ def _run(
         warnings,
         work_of(run),
         None if run.of_kernels or run.only_requests else run.interval,
+        price_kind=_price_kind(run) if "cost_usd" in requested else "",
     )
+
+
+def _price_kind(run: Run) -> str:
+    """Return the kind of the largest price behind the cost of a run."""
+    from hwsim.costs.bill import bill_of
+    from hwsim.costs.machine_price import price_kind
+
+    return price_kind(cost.prices) if (cost := bill_of(run).cost) is not None else ""
 
 
 def _bottleneck(run: Run) -> tuple[str, float | None]:

@@ -55,6 +55,8 @@ def ranking(rows: Sequence[StudyRow], by: str = "") -> Ranking:
         requested = measure(by)
         if why := unranked_reason(requested, works, [value_of(row, requested) for row in ran]):
             return Ranking(None, nothing, why)
+        if len(kinds := dict.fromkeys(row.price_kind for row in ran if row.price_kind)) > 1:
+            return Ranking(None, nothing, f"{requested.title} cannot rank prices of different kinds: {', '.join(kinds)}")
         return Ranking(requested, tuple(value_of(row, requested) for row in rows), AS_ASKED)
     if any(SERVICE in dict(row.measures) for row in ran):
         of_model = any("ttft_p95_s" in dict(row.measures) for row in ran)

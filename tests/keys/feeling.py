@@ -25,6 +25,7 @@ GONE: Final = object()  # the key is left out
 
 REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be without, or say otherwise
     "machine.parts": ({}, "has no parts"),
+    "machine.scores": ("none.yaml", "no file of scores"),
     "part.kind": ("disk", "unknown key"),
     "machine.links": (GONE, "no route"),
     "link.between": (GONE, "`between` or `topology`"),

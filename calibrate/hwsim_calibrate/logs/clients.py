@@ -25,20 +25,21 @@ CLOSED: Final = {"concurrent": "", "synchronous": "one", "throughput": "all"}  #
 
 def aiperf(logs: Sequence[Log], options: LogOptions) -> Result:
     """Convert aiperf results to a workload with expectations."""
-    return fit_workload("aiperf", "vllm", [_aiperf(log) for log in logs], options)
+    return fit_workload("aiperf", "vllm", [run for log in logs for run in aiperf_runs(log)], options)
 
 
 def guidellm(logs: Sequence[Log], options: LogOptions) -> Result:
     """Convert guidellm results to a workload with expectations."""
-    return fit_workload("guidellm", "vllm", [run for log in logs for run in _guidellm(log)], options)
+    return fit_workload("guidellm", "vllm", [run for log in logs for run in guidellm_runs(log)], options)
 
 
 def inference_perf(logs: Sequence[Log], options: LogOptions) -> Result:
     """Convert inference-perf results to a workload with expectations."""
-    return fit_workload("inference-perf", "vllm", [_inference_perf(log) for log in logs], options)
+    return fit_workload("inference-perf", "vllm", [run for log in logs for run in inference_perf_runs(log)], options)
 
 
-def _aiperf(log: Log) -> ServerRun:
+def aiperf_runs(log: Log) -> Iterator[ServerRun]:
+    """Yield the run of a log of aiperf."""
     content = log.json("request_latency", "request_throughput", tool="aiperf", hint="expected profile_export_aiperf.json")
     if (cancelled := content.get("was_cancelled")) is not None and cancelled.value is True:
         raise log.wrong(cancelled.line, "the run was cancelled", "use the log of a complete run")
@@ -62,12 +63,13 @@ def _aiperf(log: Log) -> ServerRun:
     failed = content.get("error_request_count", "avg")
     left = [f"{failed.number(zero=True):.0f} failed requests"] if failed is not None and failed.value else []
     prompt, output = (content.need(key).need("avg").number() for key in ("input_sequence_length", "output_sequence_length"))
-    return ServerRun(
+    yield ServerRun(
         log, _name(model), count, _rate(rate), int(_rate(limit)), prompt, output, figures, (*left, SERVER), is_even=even
     )
 
 
-def _guidellm(log: Log) -> Iterator[ServerRun]:
+def guidellm_runs(log: Log) -> Iterator[ServerRun]:
+    """Yield the runs of a log of guidellm."""
     report = log.json("benchmarks", tool="guidellm", hint="expected the JSON of `guidellm benchmark`")
     for run in report.need("benchmarks").elements():
         metrics = run.need("metrics")
@@ -97,7 +99,8 @@ def _guidellm(log: Log) -> Iterator[ServerRun]:
         yield ServerRun(log, _name(model), count, rate, limit, prompt, output, figures, (*left, SERVER), is_even=even)
 
 
-def _inference_perf(log: Log) -> ServerRun:
+def inference_perf_runs(log: Log) -> Iterator[ServerRun]:
+    """Yield the run of a log of inference-perf."""
     content = log.json("successes", "load_summary", tool="inference-perf", hint="expected stage_0_lifecycle_metrics.json")
     done, load = content.need("successes"), content.need("load_summary")
     count = _count(done.need("count"))
@@ -115,7 +118,7 @@ def _inference_perf(log: Log) -> ServerRun:
     failed = content.get("failures", "count")
     left = [f"{failed.text()} failed requests"] if failed is not None and failed.value else []
     prompt, output = (done.need(key).need("mean").number() for key in ("prompt_len", "output_len"))
-    return ServerRun(log, "", count, _rate(rate), int(_rate(concurrency_limit)), prompt, output, figures, (*left, SERVER))
+    yield ServerRun(log, "", count, _rate(rate), int(_rate(concurrency_limit)), prompt, output, figures, (*left, SERVER))
 
 
 def _figures(

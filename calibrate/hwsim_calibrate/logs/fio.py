@@ -87,7 +87,7 @@ class Run:
 def fit(logs: Sequence[Log], options: LogOptions) -> Result:
     """Fit a disk."""
     left: list[str] = []
-    runs = [run for log in logs for run in _runs(log, left)]
+    runs = [run for log in logs for run in runs_of(log, left)]
     spans = sorted((span for log in logs for span in _spans(log)), key=lambda span: span[:2])
     for (_, end, earlier), (start, _, later) in pairwise(spans):
         if start < end - CLOCK_ERROR:
@@ -199,7 +199,8 @@ def _with_cache_doubt(number: Number, runs: Sequence[Run]) -> Number:
     return replace(number, repeats=CACHED) if any(run.cached for run in runs) else number
 
 
-def _runs(log: Log, left: list[str]) -> list[Run]:
+def runs_of(log: Log, left: list[str]) -> list[Run]:
+    """Return the jobs that measure a disk; add the others to `left` with the reason."""
     if re.match(r"^\d+;fio", log.text.lstrip()):
         raise log.wrong(1, "the terse output of fio is not supported", _HINT)
     groups: dict[tuple[int, object, int], list[Run]] = {}

@@ -64,12 +64,17 @@ class Run:
 
 def collectives_of(logs: Sequence[Log]) -> list[str]:
     """Return the distinct collectives of the titles in the logs."""
-    return list(dict.fromkeys(run.name for log in logs for run in _runs(log) if run.name))
+    return list(dict.fromkeys(run.name for log in logs for run in runs_of(log) if run.name))
+
+
+def is_log(log: Log) -> bool:
+    """Return whether a log has rows of a test."""
+    return bool(log.sections(_OPENS, _ROW))
 
 
 def fit(logs: Sequence[Log], options: LogOptions) -> Result:
     """Fit the overheads of a library. The file that uses the part sets `efficiency`, which depends on the rate of the links."""
-    runs = [run for log in logs for run in _runs(log)]
+    runs = [run for log in logs for run in runs_of(log)]
     rest: list[Run] = []
     if options.collective:
         is_untitled = options.collective in NAMES.values() and all(run.name != options.collective for run in runs)
@@ -106,7 +111,8 @@ def fit(logs: Sequence[Log], options: LogOptions) -> Result:
     )  # fmt: skip
 
 
-def _runs(log: Log) -> list[Run]:
+def runs_of(log: Log) -> list[Run]:
+    """Return the tests of a log."""
     sections = log.sections(_OPENS, _ROW)
     if not any(len(text.split()) >= MIN_COLUMNS for section in sections for _, text in section.rows):
         raise log.nothing("nccl-tests", _HINT)

@@ -36,7 +36,12 @@ _ROW: Final = re.compile(r"^\s*Successful requests:")
 
 def fit(logs: Sequence[Log], options: LogOptions) -> Result:
     """Convert the results to a workload with expectations."""
-    return fit_workload("vllm bench serve", "vllm", [_server_run(log, entry) for log in logs for entry in _entries(log)], options)
+    return fit_workload("vllm bench serve", "vllm", [run for log in logs for run in runs_of(log)], options)
+
+
+def runs_of(log: Log) -> list[ServerRun]:
+    """Return the runs of a log."""
+    return [_server_run(log, entry) for entry in _entries(log)]
 
 
 def _entries(log: Log) -> list[Entry]:

@@ -45,7 +45,7 @@ class ServicesOutcome(FamilyResult):
         """Return the relative half width of the interval of the service time."""
         from hwsim.families.services.results.uncertainty import work_interval
 
-        return work_interval(result).half
+        return work_interval(result).reach
 
     def violations(self) -> Iterator[str]:
         """Yield violations of conservation of requests and of Little's law over the whole run."""

@@ -25,9 +25,10 @@ FIXED: Final = 0.5  # share of the run spent waiting for arrivals above which th
 def found(result: Result) -> Sequence[ServiceStatistics]:
     """Return the statistics of the served models of a run."""
     services: Sequence[ServiceStatistics] = result.told["infer"].found
+    scores = None if result.built is None else result.built.scores
     moved = [(number, [run.told["infer"].found for run in runs]) for number, runs in result.moved]
     return [
-        replace(service, moved=[(number, [end[index] for end in ends]) for number, ends in moved])
+        replace(service, scores=scores, moved=[(number, [end[index] for end in ends]) for number, ends in moved])
         for index, service in enumerate(services)
     ]
 

@@ -29,7 +29,7 @@ def state_of(service: ServiceStatistics) -> ServiceSteadiness:
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
     in_system = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.arrivals_s > 0 else ""
-    halves = tuple((f"{start}{measure}", interval.half) for measure, interval in serving_intervals(service).items())
+    halves = tuple((f"{start}{measure}", interval.reach) for measure, interval in serving_intervals(service).items())
     return ServiceSteadiness(
         service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves, excess=excess
     )

@@ -14,7 +14,7 @@ from hwsim.families.serving.results.errors import serving_intervals
 from hwsim.families.serving.results.measures import AdapterUse, RequestRow
 from hwsim.families.serving.results.statistics import PERCENTILES, ServiceStatistics
 from hwsim.families_interface import SummaryLine
-from hwsim.formats import counted, format_count, format_quantity, format_share, percent
+from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, percent
 from hwsim.results.interval import Interval
 from hwsim.views.kit.document import select_attributes
 from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
@@ -151,6 +151,10 @@ def table(service: ServiceStatistics) -> Iterator[str]:
             yield f"  * {service.requests:,} {few} too few for this number (sampling error)"
         if intervals:
             yield from wrap_lines(f"90 % interval: {_interval_basis(intervals)}", 2)
+        for measure, sure in intervals.items():
+            if sure.scored:
+                change = f"corrected by {format_change(sure.factor - 1)}" if sure.correction else "not corrected"
+                yield from wrap_lines(f"{NAMES.get(measure, measure)}: {change}, interval from {sure.scored}", 2)
     if texts := list(_slowest(service)):
         yield ""
         yield from texts
@@ -253,7 +257,10 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             for row in service.sampling_errors
         ],
         "interval": {
-            measure: select_attributes(interval, "low", "high", "level", "case", measurements="rows", held_out="units")
+            measure: {
+                **select_attributes(interval, "low", "high", "level", "case", "regime", measurements="rows", held_out="units"),
+                **(select_attributes(interval, "factor", "scored") if interval.scored else {}),
+            }
             for measure, interval in serving_intervals(service).items()
         },
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},

@@ -23,7 +23,7 @@ from hwsim.models.step import TrainingStep, times_of
 from hwsim.models.step import step as estimated_step
 from hwsim.origins import Case, UncertaintySource
 from hwsim.results.error_weights import MANY, Weight, Weights
-from hwsim.results.errors import table
+from hwsim.results.errors import table, table_of
 from hwsim.results.interval import Interval, interval
 from hwsim.results.machine_errors import widen_by_machine_errors
 from hwsim.results.training_failures import Checkpoints, FailureOutcome, failing
@@ -73,7 +73,9 @@ def estimate_with_interval(
         times = made.seconds / covered if covered > 0 else 0.0
         weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in errors)
         weights += tuple(Weight(doubt._replace(seconds=made.seconds)) for doubt in unlike)
-        return interval(Weights(weights, 0.0 if weights else made.seconds, made.seconds), whole=regime)
+        return interval(
+            Weights(weights, 0.0 if weights else made.seconds, made.seconds), whole=regime, errors=table_of(cluster.scores)
+        )
 
     return find(cluster), widen_by_machine_errors(cluster, cluster.moved, interval_on)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import counted, format_duration, format_quantity, format_share, prefixed
 from hwsim.models.plan_text import LONGEST, assumed_sequence_text, plan_text
-from hwsim.models.search import untried_axes_text
+from hwsim.models.search import NOT_SEARCHED, search_document, search_text
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failure_lines import as_dict, failing_lines, saved_as_dict, saved_lines
@@ -98,7 +98,10 @@ def _bill(bill: Bill | None) -> list[str]:
 
 def _sure(sure: Interval | None) -> list[str]:
     """Return the lines of an interval."""
-    return [] if sure is None else _fact(intervals.TITLE, intervals.line(sure))
+    if sure is None:
+        return []
+    corrected = intervals.corrected(sure)
+    return [*(_fact("corrected", corrected) if corrected else []), *_fact(intervals.TITLE, intervals.line(sure))]
 
 
 @invariants.check_report
@@ -133,11 +136,9 @@ def searched(
     if laid.unit == "tokens":
         longest = LONGEST if assumed_sequence_text(laid) else ""
         out += _fact("batch", f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens{longest}")
-    out += _fact("search", f"{plans.tried:,} plans tried, {plans.fitting:,} fit; {framework}")
-    if plans.left:
-        out += _fact("not tried", untried_axes_text(plans.left))
-    if any(plans.left.values()):
-        out += _fact("", "such long sequences are usually split with context parallelism: --plan every, or --cp")
+    out += _fact("search", f"{search_text(plans.counts, plans.axes)}; {framework}")
+    if laid.unit == "tokens":
+        out += _fact("not searched", NOT_SEARCHED)
     if plans.nearest is not None:
         return "\n".join(out) + "\n"
     unit = plans.steps[0].laid.unit
@@ -156,10 +157,8 @@ def searched(
             rows[-1].append(format_duration(tokens / step.tokens_per_second, 3))
     titles += [] if tokens is None else [f"{prefixed(tokens)} tokens"]
     out += ["", *table([titles, *rows], " ".join([">"] * len(titles)))]
-    left = plans.fitting - len(rows)
-    if left:
-        following = plans.steps[min(top, len(plans.steps) - 1)]
-        out.append(f"  {left:,} more, {format_quantity(following.seconds, 's')} or slower (--top N)")
+    if len(plans.steps) > top:
+        out.append(f"  others take {format_quantity(plans.steps[top].seconds, 's')} or longer (--top N)")
     if bill is not None:
         out += ["", "cost of the fastest plan", *_bill(bill)]
     return "\n".join(out) + "\n"
@@ -286,9 +285,7 @@ def _axis(plan: ParallelPlan, name: str) -> str:
 def of_search(plans: PlanSearchResult, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:
     """Return a search as dicts and lists."""
     return {
-        "tried": plans.tried,
-        "fitting": plans.fitting,
-        "not_tried": dict(plans.left),
+        "searched": search_document(plans.counts, plans.axes),
         "plans": [of_training(step, size, tokens) for step in plans.steps[:top]],
         "closest": None if plans.nearest is None else of_training(plans.nearest, size, tokens),
     }

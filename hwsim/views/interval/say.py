@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from hwsim.formats import format_between, format_change, percent
+from hwsim.formats import format_between, format_change, format_quantity, percent
 from hwsim.origins import Case
 from hwsim.results.errors import UNLIKE
 from hwsim.results.interval import Interval, IntervalPart
@@ -25,8 +25,8 @@ ALL: Final = 0.995  # share of the time that counts as all of it
 ONE: Final = 1e-3  # distance from 1 below which a factor has more digits
 AS_WHOLE: Final = "run-level error"
 TITLE: Final = "90 % interval"
-INPUTS: Final = "not applicable: every time and rate on the critical path is an input"
-NEARLY: Final = "below ±0.01 %: nearly all of the time on the critical path is an input"
+INPUTS: Final = "not applicable: all times and rates on the critical path are inputs"
+NEARLY: Final = "below ±0.01 %: nearly all times and rates on the critical path are inputs"
 HEADINGS: Final = ("source of uncertainty", "share of time", "alone", "without it")
 
 CASES: Final[Mapping[Case, str]] = {
@@ -94,9 +94,18 @@ def line(interval: Interval, *, kernels: bool = False) -> str:
     return f"{range_text(interval)} ({relative_range(interval)}), {basis(interval)}"
 
 
+def corrected(interval: Interval) -> str:
+    """Return the corrected time and the measurements behind it; "" without a correction."""
+    if not interval.correction:
+        return ""
+    return f"{format_quantity(interval.expected, 's')}: {format_change(interval.factor - 1)} from {interval.scored}"
+
+
 def basis(interval: Interval) -> str:
     """Return the basis of the interval in words."""
-    if interval.case in UNPROMISED:
+    if interval.scored:
+        text = f"{'composed, with' if interval.basis == 'composed' else 'from'} {interval.scored}"
+    elif interval.case in UNPROMISED:
         text = UNPROMISED[interval.case]
     elif interval.basis == "measured":
         text = f"cross-validated on {'other systems' if interval.case == 'source' else 'held-out devices'}"
@@ -111,7 +120,7 @@ def basis(interval: Interval) -> str:
 
 def evidence(interval: Interval) -> str:
     """Return the number of measurements behind a cross-validated interval; "" for others."""
-    if interval.basis != "measured" or interval.case in UNPROMISED:
+    if interval.scored or interval.basis != "measured" or interval.case in UNPROMISED:
         return ""
     return f"{interval.rows:,} measurements, {interval.units} held out in turn"
 
@@ -275,12 +284,13 @@ def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
         interval: interval.
         kernels: whether it is of the kernel times of a service; its ends are then factors.
     """
-    times = {"low": math.exp(-interval.below), "high": math.exp(interval.above)}
+    times = {"low": math.exp(interval.correction - interval.below), "high": math.exp(interval.correction + interval.above)}
     return {
         **({"applies_to": "kernels", **times} if kernels else {"low_s": interval.low, "high_s": interval.high}),
+        **({"factor": interval.factor, "scored": interval.scored} if interval.scored else {}),
         "level": interval.level,
         "basis": interval.basis,
-        "case": interval.case,
+        **select_attributes(interval, "case", "regime"),
         "measurements": interval.rows,
         "held_out": interval.units,
         "input_share": interval.stated,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.devices.offers import PAYMENT_TITLES
 from hwsim.formats import format_duration, format_quantity, percent
 from hwsim.units import YEAR
 from hwsim.views.kit.document import select_attributes
@@ -94,7 +95,8 @@ def cost_text(cost: MoneyCost) -> str:
     return text
 
 
-WAYS: Final = {"purchase": "bought", "on_demand": "on demand", "reserved": "reserved"}
+PRICE_KEYS: Final = ("name", "count", "date", "mark", "provider", "instance", "region", "source", "offers", "old")
+WAYS: Final = {**PAYMENT_TITLES, "purchase": "bought"}
 
 
 def lines(bill: Bill) -> Iterator[tuple[str, str]]:
@@ -211,7 +213,7 @@ def cost_dict(cost: MoneyCost) -> dict[str, Any]:
         "missing": list(cost.missing),
         "prices": [
             {
-                **select_attributes(price, "name", "count", "date", "mark", "provider", "source", "offers", "old"),
+                **select_attributes(price, *PRICE_KEYS, term_s="term"),
                 "usd": amount(price.amount),
             }
             for price in cost.prices

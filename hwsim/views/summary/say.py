@@ -132,6 +132,8 @@ def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[
         return
     sure = result.interval if value is None else result.interval.of(value)
     whole = " (of the simulated time)" if of_run and value is None and not result.of_kernels else ""
+    if not result.of_kernels and (text := interval.corrected(sure)):
+        yield SummaryLine("corrected", text)
     yield SummaryLine(interval.TITLE, interval.line(sure, kernels=result.of_kernels) + whole)
     if evidence := interval.evidence(result.interval):
         yield SummaryLine("", evidence, verbose=True)
@@ -149,7 +151,7 @@ def bottleneck(done: Activities, makespan_fs: int) -> str:
     among = [(part, name) for part, name in among if part > 0.1 * spent]
     names = ", ".join(name for _, name in among[:3])
     if bound.term == GIVEN:
-        return f"{names}: {share}, a {GIVEN}" if names else f"{GIVEN}: {share}"
+        return f"{GIVEN} of {names}: {share}" if names else f"{GIVEN}: {share}"
     return f"{bound}: {share}{f', in {names}' if names else ''}"
 
 

@@ -24,7 +24,7 @@ from hwsim.units import DAY, PerSecond, Seconds
 from hwsim.workload.load.draws import Constant, Distribution, Exponential, RandomDraws, Uniform
 from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
 from hwsim.workload.load.numbers import Floats, sine, stream
-from hwsim.workload.load.traces import read_trace
+from hwsim.workload.load.traces import RequestTrace, read_trace
 
 UNSTEADY: Final = "the load has no steady state: its rate varies, or an event happens during the run"
 FIXED: Final = "warm_up: 10 s, or without it"
@@ -46,12 +46,13 @@ class BurstKeys:
 
 @dataclass(frozen=True, slots=True)
 class DayKeys:
-    """A daily cycle: a Poisson process whose rate is a cosine around its mean. The run starts at 0 h."""
+    """A daily cycle: a Poisson process whose rate is a cosine around its mean."""
 
     mean: PerSecond = field("average arrival rate over a cycle", exclusive_minimum=0.0)
     peak: PerSecond = field("peak arrival rate; at least the mean and at most twice the mean", exclusive_minimum=0.0)
     at: Seconds = field("time of the peak within a cycle", default=14 * 3600.0, example="14 h")
     cycle: Seconds = field("duration of a cycle", default=DAY, minimum=1e-6, example="24 h")
+    start: Seconds = field("time of the cycle at which the run starts", default=0.0, minimum=0.0, example="13 h")
 
     @property
     def swing(self) -> float:
@@ -60,12 +61,18 @@ class DayKeys:
 
     def lasts(self, requests: float) -> float:
         """Return the expected time (s) until this number of requests has arrived."""
-        cycles, rest = divmod(requests, self.mean * self.cycle)
-        return self.cycle * (cycles + float(self.turns(np.array([rest / (self.mean * self.cycle)], np.float64))[0]))
+        cycles, rest = divmod(requests + self.share(self.start) * self.mean * self.cycle, self.mean * self.cycle)
+        turn = float(self.turns(np.array([rest / (self.mean * self.cycle)], np.float64))[0])
+        return self.cycle * (cycles + turn) - self.start
 
     def rate(self, seconds: float) -> float:
-        """Return the arrival rate (1/s) at a time (s)."""
-        return self.mean * (1.0 + self.swing * sine((seconds - self.at) / self.cycle + 0.25))
+        """Return the arrival rate (1/s) at a time of the run (s)."""
+        return self.mean * (1.0 + self.swing * sine((self.start + seconds - self.at) / self.cycle + 0.25))
+
+    def share(self, seconds: float) -> float:
+        """Return the requests that arrive until a time (s) from 0 h, as a share of those of a cycle."""
+        phase, turn = math.fmod(self.at, self.cycle) / self.cycle, seconds / self.cycle
+        return turn + self.swing / (2 * math.pi) * (sine(turn - phase) - sine(-phase))
 
     def turns(self, shares: Floats) -> Floats:
         """Return the shares of a cycle at which these shares of its requests have arrived: the inverse of the cumulative rate."""
@@ -115,6 +122,9 @@ class ArrivalKeys:
         default=None,
         example="30 s",
     )
+    share: int = field(
+        "with `trace`: only every n-th request, as each of n replicas in turn gets", default=1, minimum=1, example="4"
+    )
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
@@ -125,6 +135,8 @@ class ArrivalKeys:
             yield "", f"`arrivals` needs exactly one of {', '.join(_WAYS)}, got {got}", "poisson: 4 1/s"
         if self.think is not None and self.clients is None:
             yield "think", "`think` is valid only with `clients`", "clients: 64, think: 2 s"
+        if self.share > 1 and self.trace is None:
+            yield "share", "`share` is valid only with `trace`", "trace: requests.csv, share: 4"
         if self.ramp is not None and self.clients is None:
             yield "ramp", "`ramp` is valid only with `clients`", "clients: 64, ramp: 30 s"
         if self.day is not None and self.day.peak > 2 * self.day.mean:
@@ -171,11 +183,13 @@ class ArrivalKeys:
         """
         if self.day is not None:
             cycle, span = self.day.cycle, max(span, self.day.lasts(count))
+            if self.day.start and (self.day.at - self.day.start) % cycle <= span:  # the part with the peak was chosen
+                return ()
             middle, peak = (format_quantity(rate, "1/s") for rate in (self.day.rate(span / 2), self.day.peak))
             needed = f"`requests: {math.ceil(self.day.mean * cycle)}` or a shorter `cycle`"
             whole = f"cycle of {{}}, at {middle} instead of the peak rate of {peak}; a whole cycle needs {needed}"
         elif self.trace is not None:
-            arrivals = read_trace(self.trace, self.place, tokens=False).arrival
+            arrivals = self.recorded().arrival
             cycle = int(arrivals[-1]) / FEMTO
             whole = f"trace of {{}}: {count:,} of its {len(arrivals):,} requests"
         else:
@@ -185,6 +199,11 @@ class ArrivalKeys:
             return ()
         parts = f"the run covers {format_quantity(span, 's')} of the {whole.format(format_quantity(cycle, 's'))}"
         return (Warning("partial-cycle", f"{whose}{': ' if whose else ''}{parts}", self.place),)
+
+    def recorded(self, *, tokens: bool = False, most: int | None = None) -> RequestTrace:
+        """Return the requests of the trace; arguments as for `read_trace`."""
+        assert self.trace is not None
+        return read_trace(self.trace, self.place, tokens=tokens, most=most, share=self.share)
 
     @property
     def thinking(self) -> Distribution:
@@ -269,11 +288,12 @@ def _bursts(keys: BurstKeys, key: int, size: int) -> Iterator[Column]:
 def _daily(keys: DayKeys, key: int) -> Iterator[Column]:
     cycle, expected = ticks.femtoseconds(keys.cycle), keys.mean * keys.cycle  # requests of a cycle
     expected_fs = max(1, round(expected * FEMTO))
+    start, early = ticks.femtoseconds(keys.start), round(keys.share(keys.start) * expected_fs)
     for block in _poisson(1.0, key):  # arrivals in units of the expected request count, not of seconds
-        split = [divmod(instant, expected_fs) for instant in block.tolist()]
+        split = [divmod(early + instant, expected_fs) for instant in block.tolist()]
         turns = keys.turns(np.array([rest / expected_fs for _, rest in split], np.float64))
         instants_of_block = [count * cycle + round(turn * cycle) for (count, _), turn in zip(split, turns.tolist(), strict=True)]
-        yield from _in_time(ticks.column(instants_of_block))
+        yield from _in_time(ticks.column([max(0, instant - start) for instant in instants_of_block]))
 
 
 def _in_time(block: Column) -> Iterator[Column]:

@@ -17,7 +17,7 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -75,7 +75,7 @@ class RequestTrace:
         return ids
 
 
-def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None) -> RequestTrace:
+def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None, share: int = 1) -> RequestTrace:
     """Read the requests of a trace file.
 
     Args:
@@ -83,13 +83,14 @@ def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None
         place: position of the name in the workload file.
         tokens: whether token counts are required.
         most: maximum number of requests to read; None: all.
+        share: only every n-th request is read.
 
     Raises:
         SpecError: the file cannot be read, a column is missing, or a line is invalid.
     """
     try:
         with near(name, place).open(encoding="utf-8-sig", newline="") as file:
-            return _collect(_lines(file, name, place, tokens), name, place, tokens, most)
+            return _collect(islice(_lines(file, name, place, tokens), 0, None, share), name, place, tokens, most)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         message = f"the trace '{name}' cannot be read: {error.__class__.__name__}"
         raise SpecError.of(place, message, _HINT) from error

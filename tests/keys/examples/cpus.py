@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Final
 
+from hwsim.version import __version__
 from tests.keys.examples.writing import between, in_turn, machine
 from tests.keys.feeling import Example
 
@@ -15,6 +18,8 @@ DDR4: Final[dict[str, Any]] = {
     "tREFI": "7800 ns", "turnaround": "22.5 ns", "write_batch": 25, "queue": 32, "channels": 1, "pseudo_channels": 1,
     "row_commands": "1 ns", "open_cost": "1 ns", "controller": "20 ns", "load_slope": 0.53, "load_knee": 0.5,
 }  # fmt: skip
+SCORES: Final = Path(mkdtemp()) / "scores.yaml"
+SCORES.write_text(f"hwsim: scores/1\nversion: {__version__}\n")
 ROOFLINE: Final[dict[str, Any]] = {
     "kind": "cpu",
     "name": "a roofline",
@@ -167,7 +172,7 @@ EXAMPLES: Final = (
                 "lanes": 16,
                 "power": "250 W",
             },
-            more={"supply": "400 W", "name": "a workstation", "notes": "none", "let": {"cores": 8}},
+            more={"scores": str(SCORES), "supply": "400 W", "name": "a workstation", "notes": "none", "let": {"cores": 8}},
         ),
         in_turn(
             {"matmul": {"device": "cpu", "m": 500, "n": 400, "k": 300, "batch": 2}},

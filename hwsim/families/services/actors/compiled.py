@@ -25,7 +25,6 @@ from hwsim.families.services.workload.program import NONE, ServicesProgram
 from hwsim.records import dataclass
 from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.load.arrivals import blocks
-from hwsim.workload.load.traces import read_trace
 
 MOST: Final = 1 << 24  # maximum number of members of a station
 REBASE: Final = 2**60  # time after which the clock is reset (fs)
@@ -131,7 +130,7 @@ class CompiledSimulation:
         if keys is None:
             return
         if keys.clients is None:
-            came = iter([read_trace(keys.trace, keys.place, tokens=False).arrival]) if keys.trace is not None else None
+            came = iter([keys.recorded().arrival]) if keys.trace is not None else None
             self._streams[number] = came if came is not None else blocks(keys, self.program.seed, of.name)
             self._refill(number)
         self._room_for_timers((keys.clients or 0) + 1)

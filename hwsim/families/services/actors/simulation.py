@@ -22,7 +22,6 @@ from hwsim.spec.limits import LIMITS, REQUESTS, refuse_beyond
 from hwsim.workload.load.arrivals import beginnings, instants, thoughts
 from hwsim.workload.load.draws import RandomDraws
 from hwsim.workload.load.numbers import mixed, stream
-from hwsim.workload.load.traces import read_trace
 
 AT_ONCE: Final = 1 << 22  # maximum number of requests in flight of a called service
 
@@ -134,7 +133,7 @@ class ServiceSimulation:
         if keys is None:
             return
         if keys.clients is None:
-            came = read_trace(keys.trace, keys.place, tokens=False).arrival.tolist() if keys.trace is not None else None
+            came = keys.recorded().arrival.tolist() if keys.trace is not None else None
             self._streams[number] = iter(came) if came is not None else instants(keys, self.program.seed, of.name)
             self._next_arrival((number, 0))
             return

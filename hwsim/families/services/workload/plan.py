@@ -32,7 +32,6 @@ from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean
 from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.file import Workload
 from hwsim.workload.load.arrivals import FIXED, UNSTEADY, ArrivalKeys
-from hwsim.workload.load.traces import read_trace
 
 MOST_SAID: Final = 1e30  # largest number of requests in a message
 
@@ -250,7 +249,7 @@ def _load(part: ServicesPart, first: int, programs: list[ServiceProgram], mistak
         if any(keys is None or keys.trace is None for keys in traces):
             mistakes.add(place, "the run has no end: `requests` or `for` is missing", "requests: 100000, or for: 10 min")
             return None
-        count = sum(len(read_trace(keys.trace, keys.place, tokens=False)) for keys in traces if keys is not None and keys.trace)
+        count = sum(len(keys.recorded()) for keys in traces if keys is not None and keys.trace)
         return ArrivalLoad(entries, requests=count)
     if part.requests is not None and part.lasting is not None:
         mistakes.add(place, "both `requests` and `for` end the run: expected one of them", "omit `requests` or `for`")

@@ -174,7 +174,7 @@ class Autoscaler:
         open_to = [number for number, ready in enumerate(self.ready) if 0 <= ready <= instant and has[number] < limit]
         if not open_to:
             return OFF
-        number = open_to[self.router.choose([self.copies[index] for index in open_to], sequence)]
+        number = self.router.choose(sequence, open_to)
         has[number] += 1
         return number
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from hwsim.families.serving.actors.admission import Reservations
 from hwsim.families.serving.actors.balanced_prefill import Groups
-from hwsim.families.serving.actors.prefix_cache import BlockPool, Key, PrefixCache, PrefixHits
+from hwsim.families.serving.actors.prefix_cache import BlockPool, PrefixCache, PrefixHits
+from hwsim.families.serving.actors.prefix_index import Key
 from hwsim.families.serving.actors.replica import Replica
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.slots import Slots
@@ -110,11 +111,6 @@ class ReplicaBatch(Replica):
         """Share of KV-cache blocks that are free."""
         return self.pool.free / self.pool.blocks
 
-    def cached(self, sequence: Sequence) -> int:
-        """Return the prompt tokens found in the prefix cache and in lower tiers."""
-        found = self.cache.found(sequence)
-        return (found.blocks + sum(count for _, count in found.below)) * self.settings.block  # integers
-
     @property
     def is_idle(self) -> bool:
         """Whether no request is running."""
@@ -122,6 +118,7 @@ class ReplicaBatch(Replica):
 
     def forgets(self) -> None:
         """Clear all caches, as after a restart."""
+        self.changed.add(self.number)
         self.pool.clears()
         if self.slots is not None:
             self.slots.forgets()
@@ -165,6 +162,7 @@ class ReplicaBatch(Replica):
         sequence.at = instant
         self.loading.remove(sequence)
         self.loaded.append(sequence)
+        self.changed.add(self.number)
         self.log.frees(instant, sequence.number, KV_LOAD)
 
     # ------------------------------------------------------------ decode, completion and preemption

@@ -126,7 +126,7 @@ class ClockedService:
         if self.balancers:
             number = self.balancers[0].comes(driver, sequence, instant)
         else:
-            number = self.router.choose(self.takers, sequence)
+            number = self.router.choose(sequence, range(len(self.takers)))
         if number >= 0:
             self._stands(driver, number, sequence, instant)
 

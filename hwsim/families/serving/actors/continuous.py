@@ -55,6 +55,7 @@ class ContinuousReplica(ReplicaBatch):
 
     def next(self, instant: int) -> IterationRun | None:
         """Schedule the next iterations; None if no request can run."""
+        self.changed.add(self.number)
         settings, before, idle = self.settings, self.put_off, not (self.answers or self.partial)
         if idle and not (self.waiting or self.loaded):
             return None
@@ -238,8 +239,10 @@ class ContinuousReplica(ReplicaBatch):
 
     def done(self, run: IterationRun, end: int) -> list[Sequence]:
         """Record that the iterations of a run have ended; return the completed requests, in order."""
+        self.changed.add(self.number)
         count, answers, parts, log, settings, growth = run.count, run.answers, run.parts, self.log, self.settings, self.growth
-        pool, later, begin, first, until = self.pool, list[int](), run.begin, 0, None
+        pool, begin, first, until = self.pool, run.begin, 0, None
+        later: list[int] = []
         self.iterations += count
         if answers:
             wanted = growth.wanted(1)
@@ -320,6 +323,7 @@ class ContinuousReplica(ReplicaBatch):
             wanted = self.growth.wanted(ended) - run.taken
             self.pool.take(wanted)
             run.taken += wanted
+            self.changed.add(self.number)
 
     def _reads(self, sequence: Sequence, tokens: int, end: int, over: list[Sequence]) -> None:
         """Record a prefill chunk."""

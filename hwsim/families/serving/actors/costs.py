@@ -193,11 +193,9 @@ class IterationCosts:
         self.queue = self.known.queue(Queue(f"{name}:{called}" if name else called, first))
 
     def _named(self, run: IterationRun) -> int:
-        name = "decode"
-        if run.parts:
-            name = "batch" if not self._answers else "prefill and decode" if run.answers else "prefill"
-        label = self._labels.get(name)
-        return self._label(name) if label is None else label
+        if not run.parts:
+            return self._label("decode")
+        return self._label("batch" if not self._answers else "prefill and decode" if run.answers else "prefill")
 
     def exchanged(self, rows: int) -> list[Exchanged]:
         """Return the collectives of an iteration that exchanges `rows` tokens."""
@@ -217,7 +215,8 @@ class IterationCosts:
             run: the iterations.
             under_way: number of batches in flight in the replica, including this one; 0: as many as stages.
         """
-        chain, count, kernels, stages = list[Piece](), run.count, run.computed, self._stages
+        chain: list[Piece] = []
+        count, kernels, stages = run.count, run.computed, self._stages
         if 0 < under_way < stages and not self.known.changing.isdisjoint(f"{gpu}.compute" for gpu in self.gpus):
             for stage in range(stages - 1):
                 part = kernels // (stages - stage)

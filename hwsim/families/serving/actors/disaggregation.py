@@ -112,6 +112,7 @@ class DecodeReplica(ContinuousReplica):
 
     def reserves(self, sequence: Sequence) -> bool:
         """Reserve the blocks of a prompt; False if there are not enough."""
+        self.changed.add(self.number)
         blocks = self.growth.need(sequence.prompt)
         if not self._fits(sequence, blocks, sequence.prompt, self.under_way, 0):
             return False
@@ -122,6 +123,7 @@ class DecodeReplica(ContinuousReplica):
 
     def leaves(self, sequence: Sequence) -> None:
         """Complete a request of one output token, which needs no decode."""
+        self.changed.add(self.number)
         self.reserved -= 1
         self._promises.counts(sequence, -1)
         self._frees(sequence)
@@ -172,7 +174,7 @@ class DisaggregatedService(ClockedService):
     links: KvTransferCosts = field(kw_only=True)
     gpus: Many[tuple[str, ...]] = field(kw_only=True)
     prompts: Autoscaler | None = field(default=None, kw_only=True)
-    _least: Router = field(default_factory=LeastRequestsRouter)
+    _least: Router = field(init=False)
     _pairs: dict[int, tuple[DecodeReplica, Sequence]] = field(default_factory=dict)
     # (arrival, earliest prefill, causes of the wait until then) of each request before its prefill
     _late: dict[int, tuple[int, int, Late]] = field(default_factory=dict)
@@ -182,9 +184,11 @@ class DisaggregatedService(ClockedService):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.readers = [copy for copy in self.copies if isinstance(copy, PrefillReplica)]
         if self.prompts is not None:
             self.balances(self.prompts, self._stands_to_read, 0)
-        self.readers = [copy for copy in self.copies if isinstance(copy, PrefillReplica)]
+        if self.scaled is None:
+            self._least = LeastRequestsRouter(self.readers)
         self.answerers = [copy for copy in self.copies if isinstance(copy, DecodeReplica)]
 
     def actor(self, driver: Host) -> Waits:
@@ -206,6 +210,7 @@ class DisaggregatedService(ClockedService):
         self._late[sequence.number] = arrival, sequence.at, late
         if copy.line or not copy.reserves(sequence):
             copy.line.append(sequence)
+            copy.changed.add(copy.number)
             return
         self._send_to_prefill(driver, copy, sequence, sequence.at)
 
@@ -218,7 +223,7 @@ class DisaggregatedService(ClockedService):
         arrival, since, late = self._late[sequence.number]
         self._late[sequence.number] = arrival, at, (*late, (KV_CACHE_WAIT, at - since))
         if self.scaled is None:
-            number = self._least.choose(self.readers, prompt)
+            number = self._least.choose(prompt, range(len(self.readers)))
         else:
             self.scaled.begins(instant)
             number = self.balancers[1].comes(driver, prompt, instant)

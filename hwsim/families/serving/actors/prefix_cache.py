@@ -23,8 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from hwsim.families.serving.actors.prefix_index import Key, PrefixIndex
 from hwsim.families.serving.workload.settings import Settings
 from hwsim.records import dataclass
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from hwsim.families.serving.actors import run
     from hwsim.families.serving.actors.tiers import OffloadTiers
 
-Key: TypeAlias = tuple[int, int]
 Pieces: TypeAlias = tuple[Sequence[tuple[Key, int]], int]  # ((key, blocks) of each piece, total blocks)
 OWN: Final = -1  # first part of the key of a preempted request's own blocks
 
@@ -45,11 +46,14 @@ class BlockPool:
         blocks: total number of blocks.
         free: number of blocks that can be allocated, including blocks with reusable pieces.
         leaves: function called with (key, blocks) of an evicted piece, before any of its blocks is allocated.
+        index: index in which the pieces of replica `replica` are recorded for a router; None without one.
     """
 
     blocks: int
     free: int = field(init=False)
     leaves: Callable[[Key, int], None] | None = None
+    index: PrefixIndex | None = None
+    replica: int = 0
     _blank: int = 0  # free blocks of evicted pieces, which are allocated first
     _line: dict[Key | int, int] = field(default_factory=dict)  # free blocks by key, or number; in order of freeing
     _used: dict[Key, list[int]] = field(default_factory=dict)  # [reference count, blocks] of pieces in use
@@ -63,6 +67,8 @@ class BlockPool:
 
     def clears(self) -> None:
         """Clear all pieces; no block may be in use."""
+        for key in self._line:
+            self._records(key, has=False)
         self.free, self._blank = self.blocks, 0
         self._line, self._last, self._numbers = {1: self.blocks}, 1, 1
 
@@ -97,19 +103,24 @@ class BlockPool:
                 count_here = count_there
                 if key == self._last:
                     self._last = 0
+            if self.index is not None:
+                self._records(key, has=False)
             count -= count_here
 
     def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
         """Return (keys, blocks, blocks that are free now) of the longest cached prefix; `whole`: complete pieces only."""
-        used, line = self._used, self._line
-        keys, hit, stale = [], 0, 0
+        used, line = self._used.get, self._line.get
+        keys: list[Key] = []
+        hit = stale = 0
         for key, count in pieces:
-            in_use = used.get(key)
-            count_there = line.get(key, 0) if in_use is None else in_use[1]
+            in_use = used(key)
+            if in_use is None:
+                count_there = line(key, 0)
+                stale += count_there if count_there >= count or not whole else 0
+            else:
+                count_there = in_use[1]
             if not count_there or (whole and count_there < count):
                 break
-            if in_use is None:
-                stale += count_there
             keys.append(key)
             hit += count_there
             if count_there < count:
@@ -142,6 +153,8 @@ class BlockPool:
         if stale:
             self._append_free(stale)
         self._used[key] = [1, count]
+        if self.index is not None:
+            self._records(key, has=True)
         return True
 
     def gives(self, count: int, keys: Sequence[Key] = ()) -> None:
@@ -161,6 +174,11 @@ class BlockPool:
         if given:
             self._last = 0
             self.free += given
+
+    def _records(self, key: Key | int, *, has: bool) -> None:
+        """Record in the index whether all blocks of a piece are cached."""
+        if self.index is not None and not isinstance(key, int):
+            self.index.sets(self.index.whole, key, self.replica, has=has)
 
     def _append_free(self, count: int) -> None:
         if self._last:
@@ -207,11 +225,18 @@ class PrefixCache:
         if self.lower is not None and self.late:
             self.pool.leaves = self._store_evicted
 
+    def records_in(self, index: PrefixIndex, replica: int) -> Callable[[Key], int]:
+        """Record the pieces of a replica in an index; return the function of the cached blocks of a piece."""
+        self.pool.index, self.pool.replica = index, replica
+        if self.lower is not None:
+            self.lower.index, self.lower.replica, index.tiered = index, replica, True
+        return self.pool.held
+
     def found(self, sequence: run.Sequence) -> PrefixHits:
         """Return the cache hits of a prompt; the block of its last token is recomputed in place even if it is cached."""
         if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
             return PrefixHits(0, [], 0)
-        pool, (pieces, blocks) = self.pool, self._pieces(sequence)
+        pool, (pieces, blocks) = self.pool, self.pieces(sequence)
         keys, hit, stale = pool.beginning(pieces, whole=self.lower is not None)
         if hit < blocks:
             return PrefixHits(hit, keys, stale, () if self.lower is None else tuple(self._below(pieces[len(keys) :])))
@@ -226,12 +251,12 @@ class PrefixCache:
                 return
             yield key, count
 
-    def _pieces(self, sequence: run.Sequence) -> Pieces:
+    def pieces(self, sequence: run.Sequence) -> Pieces:
         """Return the pieces of a prompt and their blocks, computed once per request."""
         of_block, listed = sequence.listed
         if of_block != self.settings.block:
             pieces = sequence.pieces(self.settings.block)
-            listed = pieces, sum([count for _, count in pieces])  # integers
+            listed = pieces, sum(map(itemgetter(1), pieces))  # integers
             sequence.listed = self.settings.block, listed
         return listed
 
@@ -259,7 +284,7 @@ class PrefixCache:
         if written:
             pieces = sequence.pieces(self.settings.block, written)
         else:
-            pieces, blocks = self._pieces(sequence)
+            pieces, blocks = self.pieces(sequence)
             if blocks <= sequence.hit + sequence.kept:
                 return
         start, had, has = 0, sequence.hit + sequence.kept, set[Key]()

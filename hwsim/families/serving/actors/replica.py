@@ -30,6 +30,7 @@ class Replica:
         growth: counter of the blocks that decode needs.
         iterations: number of completed iterations.
         put_off: number of preemptions.
+        changed: numbers of the replicas whose state has changed since a router looked at it.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Replica:
     growth: Growth = field(init=False)
     iterations: int = 0
     put_off: int = 0
+    changed: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.growth = growth(self.settings.block, self.held)
@@ -66,3 +68,4 @@ class Replica:
     def add(self, sequence: Sequence) -> None:
         """Queue a request."""
         self.waiting.append(sequence)
+        self.changed.add(self.number)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
+from itertools import repeat
 
-from hwsim.families.serving.actors.prefix_cache import Key, Pieces
+from hwsim.families.serving.actors.prefix_cache import Pieces
+from hwsim.families.serving.actors.prefix_index import Key
 from hwsim.families.serving.results.accounting import Spent
 from hwsim.families.serving.workload.requests import Request
 from hwsim.records import dataclass
@@ -76,7 +78,7 @@ class Sequence:
         """
         span, tokens = self.span, tokens or self.prompt
         whole, blocks_per_piece = min(tokens // span, len(self.ids)) if span % block == 0 else 0, span // block
-        pieces = [((piece, blocks_per_piece), blocks_per_piece) for piece in self.ids[:whole]]
+        pieces = list(zip(zip(self.ids[:whole], repeat(blocks_per_piece)), repeat(blocks_per_piece)))
         before = whole * blocks_per_piece
         for number, piece in enumerate(self.ids[whole:], whole + 1):
             blocks = min(number * span, tokens) // block

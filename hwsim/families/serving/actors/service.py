@@ -54,6 +54,7 @@ class ModelService:
     copies: list[ContinuousReplica | StaticReplica] = field(init=False)
     _exchanges: list[ReplicaCollectives] = field(default_factory=list)
     _pace: list[Pace] = field(default_factory=list)
+    _router: Router = field(init=False)
     _lanes: Sequence[OffloadRoute] = ()
     _scaled: Autoscaler | None = None
     _prompts: Autoscaler | None = None  # autoscaler of the prefill replicas
@@ -63,6 +64,8 @@ class ModelService:
         of_batch = [part for part in plan.parts for _ in part.batches]
         self.log = Log(len(of_batch), Goal.of(plan.keys.slo).limits_fs, self._warm_up)
         self.copies = [self._copy(number, part) for number, part in enumerate(of_batch)]
+        takers = self.copies[0 if plan.prompts is None else len(plan.prompts.batches) :]
+        self._router = router_of(plan.keys.router, takers, plan.keys.seed)
         if plan.offload is not None:
             from hwsim.families.serving.actors.kv_transfers import OffloadRoute
 
@@ -113,12 +116,13 @@ class ModelService:
 
         prompts, log, start = self.plan.prompts, self.log, self.plan.start
         prefill_count = 0 if prompts is None else len(prompts.batches)
-        scaled = self._scaled = Autoscaler(scale, self._router(), self.copies[prefill_count:], start)
+        scaled = self._scaled = Autoscaler(scale, self._router, self.copies[prefill_count:], start)
         log.begun = scaled.begins
         if prompts is None:
             log.over = scaled.ended
         elif prompts.scale is not None:
-            self._prompts = Autoscaler(prompts.scale, LeastRequestsRouter(), self.copies[:prefill_count], start)
+            readers = self.copies[:prefill_count]
+            self._prompts = Autoscaler(prompts.scale, LeastRequestsRouter(readers), readers, start)
             log.begun = self._prompts.begins
 
     def _used(self) -> AdapterUse | None:
@@ -143,7 +147,7 @@ class ModelService:
     def actor(self, driver: Host) -> Waits:
         """Return the process of the service on the clock of a run."""
         plan, source = self.plan, self._source()
-        given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
+        given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router
         if plan.prompts is None:
             from hwsim.families.serving.actors.clocked import ClockedService
 
@@ -170,8 +174,8 @@ class ModelService:
             self.plan.settings,
             self._source(),
             self.log,
+            self._router,
             written,
-            self._router(),
             self._lanes,
             self._scaled,
         )
@@ -223,9 +227,6 @@ class ModelService:
     def _source(self) -> RequestSource:
         requests = self.plan.requests
         return RequestSource(requests, self.plan.start, requests.clients)
-
-    def _router(self) -> Router:
-        return router_of(self.plan.keys.router)
 
     def _below(self, span: float) -> tuple[TierUse, ...]:
         """Return the use of each lower tier during `span` seconds, summed over replicas."""

@@ -46,11 +46,6 @@ class StaticReplica(Replica):
         """Share of KV-cache blocks that are free."""
         return 1.0 - self.used / (ANY if self.blocks is None else self.blocks)
 
-    def cached(self, sequence: Sequence) -> int:
-        """Return 0: static batching has no prefix cache."""
-        del sequence
-        return 0
-
     @property
     def is_idle(self) -> bool:
         """Whether no batch is running."""
@@ -66,6 +61,7 @@ class StaticReplica(Replica):
 
     def next(self, instant: int) -> IterationRun | None:
         """Schedule the next iterations of the batch, or the prefill of the next batch."""
+        self.changed.add(self.number)
         if not self.places:
             return self._first(instant)
         self.is_full = bool(self.waiting) and self.waiting[0].at <= instant
@@ -98,6 +94,7 @@ class StaticReplica(Replica):
 
     def done(self, run: IterationRun, end: int) -> list[Sequence]:
         """Record that the iterations of a run have ended; return the completed requests, in order."""
+        self.changed.add(self.number)
         self.iterations += run.count
         self.steps += run.count
         self.left -= run.count

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
-from hwsim.families.serving.actors.prefix_cache import Key
+from hwsim.families.serving.actors.prefix_index import Key, PrefixIndex
 from hwsim.records import dataclass
 
 TIERS: Final = ("host", "disk")
@@ -78,6 +78,8 @@ class OffloadTiers:
     """The tiers of a replica, fastest first; the last tier drops what it evicts."""
 
     tiers: tuple[OffloadTier, ...]
+    index: PrefixIndex | None = None
+    replica: int = 0
 
     def has(self, key: Key, count: int) -> bool:
         """Whether any tier has a piece."""
@@ -85,11 +87,13 @@ class OffloadTiers:
 
     def stores(self, key: Key, count: int) -> None:
         """Store a piece in the first tier."""
-        evicted = [(key, count)]
+        evicted = moved = [(key, count)]
         for tier in self.tiers:
             evicted = [pair for piece in evicted for pair in tier.stores(*piece)]
-            if not evicted:
-                return
+            moved = moved + evicted
+        if self.index is not None:
+            for key, count in moved:
+                self.index.sets(self.index.below, key, self.replica, has=self.has(key, count))
 
     def brings(self, pieces: Sequence[tuple[Key, int]]) -> tuple[int, ...]:
         """Load pieces; return the number of blocks from each tier."""
@@ -105,6 +109,9 @@ class OffloadTiers:
 
     def forgets(self) -> None:
         """Empty all tiers, as after a restart."""
+        if self.index is not None:
+            for key in {key for tier in self.tiers for key in tier.held}:
+                self.index.sets(self.index.below, key, self.replica, has=False)
         for tier in self.tiers:
             tier.used = 0
             tier.held.clear()

@@ -9,6 +9,7 @@ runs, the ops of all runs are summed by label and cost.
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Sequence as Many
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ from hwsim.families.serving.actors.batch import KvLoad
 from hwsim.families.serving.actors.continuous import ContinuousReplica
 from hwsim.families.serving.actors.costs import IterationCosts, Registry
 from hwsim.families.serving.actors.iteration_times import Pace
-from hwsim.families.serving.actors.router import LeastRequestsRouter, Router
+from hwsim.families.serving.actors.router import Router, ScoreRouter
 from hwsim.families.serving.actors.run import IterationRun, Sequence
 from hwsim.families.serving.actors.static import StaticReplica
 from hwsim.families.serving.results.accounting import REPLICA_START
@@ -68,7 +69,8 @@ class ServiceOps:
     runs: int = 0
     _arrivals: int = -1
     _label: int = -1
-    _sums: dict[tuple[int, int, int], list[Any]] = field(default_factory=dict)  # [size, own time] by (replica, label, cost)
+    _sums: dict[tuple[int, int, int], list[Any]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
+    # sums of size and own time by (replica, label, cost)
     _ends: dict[int, int] = field(default_factory=dict)
     _busy: dict[int, int] = field(default_factory=dict)
     _after: dict[int, int] = field(default_factory=dict)
@@ -130,13 +132,9 @@ class ServiceOps:
         self.runs += 1
         sums, chain = self._sums, self.costs[copy].ops(run)
         for label, _, cost, size, time, _ in chain:
-            key = copy, label, cost
-            kept = sums.get(key)
-            if kept is None:
-                sums[key] = [size, time]
-            else:
-                kept[0] += size
-                kept[1] += time
+            kept = sums[copy, label, cost]
+            kept[0] += size
+            kept[1] += time
         self._busy[copy] = self._busy.get(copy, 0) + instant - run.begin
         self._ends[copy] = instant
         if self.runs > ROWS:
@@ -178,8 +176,8 @@ class UnclockedService:
         settings: settings of the server.
         source: source of requests.
         log: log of the service.
-        written: recorder of ops; None: only the log is needed.
         router: router.
+        written: recorder of ops; None: only the log is needed.
         lanes: links of each replica to its lower tiers; empty without `offload:`.
         scaled: autoscaler; None without `scale:`.
     """
@@ -189,14 +187,15 @@ class UnclockedService:
     settings: Settings
     source: RequestSource
     log: Log
+    router: Router
     written: ServiceOps | None = None
-    router: Router = field(default_factory=LeastRequestsRouter)
     lanes: Many[OffloadRoute] = ()
     scaled: Autoscaler | None = None
     _planned: int = NEVER  # time of the next attempt to send waiting requests to replicas
     _runs: list[IterationRun | None] = field(init=False)
     _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, replica, turn
     _turns: list[int] = field(init=False)
+    _steps: list[tuple[int, int, int]] = field(default_factory=list)  # (end of an iteration, replica, index of its run)
     _loads: list[KvLoad] = field(default_factory=list)
     _late: dict[int, int] = field(default_factory=dict)  # time a request waited for the start of its idle replica (fs)
     _follows: dict[int, tuple[int, int]] = field(default_factory=dict)  # (op, end) of the answer before a request, by request
@@ -239,16 +238,25 @@ class UnclockedService:
         sequence.after = self._follows.pop(number, sequence.after)
         self._update_caches(instant)
         if self.scaled is None:
-            number = self.router.choose(self.copies, sequence)
+            number = self.router.choose(sequence, range(len(self.copies)))
         elif (number := self.scaled.asks(sequence, instant)) < 0:
             return self._plan_release(instant)
         return self._queue_request(number, sequence, instant, instant)
 
     def _update_caches(self, instant: int) -> None:
-        if self.router.looks:
-            for copy, under_way in zip(self.copies, self._runs, strict=True):
-                if under_way is not None:
-                    copy.catches_up(under_way, instant)
+        """Let the caches of running replicas show their state at an instant, for a router that looks."""
+        steps = self._steps
+        while steps and steps[0][0] <= instant:
+            _, number, index = heapq.heappop(steps)
+            run = self._runs[number]
+            if run is not None and run.index == index:
+                self.copies[number].catches_up(run, instant)
+                self._plan_step(number, run, run.after(instant))
+
+    def _plan_step(self, number: int, run: IterationRun, step: int) -> None:
+        """Plan to let the cache of a replica show the iterations of its run before this one."""
+        if step < run.count:
+            heapq.heappush(self._steps, (run.start(step), number, run.index))
 
     def _queue_request(self, number: int, sequence: Sequence, instant: int, arrival: int, late: Late = ()) -> None:
         self.copies[number].add(sequence)
@@ -339,6 +347,8 @@ class UnclockedService:
         self.pace[number].set(run)
         if run.count > 1 and (head := copy.head) is not None:
             copy.cut(run, head.at)
+        if isinstance(self.router, ScoreRouter):
+            self._plan_step(number, run, 1)
         turns = self._turns
         turns[number] += 1
         heapq.heappush(self._due, (run.end, END, number, turns[number]))

@@ -15,8 +15,8 @@ from typing import Final
 
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.origins import Case
-from hwsim.results.errors import table
-from hwsim.results.interval import LEVEL, NORMAL, Interval
+from hwsim.results.errors import NORMAL, Update, table_of
+from hwsim.results.interval import LEVEL, Interval
 from hwsim.results.machine_errors import widen_by_machine_errors
 
 OF_GPU: Final[Mapping[Case, Case]] = {"known": "source", "stated": "source"}  # this model was not measured on this GPU
@@ -45,7 +45,14 @@ def serving_intervals(service: ServiceStatistics) -> Mapping[str, Interval]:
 def _measured(measure: str, service: ServiceStatistics) -> Interval:
     """Return the interval from the errors of measured services; `units` is 0 if none was measured."""
     values, case = service.values(), OF_GPU.get(service.case, service.case)
-    error = table().errors(f"{TOPICS[measure]}/{service.kind}", case)
-    half, rows, units = (error.half[LEVEL], error.rows, error.units) if error is not None else (0.0, 0, 0)
+    errors_of, regime = table_of(service.scores), f"{TOPICS[measure]}/{service.kind}"
+    error, own, half, rows, units = errors_of.errors(regime, case), Update(), 0.0, 0, 0
+    if error is not None:
+        half, rows, units = error.half[LEVEL], error.rows, error.units
+        own = errors_of.update(regime, error, half, LEVEL)
+        half = own.half.get(LEVEL, half)
     value = values.get(measure, values.get(f"{measure}_mean", 0.0))
-    return Interval(value, half, half, LEVEL, "measured", case, rows, units, 0.0, half / NORMAL[LEVEL], ())
+    return Interval(
+        value, half, half, LEVEL, "measured", case, rows, units, 0.0, half / NORMAL[LEVEL], (), own.correction,
+        errors_of.cited(own.runs), regime,
+    )  # fmt: skip

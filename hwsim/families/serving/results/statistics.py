@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.requests import TimeStatistics
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO, Column
+
+if TYPE_CHECKING:
+    from hwsim.machine.scores import Scores
 
 PERCENTILES: Final = (50, 95, 99)
 ENDLESS: Final = ("ttft_", "latency_")  # latencies that grow with the length of an overloaded run
@@ -83,6 +86,7 @@ class ServiceStatistics:
         prefill_gpus: GPUs of a prefill replica.
         sampling_errors: sampling error of the mean and percentiles of each measure; empty if all requests arrived at once.
         moved: the statistics at both ends of the range of each uncertain input that needs a simulation.
+        scores: measurements of earlier runs on the machine.
         kind: "dense" or "experts"; "" for a model that writes no tokens.
         case: case of the kernels on this GPU, which sets the width of intervals.
         paced: arrivals, not completions, set the rate (no clients).
@@ -135,6 +139,7 @@ class ServiceStatistics:
     prefill_gpus: int = 0
     sampling_errors: tuple[Sampling, ...] = ()
     moved: Sequence[tuple[MovedNumber, Sequence[ServiceStatistics]]] = field(default=(), repr=False, compare=False)
+    scores: Scores | None = field(default=None, repr=False, compare=False)
     kind: str = ""
     case: Case = "known"
     paced: bool = True

@@ -18,14 +18,13 @@ from hwsim import ticks
 from hwsim.families.serving.workload.conversations import PIECE, Beginnings, SessionKeys, pieces, think_times, turns_of
 from hwsim.families.serving.workload.schema import InferKeys
 from hwsim.records import dataclass
-from hwsim.spec import Place, SpecError
+from hwsim.spec import SpecError
 from hwsim.spec.limits import refuse_beyond
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.arrivals import ArrivalKeys, beginnings, instants, thoughts
 from hwsim.workload.load.draws import RandomDraws
 from hwsim.workload.load.keys import CountDraw, distribution_of
 from hwsim.workload.load.numbers import stream
-from hwsim.workload.load.traces import read_trace
 
 USUAL: Final = 100  # default number of requests
 BLOCK: Final = 4096  # requests made at once
@@ -94,7 +93,7 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> ServiceReque
     """
     arrivals = keys.arrivals
     if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
-        return _trace_requests(arrivals.trace, arrivals.place, longest, keys.requests, answers=answers)
+        return _trace_requests(arrivals, longest, keys.requests, answers=answers)
     count = keys.requests or USUAL
     refuse_beyond("requests", count)
     clients = arrivals.clients if isinstance(arrivals, ArrivalKeys) else None
@@ -217,15 +216,17 @@ def _collect(rows: list[Request], cut: int = 0, clients: int | None = None) -> S
     return ServiceRequests(lambda: iter(rows), len(rows), (most.prompt, most.output), cut, clients)
 
 
-def _trace_requests(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> ServiceRequests:
+def _trace_requests(keys: ArrivalKeys, longest: int, count: int | None, *, answers: bool) -> ServiceRequests:
     """Return the requests of a trace. Measured requests are not truncated: one that is too long raises SpecError."""
-    trace = read_trace(name, place, tokens=True, most=count)
+    trace, place = keys.recorded(tokens=True, most=count), keys.place
     output = trace.output if answers else np.zeros_like(trace.output)
     long = np.flatnonzero(trace.prompt + output > longest)
     if len(long):
         first = int(long[np.argmin(trace.lines[long])])
         tokens = f"{trace.prompt[first]:,} + {output[first]:,}" if answers else f"{trace.prompt[first]:,}"
-        message = f"line {trace.lines[first]} of the trace '{name}' has {tokens} tokens, but the model reads at most {longest:,}"
+        message = (
+            f"line {trace.lines[first]} of the trace '{keys.trace}' has {tokens} tokens, but the model reads at most {longest:,}"
+        )
         more = f"; {len(long) - 1:,} more lines are too long" if len(long) > 1 else ""
         raise SpecError.of(place, message + more, "remove these lines, or use a model with a longer `sequence`")
     rows = enumerate(zip(trace.arrival.tolist(), trace.prompt.tolist(), output.tolist(), strict=True))

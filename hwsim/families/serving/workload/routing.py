@@ -1,6 +1,7 @@
 """`router:` the rule that chooses a replica for each request.
 
 router: round robin
+router: {choices: 2}                        of two replicas drawn at random, the one with fewer requests
 router: {prefix: 2, queue: 1, room: 1}      the replica with the highest score, with the weights of llm-d's scheduler
 """
 
@@ -13,6 +14,19 @@ from hwsim.records import dataclass
 from hwsim.spec import Place, Problem, field, place_field
 
 Routing = Literal["least", "waiting", "round robin"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceKeys:
+    """A choice among replicas that are drawn at random for each request; the one with the fewest requests wins."""
+
+    choices: int = field(
+        "number of different replicas that are drawn; with as many as there are, `least`", minimum=1, example="2"
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield nothing: all values are valid."""
+        yield from ()
 
 
 @dataclass(frozen=True, slots=True)

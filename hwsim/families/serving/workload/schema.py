@@ -18,7 +18,7 @@ from hwsim.families.serving.workload.autoscaler import ScaleKeys
 from hwsim.families.serving.workload.conversations import SessionKeys, SharedKeys
 from hwsim.families.serving.workload.offload import OffloadKeys
 from hwsim.families.serving.workload.parallel import ApartKeys, SplitKeys
-from hwsim.families.serving.workload.routing import Routing, ScoreKeys
+from hwsim.families.serving.workload.routing import ChoiceKeys, Routing, ScoreKeys
 from hwsim.families.serving.workload.speculation import SpeculateKeys
 from hwsim.models.server import ServerKeys
 from hwsim.records import dataclass
@@ -112,9 +112,10 @@ class InferKeys:
         "disaggregated serving: separate GPUs for prefill and decode, instead of `device` and `parallel`", default=None,
         example="{prefill: {device: gpu0..1}, decode: {device: gpu2..7}}",
     )  # fmt: skip
-    router: Routing | ScoreKeys = field(
+    router: Routing | ChoiceKeys | ScoreKeys = field(
         "choice of the replica for a request: the fewest requests (least); the smallest 4 x queued + running (waiting); each"
-        " replica in turn (round robin); or the highest score", default="least", example="{prefix: 2, queue: 1, room: 1}",
+        " replica in turn (round robin); the fewest requests of some replicas drawn at random (choices); or the highest score",
+        default="least", example="{prefix: 2, queue: 1, room: 1}",
     )  # fmt: skip
     scale: ScaleKeys | None = field(
         "autoscaling: replicas start and stop with the load", default=None, example="{least: 1, most: 8, target: 20, start: 90 s}"

@@ -26,7 +26,10 @@ class RequestSource:
 
     def time(self) -> int | None:
         """Return the arrival time of the next request (fs); None if no arrival is known yet."""
-        return min((heap[0][0] for heap in (self._due, self._asked) if heap), default=None)
+        due, asked = self._due, self._asked
+        if due and asked:
+            return min(due[0][0], asked[0][0])
+        return due[0][0] if due else asked[0][0] if asked else None
 
     def unasked(self) -> int | None:
         """Return the arrival time of the next request that follows no answer (fs); None without one."""
@@ -34,7 +37,8 @@ class RequestSource:
 
     def take(self) -> tuple[int, Request]:
         """Remove and return the next (number, request)."""
-        heap = min((heap for heap in (self._due, self._asked) if heap), key=lambda heap: heap[0][:2])
+        due, asked = self._due, self._asked
+        heap = due if due and not (asked and asked[0][:2] < due[0][:2]) else asked
         _, number, request = heapq.heappop(heap)
         if self._clients is None and request.after < 0:
             self._schedule(self._start, self._due)

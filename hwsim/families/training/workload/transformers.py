@@ -138,10 +138,10 @@ def _fastest(
     plan: ParallelPlan, model: Transformer, tree: Tree, machine: Machine, devices: tuple[str, ...], framework: Framework
 ) -> DerivedPlan:
     """Return the fastest plan that fits, by estimate; if none fits, the plan with the least memory."""
-    from hwsim.models.search import search
+    from hwsim.models.search import Search
 
     fixed = {key for key, _ in tree.items()} & {field.name for field in dataclasses.fields(ParallelPlan)}
-    best = search(model, plan, cluster_of(machine, devices), framework, fixed, few=1)
+    best = Search(model, plan, framework, frozenset(fixed)).on(cluster_of(machine, devices), few=1)
     step = best.steps[0] if best.steps else best.nearest
     if step is None:
         raise WrongPlan((("parallel", f"no parallel plan uses {len(devices)} devices"),))

@@ -1,0 +1,301 @@
+"""Time and memory of all plans of a transformer's training at once, as the sums of `step` and `training_memory`.
+
+Among 100,000 plans, layers differ in a few hundred cases. Each case is computed once, by the functions that `hwsim.models.step`
+sums for a single plan: kernels once per GPU type, exchanges once per cluster.
+
+    layers        (tp, cp, ep, sequence parallel, micro-batch, recompute)   seconds of each kind of block, embedding and head
+    activations   (tp, ep, sequence parallel, recompute)                    bytes kept and recomputed per sequence
+    parameters    (tp, ep)                                                  parameters of each kind of block, embedding and head
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.models.architectures.transformer_layers import embedding_layer, head_layer
+from hwsim.models.cluster import Cluster
+from hwsim.models.framework import Framework
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import Axis, Exchange, Item, Kernel, Layer
+from hwsim.models.memory import FRAGMENTS, OPTIMIZER, RESERVED, WHOLE, activations, layer_share
+from hwsim.models.space import Floats, Ints, Space
+from hwsim.models.stages import blocks_of, slice_of
+from hwsim.models.step import GroupExchange, group_exchange, with_framework_network
+from hwsim.records import dataclass
+from hwsim.units import BYTES
+
+LayerKey = tuple[Any, ...]
+SIZES: Final = 6  # a bound times exchanges of 2**6, 2**12, ... bytes
+WITHIN: Final[tuple[Axis, ...]] = ("tp", "cp", "ep")  # axes of exchanges within layers
+LEAST: Final = 0.9  # kernel time per token, relative to the largest slice of a micro-batch with the same matrices
+
+
+class PlanColumns:
+    """The columns of a space with what their time and memory need, except seconds."""
+
+    def __init__(self, plans: Space, framework: Framework) -> None:
+        self.plans, self.framework = plans, framework
+        kinds = plans.model.kinds
+        self.all_layers = np.array([*(kind.layers for kind in kinds), 1, 1], np.float64)
+        self.cases, self.layer_of = _cases(plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded,
+                                           *([] if _is_usual(plans) else (plans.pp, plans.dp)))  # fmt: skip
+        self.strides = plans.strides()
+        names = (plans.tp, plans.cp, plans.ep, plans.microbatch, plans.recompute, plans.sharded)
+        keys = [column[self.cases].tolist() for column in (*names, *(self.strides[axis] for axis in WITHIN))]
+        self.layer_keys: list[LayerKey] = list(zip(*keys, strict=True))
+        per_sequence, self.activations_of = _cases(plans.tp, plans.ep, plans.recompute, plans.sharded)
+        self.activations = np.array([self._activations(column) for column in per_sequence.tolist()])
+        shared, self.parameters_of = _cases(plans.tp, plans.ep, plans.pp > 1)
+        self.parameters = np.array([self._parameters(column) for column in shared.tolist()])
+        self.batches, self.staged, self.shardable = plans.batches, plans.staged, plans.shardable()
+        self.counts = self.staged[1] * self.shardable.sum(axis=0)
+        self.least_need = self._least_need()
+
+    def _activations(self, column: int) -> tuple[list[float], list[float]]:
+        """Return the bytes that each layer keeps, and recomputes, for one whole sequence."""
+        plans, framework = self.plans, self.framework
+        plan = replace(plans.laid(column).plan, microbatch=1, cp=1)
+        sequence, kinds, outside = plan.sequence or plans.model.sequence, plans.model.kinds, [0.0, 0.0]
+        kept = [activations(kind, plan, sequence, framework.attention, framework.repeated) for kind in kinds]
+        if plan.recompute == "none" or (plan.recompute == "selective" and framework.repeated <= 0):
+            return kept + outside, [0.0] * len(kinds) + outside
+        full = replace(plan, recompute="none")
+        return kept + outside, [activations(kind, full, sequence, framework.attention) for kind in kinds] + outside
+
+    def _parameters(self, column: int) -> tuple[list[float], list[float]]:
+        """Return the parameters of each layer on one GPU, and those of its experts if they are split."""
+        model, plan = self.plans.model, self.plans.laid(column).plan
+        copied = model.vocab * model.hidden if plan.pp > 1 and model.tied else 0
+        outside = [model.embedding_parameters / plan.tp, (model.head_parameters + copied) / plan.tp]
+        experts = [
+            kind.experts * kind.expert_parameters / (plan.tp * plan.ep) if plan.ep > 1 and kind.experts > 1 else 0.0
+            for kind in model.kinds
+        ]
+        return [layer_share(kind, plan) for kind in model.kinds] + outside, [*experts, 0.0, 0.0]
+
+    # ---- seconds ----
+
+    def least_seconds(self, columns: Ints, seconds: Floats) -> Floats:
+        """Return a lower bound of the step time (s) for any number of virtual stages.
+
+        Args:
+            seconds: seconds of the layers of each case.
+        """
+        plans = self.plans
+        pp, whole = plans.pp[columns], seconds[self.layer_of[columns]] @ self.all_layers
+        chunks = np.maximum(1, (plans.model.layers + 2) // pp)
+        least: Floats = whole / pp * (self.batches[columns] + (pp - 1) / chunks)
+        return least
+
+    def bounds(self, columns: Ints, stagings: Ints, seconds: Floats) -> Floats:
+        """Return a lower bound of the step time (s), without exchanges between stages or replicas and without the step's end."""
+        plans, of_layers = self.plans, seconds[self.layer_of[columns]]
+        m, chunks = self.batches[columns], plans.stagings.chunks[stagings]
+        longest = _summed(plans.stagings.rows[stagings], of_layers).max(axis=1)
+        whole, part = of_layers @ self.all_layers, _summed(plans.stagings.parts[stagings], of_layers).max(axis=1)
+        filled = (whole - longest) / chunks
+        bubble = np.where(chunks > 1, np.maximum(filled, whole + (m - 1) * part - m * longest), filled)
+        bound: Floats = m * longest + bubble
+        return bound
+
+    # ---- bytes ----
+
+    def needs(self, columns: Ints, stagings: Ints) -> Floats:
+        """Return the bytes on a GPU of the stage that needs most: plans x shardings."""
+        plans = self.plans
+        pp, chunks, m = (
+            column[:, None] for column in (plans.pp[columns], plans.stagings.chunks[stagings], self.batches[columns])
+        )
+        number = plans.stagings.numbers[stagings]
+        groups = np.maximum(1, m // pp)
+        warm = (pp - number - 1) * 2 + (chunks - 1) * (m // groups + (m % groups > 0)) + 1
+        flying = np.where(chunks > 1, np.minimum(warm, m * chunks) / chunks, np.minimum(pp - number, m))
+        if plans.base.schedule == "gpipe":
+            flying = np.where((chunks > 1) | (pp == 1), flying, m)
+        return self._needs(columns, plans.stagings.rows[stagings], flying)
+
+    def _least_need(self) -> Floats:
+        """Return a lower bound of the bytes for any number of virtual stages and any sharding, by the first stage."""
+        plans, columns = self.plans, np.arange(len(self.plans))
+        known, of = np.unique(plans.pp, return_inverse=True)
+        first = (plans.stagings.numbers == 0) & (plans.stagings.pp == known[:, None])[:, :, None]
+        rows = np.stack([plans.stagings.rows[chosen].min(axis=0) for chosen in first])[of][:, None, :]
+        flying = np.minimum(plans.pp, self.batches)[:, None]
+        least: Floats = self._needs(columns, rows, flying).min(axis=1)
+        return least
+
+    def _needs(self, columns: Ints, rows: Floats, flying: Floats) -> Floats:
+        """Return the bytes of the stage that needs most, plans x shardings; infinite for shardings that are omitted."""
+        plans, framework, base = self.plans, self.framework, self.plans.base
+        tp, pp, cp, ep, dp, microbatch = (
+            column[columns][:, None] for column in (plans.tp, plans.pp, plans.cp, plans.ep, plans.dp, plans.microbatch)
+        )
+        w, gradient = BYTES[base.stored], framework.gradient_bytes(base.stored)
+        kept_of, again_of = self.activations[self.activations_of[columns]].transpose(1, 0, 2) * (microbatch / cp)
+        parameters_of, experts_of = self.parameters[self.parameters_of[columns]].transpose(1, 0, 2)
+        parameters, experts = _summed(rows, parameters_of), _summed(rows, experts_of)
+        sharers = np.minimum(dp, base.shards or dp) * cp
+        spread = (parameters - experts) / sharers + experts / np.maximum(1, sharers // ep)
+        kept = flying * _summed(rows, kept_of) + (again_of[:, None] * (rows > 0)).max(axis=2)
+        tokens = microbatch * (base.sequence or plans.model.sequence) / cp
+        buffers = np.where(tp > 1, WHOLE * tokens * plans.model.hidden * w, 0.0)
+        buffers = buffers + rows[:, :, -1] * (tokens * plans.model.vocab / tp * framework.logits)
+        always = RESERVED + FRAGMENTS * (kept + buffers)
+        layers = parameters_of[:, None, :-2]
+        gathered = (layers * (rows[:, :, :-2] > 0)).max(axis=2) * (2 * w + gradient)
+        outside = parameters - (layers * rows[:, :, :-2]).sum(axis=2)
+        optimizer, needs = OPTIMIZER[base.optimizer] - (4.0 if w == 4.0 else 0.0), []
+        for sharding, shardable in zip(plans.shardings, self.shardable[:, columns], strict=True):
+            level = replace(base, sharding=sharding).level
+            shared = (0.0, optimizer, gradient + optimizer, optimizer)[level]
+            whole = w + gradient + optimizer - shared
+            need = always + whole * parameters + shared * spread
+            if level == 3:
+                fsdp = sharding == "fsdp"
+                states = 4.0 + OPTIMIZER[base.optimizer] if fsdp else w + gradient + optimizer
+                full = always + states * spread + FRAGMENTS * (gathered + (outside * 2 * w if fsdp else 0.0))
+                need = np.where(pp == 1, full, need)
+            needs.append(np.where(shardable, need.max(axis=1), math.inf))
+        return np.stack(needs, axis=1)
+
+
+def _summed(rows: Floats, of_layers: Floats) -> Floats:
+    """Return the sums over the layers of each stage: plans x stages."""
+    sums: Floats = np.matmul(rows, of_layers[:, :, None])[:, :, 0]
+    return sums
+
+
+def _cases(*columns: Any) -> tuple[Ints, Ints]:
+    """Return the first plan of each combination of values, and the combination of each plan."""
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        column = column.astype(np.int64)
+        code = code * (int(column.max()) + 1) + column
+    _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    return first, of
+
+
+def _is_usual(plans: Space) -> bool:
+    """Whether groups within layers consist of the nearest GPUs, whatever the number of stages and replicas."""
+    order = [axis for axis in plans.base.order if axis in ("tp", "cp", "ep", "pp", "dp")]
+    return order[-2:] == ["pp", "dp"] and "ep" in order
+
+
+# ---- seconds of layers ----
+
+
+@dataclass(frozen=True, slots=True)
+class _LayerWork:
+    """Kernel seconds of blocks by kind, embedding and head, and their exchanges: (layer, times, axis, arguments)."""
+
+    seconds: Floats
+    exchanges: tuple[tuple[int, float, Axis, GroupExchange], ...]
+
+
+class LayerSeconds:
+    """Seconds of layers on GPUs of one type: kernels computed once, exchanges once per cluster."""
+
+    def __init__(self, framework: Framework, times: KernelTimes) -> None:
+        self.framework, self.times = framework, times
+        self._works: dict[LayerKey, _LayerWork] = {}
+        self._seconds: dict[Hashable, dict[LayerKey, Floats]] = {}
+        self._exchanges: dict[Hashable, dict[GroupExchange, float]] = {}
+
+    def of(self, columns: PlanColumns, chosen: Ints, cluster: Cluster) -> Floats:
+        """Return the seconds of the layers of each case that chosen plans need; others are 0."""
+        cluster, known, exchanges = self._on(cluster)
+        seconds = np.zeros((len(columns.cases), len(columns.all_layers)))
+        for case in np.unique(columns.layer_of[chosen]).tolist():
+            name, column = columns.layer_keys[case], int(columns.cases[case])
+            if name not in known:
+                known[name] = self._timed(self._work(name, columns.plans, column), cluster, exchanges)
+            seconds[case] = known[name]
+        return seconds
+
+    def least(self, columns: PlanColumns, chosen: Ints, cluster: Cluster) -> Floats:
+        """Return lower bounds of the same seconds, from the largest slice with the same matrices: its kernels are most efficient.
+
+        Exchanges are as efficient as one with more bytes, so that few sizes are timed.
+        """
+        cluster, bounds, exchanges = self._on(cluster)
+        seconds, slices = np.zeros((len(columns.cases), len(columns.all_layers))), dict[LayerKey, list[int]]()
+        for case in np.unique(columns.layer_of[chosen]).tolist():
+            tp, cp, ep, _, *others = columns.layer_keys[case]
+            slices.setdefault((tp, cp > 1, ep, *others[:2]), []).append(case)
+        for cases in slices.values():
+            largest = max(cases, key=lambda case: columns.layer_keys[case][3] / columns.layer_keys[case][1])
+            name = columns.layer_keys[largest]
+            work = self._work(name, columns.plans, int(columns.cases[largest]))
+            for case in cases:
+                pair = name, columns.layer_keys[case]
+                if pair not in bounds:
+                    bounds[pair] = self._timed(_scaled(work, *pair), cluster, exchanges)
+                seconds[case] = bounds[pair]
+        return seconds
+
+    def send_seconds(self, columns: PlanColumns, column: int, cluster: Cluster) -> float:
+        """Return the seconds of a send between stages."""
+        plans = columns.plans
+        tp, cp, microbatch = (int(axis[column]) for axis in (plans.tp, plans.cp, plans.microbatch))
+        rows = microbatch * (plans.base.sequence or plans.model.sequence) // cp
+        parted = tp if self.framework.split or plans.sharded[column] else 1
+        size = rows * plans.model.hidden * BYTES[plans.base.stored] / parted
+        cluster, _, exchanges = self._on(cluster)
+        return _exchange_seconds(("send", size, 2, int(columns.strides["pp"][column])), cluster, exchanges)
+
+    def _on(self, cluster: Cluster) -> tuple[Cluster, dict[LayerKey, Floats], dict[GroupExchange, float]]:
+        """Return the cluster as the framework uses it, and the known seconds of layers and exchanges on it."""
+        cluster = with_framework_network(cluster, self.framework)
+        key = cluster.timed, cluster.per_node
+        return cluster, self._seconds.setdefault(key, {}), self._exchanges.setdefault(key, {})
+
+    def _timed(self, work: _LayerWork, cluster: Cluster, exchanges: dict[GroupExchange, float]) -> Floats:
+        seconds = work.seconds.copy()
+        for layer, times, _, arguments in work.exchanges:
+            seconds[layer] += times * _exchange_seconds(arguments, cluster, exchanges)
+        return seconds
+
+    def _work(self, name: LayerKey, plans: Space, column: int) -> _LayerWork:
+        if name not in self._works:
+            self._works[name] = self._made(plans, column)
+        return self._works[name]
+
+    def _made(self, plans: Space, column: int) -> _LayerWork:
+        laid = plans.laid(column)
+        model, part = laid.transformer, slice_of(laid, self.framework)
+        layers = (*blocks_of(laid, self.framework), embedding_layer(model, part), head_layer(model, part))
+        exchanges = tuple(
+            (number, item.times * item.exposed, item.axis, group_exchange(item, laid))
+            for number, layer in enumerate(layers)
+            for item in _items(layer)
+            if isinstance(item, Exchange)
+        )
+        seconds = [math.fsum(self.times.seconds(item) for item in _items(layer) if isinstance(item, Kernel)) for layer in layers]
+        return _LayerWork(np.array(seconds), exchanges)
+
+
+def _exchange_seconds(arguments: GroupExchange, cluster: Cluster, exchanges: dict[GroupExchange, float]) -> float:
+    if arguments not in exchanges:
+        exchanges[arguments] = cluster.seconds(*arguments)
+    return exchanges[arguments]
+
+
+def _items(layer: Layer) -> tuple[Item, ...]:
+    return (*layer.forward, *layer.recompute, *layer.backward)
+
+
+def _scaled(work: _LayerWork, name: LayerKey, other: LayerKey) -> _LayerWork:
+    """Return a lower bound of the work of another slice of a micro-batch."""
+    tokens, sequences = other[3] / other[1] / (name[3] / name[1]), other[3] / name[3]
+    ranks, strides = dict(zip(WITHIN, other[:3], strict=True)), dict(zip(WITHIN, other[-3:], strict=True))
+    exchanges = []
+    for layer, times, axis, (operation, largest, _, _, copies) in work.exchanges:
+        size = largest * (sequences if axis == "cp" else tokens)
+        timed = 2.0 ** (SIZES * math.ceil(math.log2(size) / SIZES))
+        exchanges.append((layer, times * size / timed, axis, (operation, timed, ranks[axis], strides[axis], copies)))
+    return _LayerWork((LEAST * tokens if tokens < 1 else 1.0) * work.seconds, tuple(exchanges))
