@@ -246,7 +246,7 @@ class LayerSeconds:
         parted = tp if self.framework.split or plans.sharded[column] else 1
         size = rows * plans.model.hidden * BYTES[plans.base.stored] / parted
         cluster, _, exchanges = self._on(cluster)
-        return _exchange_seconds(("send", size, 2, int(columns.strides["pp"][column])), cluster, exchanges)
+        return _exchange_seconds(("send", size, 2, int(columns.strides["pp"][column]), 0), cluster, exchanges)
 
     def _on(self, cluster: Cluster) -> tuple[Cluster, dict[LayerKey, Floats], dict[GroupExchange, float]]:
         """Return the cluster as the framework uses it, and the known seconds of layers and exchanges on it."""
