@@ -104,7 +104,7 @@ EACH: Final = pipeline(
 LENGTHS: Final[tuple[tuple[str, Any, Any], ...]] = (
     ("exponential", {"exponential": 100.0}, {"bursts": {"poisson": "40 1/s", "size": 4}}),
     ("pareto", {"pareto": {"least": 20.0, "shape": 1.5, "most": 500.0}},
-     {"day": {"mean": "100 1/s", "peak": "190 1/s", "at": "30 ms", "cycle": "100 ms"}}),
+     {"day": {"mean": "100 1/s", "peak": "190 1/s", "at": "30 ms", "cycle": "100 ms", "start": "20 ms"}}),
     ("values", {"values": [20.0, 200.0]}, {"bursts": {"poisson": "40 1/s", "size": {"uniform": [1, 7]}}}),
 )  # fmt: skip
 EXPERTS: Final = {"tp": 1, "groups": 2, "ep": 1, "pp": 2, "dp": 1}
@@ -120,6 +120,7 @@ EXAMPLES: Final = (
             output={"lognormal": {"median": 10.0, "sigma": 0.5}},
             arrivals={"every": "5 ms"},
             batching="continuous",
+            router={"choices": 1},
         ),
         tried=TRIED,
     ),
@@ -145,7 +146,7 @@ EXAMPLES: Final = (
     Example(
         "service of a trace",
         gpus(4),
-        infer(arrivals={"trace": str(TRACE)}, requests=None),
+        infer(arrivals={"trace": str(TRACE), "share": 2}, requests=None),
         tried={"infer.arrivals.trace": (str(OTHER),)},
     ),
     Example(
