@@ -118,8 +118,9 @@ def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
     values, name = curves.every, curves.measure
     least = 2.0 if axes.get_xscale() == "log" else HIGH  # on two logarithmic axes, a proportional law is a straight line
     if curves.numbers and values and 0 < min(values) * least < max(values):
-        axes.set_yscale("log")
+        axes.set_yscale("log", subs=(2, 5))
         _with_units(axes.yaxis, curves.measure_unit or "1", time[0])
+        axes.yaxis.set_minor_formatter(axes.yaxis.get_major_formatter())
         axes.set_ylabel(f"{name}, logarithmic")
     else:
         axes.set_ylim(0, max(values, default=0.0) / time[0] * 1.12 or 1)
