@@ -145,7 +145,7 @@ def _init(made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -
     if hasattr(made, "__post_init__"):
         body.append(" self.__post_init__()")
     defaults = {entry: entry.default for entry in given if (entry.default, entry.default_factory) != (_MISSING, _MISSING)}
-    code = _code(len(given), sum(bool(entry.kw_only) for entry in given), "\n".join(body) or " pass")
+    code = _code(len(given), sum(bool(entry.kw_only) for entry in given), "\n".join(body) or " pass")  # integers
     code = code.replace(co_varnames=("self", *[entry.name for entry in given]), co_qualname=f"{made.__qualname__}.__init__")
     init = FunctionType(code, names, "__init__", tuple([default for entry, default in defaults.items() if not entry.kw_only]))
     init.__kwdefaults__ = {entry.name: default for entry, default in defaults.items() if entry.kw_only}

@@ -13,7 +13,7 @@ BUDGETS: Final = {  # code lines
     "cli": 1_836,
     "communication": 3_026,
     "comparing": 2_377,
-    "costs": 1_351,
+    "costs": 1_353,
     "devices": 5_654,
     "engine": 2_321,
     "explorer": 1_502,
@@ -36,7 +36,7 @@ BUDGETS: Final = {  # code lines
     "sensitivities": 716,
     "spec": 2_562,
     "studies": 2_759,
-    "views": 8_360,
+    "views": 8_361,
     "workload": 4_352,
 }
 SIZES: Final = {

@@ -48,7 +48,7 @@ class CashFlow:
         """Return the present value of 1 USD/s paid for `seconds` from `start` on.
 
         >>> CashFlow().discounted(5.0, 7.0), round(CashFlow(discount=0.1).discounted(YEAR, YEAR) / YEAR, 4)
-        (7.0, 0.8669)
+        (7.0, 0.8671)
         """
         rate = math.log1p(self.discount) / YEAR
         return math.exp(-rate * start) * -math.expm1(-rate * seconds) / rate if rate else seconds

@@ -10,6 +10,7 @@ from hwsim.costs.amount import Amount
 from hwsim.costs.machine_price import PricedMachine, cable_ends
 from hwsim.machine.layout import Layout
 from hwsim.records import dataclass
+from hwsim.ticks import total
 
 ROLES: Final = {"gpu": "GPU", "cpu": "CPU", "nic": "NIC", "switch": "switch", "filesystem": "storage", "raid": "storage",
                 "ssd": "disk", "hdd": "disk", "disk": "disk"}  # fmt: skip
@@ -88,7 +89,8 @@ def _tiers(layout: Layout, name: str, count: int) -> list[tuple[str, int]]:
     if not counted or len(made) < 2 or (rest := count - len(made[0].names)) < len(made) - 1:
         return []
     spans = [(part.start, part.start + len(part.names)) for part in made[1:]]
-    links = [sum(int(wires.count[(end >= a) & (end < b)].sum()) for end in (wires.a, wires.b)) for a, b in spans]  # integers
-    upper = [round(rest * link / sum(links)) for link in links[:-1]]  # integers
+    links = [sum(total(wires.count[(end >= a) & (end < b)]) for end in (wires.a, wires.b)) for a, b in spans]  # integers
+    all_links = sum(links)  # integers
+    upper = [round(rest * link / all_links) for link in links[:-1]]
     counts = [len(made[0].names), *upper, rest - sum(upper)]  # integers
     return [(part.family.rpartition("-")[2], number) for part, number in zip(made, counts, strict=True)]

@@ -33,7 +33,7 @@ PaymentOption = Literal["purchase", "on_demand", "1_year", "3_year", "spot", "bl
 PAYMENT_OPTIONS: Final[tuple[PaymentOption, ...]] = ("purchase", "on_demand", "1_year", "3_year", "spot", "block")
 _TITLES: Final = ("buy", "on demand", "reserved 1 year", "reserved 3 years", "spot", "capacity block")
 PAYMENT_TITLES: Final[Mapping[PaymentOption, str]] = dict(zip(PAYMENT_OPTIONS, _TITLES, strict=True))
-BLOCK: Final = 183 * 86_400.0  # longest term of a capacity block (seconds)
+BLOCK: Final = 15_811_200.0  # longest term of a capacity block, 183 days (seconds)
 # default relative half-width of a price by its mark
 SPREAD: Final = {"list": 0.1, "cloud list": 0.1, "quote": 0.1, "street": 0.2, "estimate": 0.35, "recalled": 0.35}
 A_DATE: Final = "a year, a month or a day: 2026-06"

@@ -96,7 +96,7 @@ def _answer(searching: PlanSearch, seconds: float) -> PlanAnswer:
         rejected=tuple(rejected),
         untried=tuple(choice for choice in options.values() if choice.how == "machine" and choice.is_feasible),
         points=len(options),
-        searched=sum((choice.searched for choice in options.values()), Counter()),
+        searched=sum((choice.searched for choice in options.values()), Counter()),  # integers
         axes=tuple(dict.fromkeys(axis for choice in options.values() for axis in choice.axes)),
         simulations=searching.simulations,
         ratios={} if best is None else {option.point.number: searching.against(option, best) for option in ordered[1:]},

@@ -117,9 +117,9 @@ class Scored(FigureAnswer):
 
     @property
     def _finding(self) -> str:
-        count = len(self.judged)
+        count, met = len(self.judged), self.judged.count(True)
         verb, whose = ("is", "its") if count == 1 else ("are", "their")
-        return f"{sum(self.judged)} of {pluralized(count, 'measured value')} {verb} inside the {TITLE} of {whose} prediction"
+        return f"{met} of {pluralized(count, 'measured value')} {verb} inside the {TITLE} of {whose} prediction"
 
     def __str__(self) -> str:
         return "\n".join([*self._lines(), ""])

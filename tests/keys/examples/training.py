@@ -93,7 +93,8 @@ FRAMEWORK: Final[dict[str, Any]] = {
     "attention": "flash", "moved": 1.5, "exposed": 0.8, "gradients": "50 %", "gathered": 2,
     "kernels": "flash", "logits": 8.0, "bucket": "100 kB", "stops": True, "casts": 0.8,
     "gradient": 2.0, "adam": 30.0,
-    "accumulate": 8.0, "flash": 0.9, "network": 0.9, "split": True, "fp8": "80 %", "cached": True, "steady": True,
+    "accumulate": 8.0, "flash": 0.9, "network": 0.9, "split": True, "fp8": 0.8, "fp4": 0.8, "experts": 0.8,
+    "expert_casts": 2.0, "dispatcher": "flex", "dispatched": "50 %", "issue": "20 us", "cached": True, "steady": True,
         "starts": "stream",
     "launch": "5 us", "step": "2 ms", "ops": {"norm": {"kernels": 2, "moved": 1.2, "flop": 10.0, "start": "1 us",
         "walk": "1 us"}},
@@ -241,6 +242,15 @@ EXAMPLES: Final = (
         "framework", gpus(8), train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}, sequence_parallel=False), framework=FRAMEWORK
     ),
     Example("framework of fp8", gpus(8), train(**TRAIN, dtype="fp8", sharding="zero-3"), framework=FRAMEWORK),
+    *(
+        Example(
+            f"framework of experts in {dtype}",
+            gpus(8),
+            train(**{**TRAIN, "model": EXPERTS}, dtype=dtype, parallel={"ep": 4, "dp": 8}),
+            framework=FRAMEWORK,
+        )
+        for dtype in ("bf16", "fp8", "fp4")
+    ),
     Example(
         "framework without flash",
         gpus(8),
