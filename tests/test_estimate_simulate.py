@@ -19,6 +19,7 @@ from hwsim.models import Cluster, ParallelPlan, WrongPlan, cluster_of, estimate,
 from hwsim.models.cluster import NETWORK
 from hwsim.models.exchanges import CollectiveCosts
 from hwsim.models.plan import Recompute, Sharding
+from hwsim.results.activities import bounds_of
 from hwsim.results.interval import Interval
 from hwsim.views.estimate.find import step_interval
 
@@ -348,6 +349,7 @@ def test_a_small_model_takes_as_long_as_its_kernels_to_launch(plan: dict[str, in
     train = {"model": "gpt2", "parallel": plan, **keys}
     run = hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": train})
     assert found.seconds == pytest.approx(run.trainings[0].step_s, rel=5e-3)
+    assert bounds_of(run.timeline, run.devices)[0].bound.term == "kernel launch latency"
     assert found.seconds > 1.5 * hwsim.estimate("dgx-a100", "gpt2", **plan, **{**keys, "framework": "megatron-core"}).seconds
 
 

@@ -66,7 +66,7 @@ def imported(tool: str, path: Path) -> None:
 def test_damage_anywhere_is_read_or_refused_in_words(tool: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("damaged") / WHOLE[tool][0]
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(damaged(WHOLE[tool][1]), st.sampled_from([100, 1 << 20]))
     def hold(data: bytes, chunk: int) -> None:
         path.write_bytes(data)

@@ -107,7 +107,9 @@ def paid(**more: Any) -> PlanAnswer:
 @pytest.mark.parametrize("rent", ["purchase", "on_demand", "3_year"])
 @pytest.mark.parametrize("more", [{}, {"growth": "20 %", "discount": "8 %", "residual": "10 %"}])
 def test_the_payments_of_a_plan_add_up_and_hold_its_cost(rent: str, more: dict[str, str]) -> None:
-    best = paid(rent=rent, **more).best
+    answer = paid(rent=rent, **more)
+    assert max(map(len, str(answer).splitlines())) <= 100
+    best = answer.best
     rows = {row.way: row for row in best.use.payments[0]}
     assert list(rows) == ["purchase", "on_demand", "1_year", "3_year", "spot", "block"]
     assert rows[rent].total.value == pytest.approx(best.numbers["cost"].value)

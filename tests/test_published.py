@@ -40,5 +40,5 @@ def test_every_declaration_is_read(root: Path) -> None:
     folder = root / "calibrate" / "published"
     for path in (folder / "declared").glob("*.yaml"):
         text = (folder / f"{path.stem}.py").read_text("utf-8")
-        unread = [key for key in yaml.safe_load(path.read_text("utf-8")) if f'["{key}"]' not in text]
+        unread = [key for key in yaml.safe_load(path.read_text("utf-8")) if f'declared("{path.stem}")["{key}"]' not in text]
         assert unread == [], path.name

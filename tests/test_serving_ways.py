@@ -244,7 +244,7 @@ def test_a_disturbance_in_the_middle_of_a_run_slows_it() -> None:
 SPEEDS = st.lists(st.sampled_from([1.0, 0.9, 0.75, 0.5, 0.4]), min_size=8, max_size=8)
 
 
-@settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(st.sampled_from([(1, 2), (2, 2), (1, 4), (2, 4), (4, 1), (4, 2)]), SPEEDS, st.sampled_from(["auto", "simpy"]))
 def test_every_stage_goes_at_the_speed_of_its_own_gpus(split: tuple[int, int], speeds: list[float], engine: Any) -> None:
     """A batch alone takes the sum of its stages, each as its slowest GPU; as many as there are stages wait for the slowest."""

@@ -24,7 +24,9 @@ SPLITS: Final = 20  # random halves of each source
 LEVEL: Final = 90
 BOUNDS: Final = (3, 6, 12, 25, 50, 1000)  # numbers of runs
 NAMED: Final = 3  # sources of a topic that are listed
-TEXTS: Final[Mapping[str, str]] = declared("scored")
+HEAD: Final[str] = declared("scored")["head"]
+RUNS: Final[str] = declared("scored")["runs"]
+NAMED_TEXT: Final[str] = declared("scored")["named"]
 Works = Mapping[str, Sequence[float]]  # ln(measured / predicted) by work
 
 
@@ -95,7 +97,7 @@ def page(found: Iterable[Residual]) -> str:
         for least, above in pairwise(BOUNDS)
         if (several := [source for source in new if least <= source.runs < above])
     ]
-    return TEXTS["head"].format(lead=lead) + "".join([*_by_topic(sources), TEXTS["runs"], *by_runs, TEXTS["named"], *_named(new)])
+    return HEAD.format(lead=lead) + "".join([*_by_topic(sources), RUNS, *by_runs, NAMED_TEXT, *_named(new)])
 
 
 def _by_topic(sources: Sequence[ScoredSource]) -> Iterator[str]:

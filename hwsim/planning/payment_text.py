@@ -29,17 +29,17 @@ def payment_lines(best: PlanOption | None) -> list[str]:
     if best is None or (use := best.use) is None or use.facts.priced is None or use.seconds < 28 * DAY:
         return []
     payments, lacking = use.payments
-    rows = [("payment", "price", "total", "90 % interval", "buying pays after", "offer")]
+    rows = [("payment", "price", "total", "90 % interval", "break-even", "offer")]
     for payment in payments:
-        ends = [percent(end / payment.total.value - 1, "+.0f") for end in (payment.total.low, payment.total.high)]
+        low, high = (100 * (end / payment.total.value - 1) for end in (payment.total.low, payment.total.high))
         after = math.inf if payment.break_even_s is None else payment.break_even_s
         pays = "never" if after > use.prices.lifetime else f"{after / MONTH:.1f} months"
         pays = "-" if "purchase" in (payment.way, *lacking) else pays
-        offer = ", ".join(filter(None, (payment.prices[0].provider, payment.prices[0].mark, payment.prices[0].date)))
+        offer = " ".join(filter(None, (payment.prices[0].provider, payment.prices[0].mark, payment.prices[0].date[:4])))
         is_bought = payment.way == "purchase"
         rate = use.replicas * math.fsum(item.amount.value for item in payment.prices if item.bought == is_bought)
         price = money(rate) if is_bought else f"{rate * HOUR:,.3g} USD/h"
-        rows.append((_title(payment), price, money(payment.total.value), " to ".join(ends), pays, offer))
+        rows.append((_title(payment), price, money(payment.total.value), f"{low:+.0f}/{high:+.0f} %", pays, offer))
     used = MEASURES["time"].shown(use.seconds, 4 if use.seconds >= 1000 * DAY else 3)
     told = (line for label, text in _assumed(use) for line in labelled_lines(label, text, LABEL))
     columns = [Column(head, cells, right=head not in ("payment", "offer")) for head, *cells in zip(*rows, strict=True)]
@@ -49,7 +49,7 @@ def payment_lines(best: PlanOption | None) -> list[str]:
 def _title(payment: Payment) -> str:
     """Return the payment option with the true term of a reservation."""
     title, term = PAYMENT_TITLES[payment.way], payment.prices[0].term
-    return f"{title.partition(' 1 ')[0].partition(' 3 ')[0]}, {term_text(term)}" if term else title
+    return f"{'block' if payment.way == 'block' else 'reserved'} {term_text(term)}" if term else title
 
 
 def _assumed(use: OptionUse) -> Iterator[tuple[str, str]]:
@@ -64,7 +64,7 @@ def _assumed(use: OptionUse) -> Iterator[tuple[str, str]]:
         rates += [f"residual value {percent(use.prices.residual, '.3g')} after {term_text(use.prices.lifetime)}",
                   f"electricity {site.electricity.value * 3.6e6:.3g} USD/kWh",
                   f"hosting {site.hosting.value * 1000 * MONTH:.3g} USD/kW/month" if site.hosting.value else "no hosting",
-                  "buying pays after: if the machine is never sold"]  # fmt: skip
+                  "break-even if the machine is never sold"]  # fmt: skip
     yield "assumed", ", ".join(rates)
     for missing in dict.fromkeys(lacking.values()):
         ways = ", ".join(PAYMENT_TITLES[way] for way, names in lacking.items() if names == missing)
@@ -96,7 +96,7 @@ def payments_dict(use: OptionUse) -> dict[str, Any]:
     """Return the payments and the bill of materials as an entry of the document."""
     return {
         **select_attributes(use.cash, "growth", "discount"), "used_s": use.seconds, "machines": use.cash.counts(use.seconds),
-        "payments": [select_attributes(payment, "items", payment="way", buying_pays_after_s="break_even_s")
+        "payments": [select_attributes(payment, "items", "break_even_s", payment="way")
                      | {"usd": select_attributes(payment.total, "value", "low", "high"), "offers": list(map(str, payment.prices))}
                      for payment in use.payments[0]],
         "materials": [select_attributes(row, "role", "name", "count", "inside", "tiers")

@@ -6,7 +6,8 @@ The time of the last step, on one device of each pipeline stage, has three parts
     exposed     no kernel runs, because the device waits for a collective or a message.
     bubble      no kernel runs and no communication is in flight: other stages or slower GPUs are working.
 
-**Range**: the slowdown of a kernel by concurrent collectives counts as computing.
+**Range**: the slowdown of a kernel by concurrent collectives and the wait for kernel launches (`issue` of the framework) count as
+computing.
 """
 
 from __future__ import annotations

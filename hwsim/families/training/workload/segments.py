@@ -361,7 +361,9 @@ class Segments:
         errors = kernel_errors(dict(seconds), gpu=gpu, dtype=self.plan.dtype, links=links)
         errors += tuple(doubt._replace(seconds=total) for doubt in self.pieces.unlike)
         label, formula = "kernels", " + ".join(name for name, _ in seconds)
-        if COLLECTIVES & dict(seconds).keys():
+        if dict(seconds).get("host", 0.0) > 0.5 * total:
+            label = "kernels (starts)"
+        elif COLLECTIVES & dict(seconds).keys():
             label = "kernels (with communication)"
         return (Term(label, formula, inputs, total, kind="kernels", doubts=errors),) if total > 0 else ()
 
