@@ -21,6 +21,7 @@ from hwsim.models.exchanges import CollectiveCosts
 from hwsim.models.plan import Recompute, Sharding
 from hwsim.results.activities import bounds_of
 from hwsim.results.interval import Interval
+from hwsim.spec import SpecError
 from hwsim.views.estimate.find import step_interval
 
 NEAR = 0.03
@@ -351,6 +352,21 @@ def test_a_small_model_takes_as_long_as_its_kernels_to_launch(plan: dict[str, in
     assert found.seconds == pytest.approx(run.trainings[0].step_s, rel=5e-3)
     assert bounds_of(run.timeline, run.devices)[0].bound.term == "kernel launch latency"
     assert found.seconds > 1.5 * hwsim.estimate("dgx-a100", "gpt2", **plan, **{**keys, "framework": "megatron-core"}).seconds
+
+
+def test_a_gpu_that_waits_for_launches_may_stop_but_not_slow_down() -> None:
+    """Slower kernels would still end before their launches: only an op of separate parts could say so."""
+    keys = {"model": "gpt2", "sequence": 256, "global_batch": 16, "dtype": "fp16", "framework": "megatron", "parallel": {"dp": 8}}
+
+    def took(**event: str) -> float:
+        changes = [{"at": "1 ms", "part": "gpu3", **event}]
+        return hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": keys, "events": changes}).makespan_s
+
+    alone = took(speed="100 %")
+    assert took(down="1 s") == pytest.approx(alone + 1, rel=1e-3)
+    for change in ({"speed": "50 %"}, {"jitter": "5 %", "for": "1 s", "every": "10 ms"}):
+        with pytest.raises(SpecError, match="slows gpu3, whose kernels take less time than their launches"):
+            took(**change)
 
 
 NODES = """hwsim: machine/1

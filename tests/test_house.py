@@ -19,7 +19,7 @@ BUDGETS: Final = {  # code lines
     "explorer": 1_502,
     "exporters": 196,
     "failures": 648,
-    "families": 16_760,
+    "families": 16_770,
     "functions": 1_117,
     "graph": 1_472,
     "hwsim": 1_797,

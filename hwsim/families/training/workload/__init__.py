@@ -50,10 +50,17 @@ def add_training(asked: TrainingRequest) -> None:
     if plan is not None and not len(mistakes):
         if isinstance(plan.exchange, PieceExchange) and (asked.marks or asked.others):
             used = plan.layout.devices
-            own = {capacity.name for gpu in used for capacity in machine.device(gpu).model.capacities(gpu)}
-            disturbed = frozenset(asked.marks.keys() - own).union(set(used).intersection(asked.others))
-            plan = replace(plan, exchange=replace(plan.exchange, disturbed=disturbed))
+            own = {capacity.name: gpu for gpu in used for capacity in machine.device(gpu).model.capacities(gpu)}
+            shared = frozenset(used).intersection(asked.others)
+            slowed = {own[name] for name, when in asked.marks.items() if name in own and _changes_speed(when)}
+            disturbed = frozenset(asked.marks.keys() - own.keys()) | shared
+            plan = replace(plan, exchange=replace(plan.exchange, disturbed=disturbed, slowed=shared | slowed))
         lower(plan, asked, saved, job)
+
+
+def _changes_speed(when: Any) -> bool:
+    """Return whether changes of a capacity, None for jitter, do more than stop it."""
+    return when is None or any(speed not in (0.0, 1.0) for _, speed in when)
 
 
 def _disturbed(

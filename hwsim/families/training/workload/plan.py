@@ -64,6 +64,7 @@ class PieceExchange:
         errors: error regime of a step.
         unlike: errors of a training that differs from all measured ones.
         issue: host time per kernel and exchange of a pass, which overlaps them (s).
+        slowed: GPUs whose speed events change, or that other jobs use.
     """
 
     counts: Sequence[int]
@@ -76,6 +77,7 @@ class PieceExchange:
     errors: str = ""
     unlike: tuple[UncertaintySource, ...] = ()
     issue: float = 0.0
+    slowed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,6 +177,11 @@ class Segments:
             kinds = [self.kinds.among(self.layout.group(stage, peer)) for peer in near]
             recipes = [self._recipe_of(stage, done.chunk, done.forward, last, number, among) for among in kinds]
             host = self._host_wait(stage, done.chunk, done.forward, replica) / self.count(stage, last=last)
+            if host > 0 and (
+                slowed := [name for peer in near for name in self.layout.group(stage, peer) if name in self.pieces.slowed]
+            ):
+                what = f"an event or another job slows {slowed[0]}, whose kernels take less time than their launches"
+                raise CannotCompute(f"{what}: only kernels would slow down", "a framework without `issue`, such as megatron-core")
             self._segments[key] = tuple(self._written(stage, done.forward, recipes, replica, host))
         return self._segments[key]
 
