@@ -150,7 +150,7 @@ def test_nodes_are_what_a_file_of_them_says(tmp_path: Path) -> None:
 
 
 def test_a_rack_of_several_nodes_is_repeated_as_one_domain_and_separate_nodes_are_not() -> None:
-    assert numbers("gb200-nvl72", "llama-3-8b", "--nodes", "2", "--global-batch", "144", code=None)["gpus"] == 144
+    assert numbers("gb200-nvl72", "llama-3-8b", "--nodes", "2", "--global-batch", "144", code=0)["gpus"] == 144
     refused = hwsim("estimate", "scale/planning-cluster", "llama-3-8b", "--nodes", "2", "--global-batch", "64", code=2)
     assert "repeats a single node or NVLink domain" in refused.stderr
 

@@ -344,7 +344,7 @@ def test_each_exchange_crosses_a_link_with_the_bytes_that_it_has_by_hand(
 
 
 @pytest.mark.parametrize("plan", [{"tp": 2, "dp": 4}, {"pp": 2, "dp": 4}, {"dp": 8}], ids=str)
-def test_a_small_model_takes_as_long_as_its_kernels_to_launch(plan: dict[str, int]) -> None:
+def test_a_small_model_takes_as_long_as_its_kernels_to_launch(plan: dict[str, Any]) -> None:
     keys: dict[str, Any] = {"framework": "megatron", "dtype": "fp16", "sequence": 256, "global_batch": 16, "sharding": "none"}
     found = hwsim.estimate("dgx-a100", "gpt2", **plan, **keys)
     train = {"model": "gpt2", "parallel": plan, **keys}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from hwsim.models.space import RECOMPUTED, SHARDINGS, space
 from hwsim.models.step import TrainingStep, times_of
 
 EXPERTS = {"experts": 8, "top_k": 2}
-KINDS = {  # layers, further dimensions
+KINDS: dict[str, tuple[int, dict[str, Any]]] = {  # layers, further dimensions
     "dense": (6, {"kv_heads": 4}),
     "tied": (5, {"tied": True}),
     "experts": (4, EXPERTS),

@@ -61,7 +61,7 @@ HEADER: Final = declared("errors")["header"]
 
 def table(found: Sequence[Residual], data: Path) -> dict[str, Any]:
     """Return the whole file as data."""
-    out = {"regimes": _filled(_regimes(found)), "steps": dict(STEPS), "kinds": NEW_KINDS | {"measured": list[str]()},
+    out = {"regimes": _filled(_regimes(found)), "steps": dict(STEPS), "kinds": {**NEW_KINDS, "measured": list[str]()},
            "ratio": dict(_ratios(found)), "numbers": spreads()}  # fmt: skip
     if any(residual.topic == "step" for residual in found):
         out["steps"]["own"] = steps.own(found, data, read_table(text(out)))

@@ -31,8 +31,8 @@ from hwsim.models import (
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, throttle
 from hwsim.origins import Case
+from hwsim.results.errors import NORMAL
 from hwsim.results.errors import table as errors_table
-from hwsim.results.interval import NORMAL
 from published.llm_kinds import errors_of, recent, small
 from published.llm_rows import MACHINES, Row, rows
 from published.parts import declared
@@ -258,9 +258,11 @@ def _generation(row: Row) -> str:
 
 
 def _residual(row: Row, case: Case, unit: str, seconds: float) -> Residual:
+    topic, regime = errors_of(row)[0].split("/")
     return of_miss(
         Miss(row.name(), seconds, row.seconds, row.group),
-        *errors_of(row)[0].split("/"),
+        topic,
+        regime,
         case,
         unit=unit,
         work=f"{row.said}, {row.software}, {row.gpus} GPUs, {row.plan}",
