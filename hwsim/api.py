@@ -103,11 +103,17 @@ class Run(NotebookAnswer, Result):
         return as_dict(self, ops=ops)
 
     def trace(self, path: str | Path) -> Path:
-        """Write the timeline for Perfetto, compressed if the name ends in .gz; return the path."""
-        from hwsim.views.kit.file_output import write
-        from hwsim.views.trace.write import render
+        """Write the timeline as a trace for Perfetto and tools that read profiles of PyTorch; return the path.
 
-        return write(path, render(self, Path(path).suffix))
+        Args:
+            path: a file (.json or .json.gz) for all devices, or a new or empty folder for a file per rank.
+
+        Raises:
+            FileExistsError: the folder is not empty.
+        """
+        from hwsim.views.trace.write import write_trace
+
+        return write_trace(self, Path(path))
 
     @overload
     def plot(self, figure: FigureName = "gantt", path: None = None) -> NotebookPicture: ...
