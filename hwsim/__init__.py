@@ -5,7 +5,7 @@
     result = hwsim.simulate("machine.yaml", "workload.yaml", set={"batch": 128})
 
 Functions have the names of the commands: simulate, sweep, study, find, compare, sensitivity, explain, latency, roofline,
-collectives, topology, plan, estimate, explore, check, show, new, schema, record, calibrate; import_run is `hwsim
+collectives, topology, plan, estimate, explore, check, show, new, schema, export, record, calibrate; import_run is `hwsim
 import`. The argument for a file is its path, a name of the library, or its text. A single `SpecError` lists all mistakes in the
 files with file, line and column. Results have text (`str`), numbers (`to_json()`, `to_pandas()`) and, if they include a figure,
 `plot()`.
@@ -21,7 +21,7 @@ from hwsim.version import __version__
 
 __all__ = [
     "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "Session",
-    "SpecError", "__version__", "calibrate", "check", "collectives", "compare", "estimate", "explain", "explore",
+    "SpecError", "__version__", "calibrate", "check", "collectives", "compare", "estimate", "explain", "explore", "export",
     "find", "import_run", "latency", "load_graph", "loads", "new", "plan", "record", "roofline", "save_graph", "schema",
     "score", "sensitivity", "show", "simulate", "study", "sweep", "topology",
 ]  # fmt: skip
@@ -44,6 +44,7 @@ _HOMES: Final = {
     "estimate": "hwsim.functions.estimate",
     "explain": "hwsim.functions.explain",
     "explore": "hwsim.explorer.launcher",
+    "export": "hwsim.functions.export",
     "find": "hwsim.studies.bisection",
     "import_run": "hwsim.functions.imported",
     "latency": "hwsim.functions.views",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from hwsim.functions.compare import compare
     from hwsim.functions.estimate import estimate
     from hwsim.functions.explain import explain
+    from hwsim.functions.export import export
     from hwsim.functions.files import check, schema
     from hwsim.functions.imported import import_run
     from hwsim.functions.new import new

@@ -103,17 +103,11 @@ class Run(NotebookAnswer, Result):
         return as_dict(self, ops=ops)
 
     def trace(self, path: str | Path) -> Path:
-        """Write the timeline as a trace for Perfetto and tools that read profiles of PyTorch; return the path.
+        """Write the timeline for Perfetto, compressed if the name ends in .gz; return the path."""
+        from hwsim.views.kit.file_output import write
+        from hwsim.views.trace.write import render
 
-        Args:
-            path: a file (.json or .json.gz) for all devices, or a new or empty folder for a file per rank.
-
-        Raises:
-            FileExistsError: the folder is not empty.
-        """
-        from hwsim.views.trace.write import write_trace
-
-        return write_trace(self, Path(path))
+        return write(path, render(self, Path(path).suffix))
 
     @overload
     def plot(self, figure: FigureName = "gantt", path: None = None) -> NotebookPicture: ...

@@ -63,7 +63,7 @@ COMMANDS: Final = (
     "roofline p3.16xlarge",
     "collectives dgx-a100",
     "estimate dgx-a100 gpt2-xl --global-batch 64",
-    "simulate d2l-4gpu-pcie d2l/allreduce-160mb --trace profile",
+    "export kineto d2l-4gpu-pcie d2l/allreduce-160mb -o profile",
     "import kineto profile/rank0.json.gz --json -o step.npz",
     "show dgx-h100 --topology",
     "show d2l-laptop",

@@ -136,10 +136,12 @@ def test_quiet_says_nothing(workload: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_exit_1(workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hwsim.views.kit import file_output
+
     def full(path: Path, chunks: object) -> Path:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("hwsim.views.trace.write.write", full)
+    monkeypatch.setattr(file_output, "write", full)
     done = hwsim("simulate", MACHINE, workload, "--trace", tmp_path / "t.json", code=1)
     assert "No space left on device" in done.stderr
 

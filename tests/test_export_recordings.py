@@ -1,4 +1,4 @@
-"""Profiles of recorded steps, and runs beside their own profiles: ranks, kernels, collectives and steps stay what they were."""
+"""Exports of recorded steps, and runs beside their own exports: ranks, kernels, collectives and steps stay what they were."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ def on_gpu(given: Recording) -> list[list[tuple[str, int, int]]]:
 
 
 @pytest.mark.parametrize("machine", ["dgx-a100", "laptop"])  # its GPUs are the recording's, whatever the machine has
-def test_a_recorded_step_is_written_as_it_was_recorded(skewed: Path, machine: str, tmp_path: Path) -> None:
-    hwsim("simulate", machine, skewed, "--trace", tmp_path / "out")
-    again = read("kineto", sorted((tmp_path / "out").iterdir()))
+@pytest.mark.parametrize("tool", ["kineto", "chakra"])
+def test_a_recorded_step_is_exported_as_it_was_recorded(skewed: Path, machine: str, tool: str, tmp_path: Path) -> None:
+    done = hwsim("export", tool, machine, skewed, "-o", tmp_path / "out")
+    assert "2 x sizes of collectives" in done.output
+    ends = {"kineto": ".json.gz", "chakra": ".et"}[tool]
+    again = read(tool, sorted(path for path in (tmp_path / "out").iterdir() if path.name.endswith(ends)))
     assert on_gpu(again) == on_gpu(recording(rank(one()), rank(one(60), 1)))
     replay = explain(again)
     assert (replay.part == ReplayOpKind.COLLECTIVE).sum() == 2
@@ -57,11 +60,12 @@ TRAININGS = {
 
 @pytest.mark.parametrize("fold", ["--fold", "--no-fold"])
 @pytest.mark.parametrize("name", TRAININGS)
-def test_a_run_beside_its_own_profile_differs_in_nothing(name: str, fold: str, tmp_path: Path) -> None:
+def test_a_run_beside_its_own_export_differs_in_nothing(name: str, fold: str, tmp_path: Path) -> None:
     machine, workload, ranks, many = TRAININGS[name]
-    hwsim("simulate", machine, workload, "--no-expect", "--trace", tmp_path / "out", fold)
+    done = hwsim("export", "kineto", machine, workload, "-o", tmp_path / "out", fold, "--json")
+    exported = json.loads(done.stdout)
     if fold == "--no-fold":
-        assert len(list((tmp_path / "out").iterdir())) == ranks
+        assert len(exported["files"]) == exported["ranks"] == ranks
     done = hwsim("compare", machine, workload, tmp_path / "out", "--json")
     both = json.loads(done.stdout)
     assert both["error"] == pytest.approx(0, abs=1e-9)
@@ -85,16 +89,17 @@ def test_a_last_mark_in_which_nothing_starts_is_no_step() -> None:
 PLANS = ("{dp: 2, tp: 4}", "{dp: 4, tp: 2}", "{dp: 2, tp: 2, pp: 2}", "{dp: 8}", "{pp: 4, tp: 2}")
 
 
+@pytest.mark.parametrize("tool", ["kineto", "chakra"])
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_training_comes_back_whole(plan: str, tmp_path: Path) -> None:
+def test_a_training_comes_back_whole(plan: str, tool: str, tmp_path: Path) -> None:
     """Every GPU of a team computes in its own file, every group meets, and what-ifs are those of the run."""
     train = (
         f"{{model: {{use: gpt2, layers: 4}}, parallel: {plan}, global_batch: 16, microbatch: 2, sequence: 128, sharding: none}}"
     )
     (tmp_path / "w.yaml").write_text(f"hwsim: workload/1\ntrain: {train}\n")
-    hwsim("simulate", "dgx-a100", tmp_path / "w.yaml", "--no-fold", "--trace", tmp_path / "out")
+    hwsim("export", tool, "dgx-a100", tmp_path / "w.yaml", "--no-fold", "-o", tmp_path / "out")
     makespan = round(simulate("dgx-a100", tmp_path / "w.yaml").makespan_s * FEMTO)
-    found = find(explain(read("kineto", files_of([tmp_path / "out"], "kineto"))))
+    found = find(explain(read(tool, files_of([tmp_path / "out"], tool))))
     if "pp" not in plan:  # stages that send to one another are GPUs of one rank
         assert [len(explained.ops) for explained in found.replay.ranks] == [len(found.replay.ranks[0].ops)] * 8
     assert found.recorded == pytest.approx(makespan, abs=2)

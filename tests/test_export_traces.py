@@ -1,4 +1,4 @@
-"""Runs as profiles of PyTorch: what is written is what ran, to the femtosecond, and reads back as that."""
+"""Runs as traces of other tools: what is written is what ran, to the femtosecond, and reads back as that."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import hwsim
+from hwsim.exporters.tools import TOOLS, files
 from hwsim.importers.formats import read
 from hwsim.importers.recording import Recording, What
 from hwsim.views.trace.run import TracedRun, run_of
-from hwsim.views.trace.write import render_ranks
 from tests import command
 
 FOUR = "d2l-4gpu-pcie"
@@ -52,8 +52,8 @@ def run(name: str) -> TracedRun:
     return run_of(hwsim.simulate(machine, workload, expect=False, fold="never"))
 
 
-def written(run: TracedRun, folder: Path) -> list[Path]:
-    for name, chunks in render_ranks(run).items():
+def written(run: TracedRun, tool: str, folder: Path) -> list[Path]:
+    for name, chunks in files(tool, run).files.items():
         (folder / name).write_bytes(b"".join(chunks))
     return sorted(folder.iterdir())
 
@@ -64,10 +64,11 @@ def spans(recording: Recording, rank: int) -> list[tuple[int, int]]:
     return sorted((start, end) for what, start, end in zip(*columns, strict=True) if what in WORK)
 
 
+@pytest.mark.parametrize("tool", ["kineto", "chakra"])
 @pytest.mark.parametrize("name", [name for name in CASES if name != "a training"])
-def test_what_is_written_is_read_as_the_run_to_the_femtosecond(name: str, tmp_path: Path) -> None:
+def test_what_is_written_is_read_as_the_run_to_the_femtosecond(name: str, tool: str, tmp_path: Path) -> None:
     given = run(name)
-    recording = read("kineto", written(given, tmp_path))
+    recording = read(tool, written(given, tool, tmp_path))
     assert [rank.number for rank in recording.ranks] == list(range(given.world))
     for rank in range(given.world):
         own = [span for span in given.slices.all if given.ranks[span.track] == rank]
@@ -81,7 +82,7 @@ def test_ranks_keep_their_waiting(tmp_path: Path) -> None:
         if number in given.slices.members:
             waiting[given.ranks[span.track]].append(span.waiting / 1e12)
     assert [round(waits[0]) for _, waits in sorted(waiting.items())] == [9, 6, 3, 0]
-    [first, *_] = [json.loads(gzip.decompress(b"".join(chunks))) for chunks in render_ranks(given).values()]
+    [first, *_] = [json.loads(gzip.decompress(b"".join(chunks))) for chunks in files("kineto", given).files.values()]
     nccl = [event for event in first["traceEvents"] if event["name"].startswith("nccl")]
     assert [event["args"]["Collective name"] for event in nccl] == ["allreduce", "_allgather_base"]
     assert [event["args"]["In msg nelems"] for event in nccl] == [16_000_000, 2_000_000]
@@ -89,7 +90,7 @@ def test_ranks_keep_their_waiting(tmp_path: Path) -> None:
 
 
 def events(given: TracedRun, rank: int = 0) -> list[dict[str, Any]]:
-    data = gzip.decompress(b"".join(render_ranks(given)[f"rank{rank}.json.gz"]))
+    data = gzip.decompress(b"".join(files("kineto", given).files[f"rank{rank}.json.gz"]))
     found: list[dict[str, Any]] = json.loads(data, parse_float=Decimal)["traceEvents"]
     return found
 
@@ -127,15 +128,38 @@ def test_slices_of_a_thread_nest_and_launches_come_before_what_they_launch(name:
         assert before["args"]["stream"] == wait["args"]["wait_on_stream"] != wait["args"]["stream"]
 
 
-def test_the_command_writes_a_folder_that_is_new_or_empty(tmp_path: Path) -> None:
-    arguments = ["simulate", "d2l-gpu-workstation", "d2l/data-loading", "--trace", str(tmp_path / "out")]
-    assert f"wrote {tmp_path / 'out'}" in command.hwsim(*arguments).output
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["rank0.json.gz"]
-    assert "is not empty" in command.hwsim(*arguments, code=2).stderr, "no file stays among the new ones"
-    assert "there is no folder" in command.hwsim(*arguments[:-1], tmp_path / "no" / "out", code=2).stderr
-    assert "must end in .json or .json.gz" in command.hwsim(*arguments[:-1], tmp_path / "out.et", code=2).stderr
+def test_streams_are_control_dependencies_and_other_waits_data_of_chakra(tmp_path: Path) -> None:
+    recording = read("chakra", written(run("two streams"), "chakra", tmp_path))
+    rank = recording.ranks[0]
+    assert rank.stated is not None
+    names = [rank.lanes[lane].name for lane in rank.slices.lane.tolist()]
+    pairs = [(names[before], names[then]) for before, then in zip(rank.stated.before, rank.stated.then, strict=True)]
+    assert pairs.count(("gpu.compute", "gpu.d2h")) == 10
+    assert pairs.count(("gpu.compute", "gpu.compute")) == pairs.count(("gpu.d2h", "gpu.d2h")) == 9
+    assert not recording.left
 
 
-def test_a_run_without_a_gpu_is_written() -> None:
+def test_the_command_says_what_a_tool_has_no_words_for(tmp_path: Path) -> None:
+    arguments = ["export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", str(tmp_path / "out")]
+    done = command.hwsim(*arguments)
+    assert done.stdout.splitlines()[0] == f"wrote 1 file to {tmp_path / 'out'}: rank0.json.gz"
+    assert "x waits between host threads: " in done.stdout
+    document = json.loads(command.hwsim(*arguments[:-1], tmp_path / "again", "--json").stdout)
+    assert document["hwsim"] == "export/2"
+    assert [left["name"] for left in document["omitted"]] == ["waits between host threads"]
+    refused = command.hwsim(*arguments, code=2)
+    assert "is not empty" in refused.stderr, "no file stays among the new ones"
+    refused = command.hwsim(*arguments[:-1], tmp_path / "no" / "out", code=2)
+    assert "there is no folder" in refused.stderr
+
+
+def test_ranks_that_were_folded_are_listed_not_forgotten() -> None:
+    folded = hwsim.simulate("dgx-a100", "d2l/bucketed-overlap", expect=False, fold="always")
+    [left] = [omission for omission in files("chakra", run_of(folded)).unsaid if omission.name == "ranks"]
+    assert left.count == 7
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_run_without_a_gpu_is_written(tool: str) -> None:
     given = run_of(hwsim.simulate("d2l-laptop", "d2l/async-loop", expect=False, set={"n": "3"}))
-    assert all(b"".join(chunks) for chunks in render_ranks(given).values())
+    assert all(b"".join(chunks) for chunks in files(tool, given).files.values())

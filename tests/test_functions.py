@@ -188,11 +188,10 @@ def test_files_are_checked_shown_and_begun(tmp_path: Path) -> None:
     assert hwsim.show("a100-sxm-40gb").startswith("hwsim: part/1\n")
     assert "  d2l-laptop\n" in hwsim.show()
     assert hwsim.schema("machine")["type"] == "object"
-    run = hwsim.simulate(machine, workload)
-    written = run.trace(tmp_path / "trace")
-    assert sorted(path.name for path in written.iterdir()) == ["rank0.json.gz", "rank1.json.gz"]
+    written = hwsim.export("kineto", tmp_path / "trace", machine, workload)
+    assert [path.name for path in written] == ["rank0.json.gz", "rank1.json.gz"]
     with pytest.raises(FileExistsError):
-        run.trace(written)
+        hwsim.export("kineto", tmp_path / "trace", machine, workload)
 
 
 def test_an_estimate_takes_the_content_of_files() -> None:

@@ -18,10 +18,10 @@ from hwsim.models.library import read_model
 from hwsim.spec import SpecError, read_text
 from hwsim_calibrate.logs import fit_logs, read_log
 from tests.calibrate_logs import FOLDER, LOGS, ask_of
-from tests.fuzz.of_tools import CONFIG, kineto_file, nsys_file
+from tests.fuzz.of_tools import CONFIG, chakra_file, kineto_file, nsys_file
 
 WHOLE = {
-    "kineto": ("a.json", kineto_file()), "nsys": ("a.sqlite", nsys_file()),
+    "kineto": ("a.json", kineto_file()), "nsys": ("a.sqlite", nsys_file()), "chakra": ("a.0.et", chakra_file()),
     "huggingface": ("config.json", json.dumps(CONFIG, indent=1).encode()),
     **{tool: ("log", (FOLDER / name).read_bytes()) for tool, name in LOGS.items()},
 }  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hwsim.importers.chakra_nodes import ChakraNodeKind, ChakraTrace, attribute, node, pack
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
 from tests.command import hwsim
 from tests.traces import dumps, kineto, run, write_nsys
@@ -78,6 +79,26 @@ def test_no_string_of_json_reaches_the_terminal(tool: str, tmp_path: Path) -> No
     for changed in distinct(document):
         file.write_text(dumps(changed))
         check(tmp_path, "import", tool, str(file), output="m.yaml" * (tool == "huggingface"))
+
+
+def test_no_string_of_chakra_reaches_the_terminal(tmp_path: Path) -> None:
+    def name(called: str, value: str) -> Any:
+        return attribute(called, "string", value)
+
+    odd = MARKER + "a"
+    for head, nodes in (
+        (name(odd, "x"), ()), (name("hwsim.gpu.0", odd), ()), (name("hwsim.host", odd), ()),
+        *((name("x", "x"), graph) for graph in (
+            (node(1, odd, ChakraNodeKind.COMP, duration=5),), (node(1, "a", ChakraNodeKind.COMP, duration=5,
+            attributes=(name(odd, "x"),)),),
+            (node(1, "a", ChakraNodeKind.COMP, duration=5, attributes=(name("kernel", odd),)),),
+            (node(1, "a", ChakraNodeKind.COMP, duration=5, attributes=(name("hwsim.lane", odd),)),),
+            (node(1, "a", ChakraNodeKind.COLLECTIVE, duration=5, attributes=(name("pg_name", odd),)),))),
+    ):  # fmt: skip
+        (tmp_path / "a.0.et").write_bytes(
+            pack(ChakraTrace("0.0.4", (head,), nodes or (node(1, "a", ChakraNodeKind.COMP, duration=5),)))
+        )
+        check(tmp_path, "import", "chakra", str(tmp_path / "a.0.et"))
 
 
 def test_no_string_of_nsight_reaches_the_terminal(tmp_path: Path) -> None:

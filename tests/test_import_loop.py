@@ -9,10 +9,10 @@ import pytest
 
 import hwsim
 import hwsim.engine
+from hwsim.exporters.tools import files
 from hwsim.importers.formats import read
 from hwsim.importers.replay import RecordingReplay, explain
 from hwsim.views.trace.run import run_of
-from hwsim.views.trace.write import render_ranks
 
 COPIES = ("d2l-gpu-workstation", "d2l/copy-overlap")
 BUCKETS = ("d2l-4gpu-pcie", "d2l/bucketed-overlap")
@@ -26,7 +26,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str
         folder = tmp_path_factory.mktemp("traces")
         run = hwsim.simulate(machine, workload, expect=False)
         paths: list[Path] = []
-        for name, content in render_ranks(run_of(run)).items():
+        for name, content in files("kineto", run_of(run)).files.items():
             paths.append(folder / name)
             paths[-1].write_bytes(b"".join(content))
         replays[machine, workload] = explain(read("kineto", paths))

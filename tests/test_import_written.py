@@ -74,7 +74,7 @@ def test_a_folder_is_its_files_and_what_is_not_there_is_a_mistake(tmp_path: Path
     files = sorted(PROFILE.glob("*.json.gz"))
     folder, named = (hwsim("import", "kineto", *paths).stdout.partition("next:")[0] for paths in ([PROFILE], files))
     assert folder == named
-    assert "no file in the folder" in hwsim("import", "nsys", PROFILE, code=2).stderr
+    assert "no file in the folder" in hwsim("import", "chakra", PROFILE, code=2).stderr
     hwsim("import", "kineto", tmp_path / "nosuch.json", code=2)
 
 
@@ -86,10 +86,10 @@ def test_the_time_before_the_first_event_is_no_what_if(tmp_path: Path) -> None:
     assert not [change for change in changes if change.startswith("start")]
 
 
-def test_a_trace_writes_over_no_profile(tmp_path: Path) -> None:
+def test_an_export_writes_over_no_profile(tmp_path: Path) -> None:
     for file in PROFILE.glob("*.json.gz"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    refused = hwsim("simulate", "d2l-gpu-workstation", "d2l/data-loading", "--trace", tmp_path, code=2)
+    refused = hwsim("export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", tmp_path, code=2)
     assert "is not empty" in refused.stderr
 
 
@@ -98,4 +98,4 @@ def test_a_trace_writes_over_no_profile(tmp_path: Path) -> None:
 def test_an_op_graph_where_a_workload_is_wanted_is_said(command: list[str], start: str) -> None:
     refused = hwsim(command[0], "dgx-a100", f"{start}step.npz", *command[1:], code=2)
     assert "is an op graph, whose numbers are fixed" in refused.output
-    assert "hwsim simulate, explain and compare accept op graphs" in refused.output
+    assert "hwsim simulate, explain, compare and export accept op graphs" in refused.output

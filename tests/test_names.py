@@ -90,6 +90,7 @@ COMMANDS: Final = (
     ("latency m.yaml --json", ""),
     ("collectives m.yaml --json", ""),
     ("estimate m.yaml gpt2 --global-batch 32 --json", ""),
+    ("export kineto m.yaml w.yaml -o out", PROGRAM),
 )
 
 
@@ -149,7 +150,7 @@ def test_a_run_compares_with_a_profile_whatever_its_parts_are_called(tmp_path: P
     for index, names in enumerate(({}, *OTHERS)):
         folder = tmp_path / str(index)
         written(folder, names, TRAIN)
-        told(folder, "simulate m.yaml w.yaml --trace out", monkeypatch)
+        told(folder, "export kineto m.yaml w.yaml -o out", monkeypatch)
         found.append(told(folder, "compare m.yaml w.yaml out --json", monkeypatch))
     assert all(answer == pytest.approx(found[0], rel=1e-9) for answer in found[1:])
 

@@ -53,6 +53,7 @@ SECTIONS: Final = {  # in the order of --help; each command is a module of a pac
         "record": "Run a NumPy, CuPy or PyTorch script and write it as a workload.",
         "score": "Compare predictions with measurements, and keep them to correct later predictions.",
         "import": "Read a profile, trace, benchmark log or model config of another tool.",
+        "export": "Write a run as a Kineto trace or as input of Chakra.",
     },
     "Files": {
         "check": "Validate files and report every mistake with line and column.",

@@ -72,7 +72,7 @@ def command(
     the speedup, by bound and by op, and the contribution of each change of the files.
 
     Also compares a run with a table of measurements (op, time), and a recorded workload with its recorded times. A TRACE is a
-    profile of the real run: Kineto or Nsight Systems files, one per rank, or their folder.
+    profile of the real run: Kineto, Nsight Systems or Chakra files, one per rank, or their folder.
     """
     refuse_unwritable(plot)
     refuse_unwritable(report, "--report", "page", (".html",))
@@ -178,7 +178,7 @@ def _trace(path: Path) -> ComparedInput | None:
         return None
     if path.suffix == ".npz":
         return ComparedInput("step", str(path), path)
-    if not path.name.endswith((".json", ".gz", ".sqlite")):
+    if not path.name.endswith((".json", ".gz", ".et", ".sqlite")):
         return None
     from hwsim.importers.formats import format_of
 

@@ -41,8 +41,8 @@ DRAWN: Final = {
               help="simpy: run every op as a SimPy process; slow, with identical results.")  # fmt: skip
 @click.option("--interval/--no-interval", "interval", default=None,
               help="Compute the 90 % interval by two more runs, or omit it (default: from the critical path).")  # fmt: skip
-@click.option("--trace", multiple=True, callback=once, type=click.Path(path_type=Path), metavar="FILE|FOLDER",
-              help="Write a trace for ui.perfetto.dev (.json or .json.gz), or a folder with a profile per rank.")  # fmt: skip
+@click.option("--trace", multiple=True, callback=once, type=FILE, metavar="FILE",
+              help="Write a trace for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
 @click.option("--plot", multiple=True, callback=once,
               type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
               help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
@@ -96,7 +96,7 @@ def command(
         raise click.UsageError("--rank requires --ops")
     if fold_check and (fold is False or requests):
         raise click.UsageError("--fold-check cannot be combined with --no-fold or --requests")
-    _refuse_trace(trace)
+    refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
     refuse_unwritable(None if animate is None else animate[1], "--animate", "animation", (".svg",))
@@ -159,16 +159,6 @@ def command(
         click.get_current_context().exit(EXIT_VIOLATED)
     if any(told.endless for told in run.told.values()):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
-
-
-def _refuse_trace(trace: Path | None) -> None:
-    """Raise BadParameter if neither a file nor a folder of traces can be written."""
-    if trace is None or trace.suffix or trace.is_file():
-        refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
-    elif not trace.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder '{trace.parent}'", param_hint="--trace")
-    elif trace.is_dir() and any(trace.iterdir()):
-        raise click.BadParameter(f"'{trace}' is not empty; choose another folder", param_hint="--trace")
 
 
 def _undrawn(run: Run, figure: str | None) -> str:

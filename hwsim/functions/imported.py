@@ -74,7 +74,7 @@ class ImportedRun(NotebookAnswer):
         return self.findings.replay if self.there is None else self.there.replay
 
     def save(self, path: str | Path) -> Path:
-        """Write the step as an op graph (.npz), which `simulate`, `explain` and `compare` take as a workload."""
+        """Write the step as an op graph (.npz), which `simulate`, `explain`, `compare` and `export` take as a workload."""
         from hwsim.importers.saved import save
 
         return save(self.replay, Path(path), self.replay.scaled(self.gpu_times, dict(self.by_name)))
@@ -93,7 +93,7 @@ def import_run(
     """Replay a recording of another tool by rules (`import` is a Python keyword).
 
     Args:
-        tool: format: kineto or nsys.
+        tool: format: kineto, nsys or chakra.
         files: one file per rank, or their folder.
         step: number N of one step of the run (ProfilerStep#N), or "all".
         mode: "rules": GPU ops start as soon as their dependencies allow; "exact": as recorded.

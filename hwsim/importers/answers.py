@@ -91,6 +91,7 @@ class Prediction:
         operators: sums by operator, longest first.
         kept: operators that keep their recorded time.
         assumed: assumptions, in sentences.
+        clocked: whether the files have start times; without them the time of the recorded run is unknown.
         steps: times of the steps.
         stated: shares of the critical path with recorded times, by kind of op.
     """
@@ -106,6 +107,7 @@ class Prediction:
     operators: tuple[WorkSum, ...]
     kept: tuple[OperatorTime, ...]
     assumed: tuple[str, ...]
+    clocked: bool = True
     steps: tuple[StepTime, ...] = ()
     stated: Mapping[str, float] = field(default_factory=dict)
 
@@ -135,6 +137,7 @@ def answer(predicted: Predicted) -> Prediction:
         operators=tuple(sorted(operators, key=lambda operator: -operator.recorded)),
         kept=tuple(row for row in rows if row.how == "kept"),
         assumed=predicted.assumed,
+        clocked=predicted.replay.recording.clocked,
         steps=_steps(predicted.replay, before, after),
         stated=path_shares(after, predicted.replay.part.astype(np.int64)),
     )
@@ -168,8 +171,8 @@ def text(answer: Prediction) -> list[str]:
             math.fsum(getattr(step, name) for step in answer.steps) / len(answer.steps)
             for name in ("predicted_s", "recorded_s", "replayed_s")
         )
-        lines += _fact("step time", _compared(step_s, recorded_s, replayed_s))
-    lines += _fact("run", _compared(answer.makespan.value, answer.recorded, answer.replayed))
+        lines += _fact("step time", _compared(step_s, recorded_s if answer.clocked else 0.0, replayed_s))
+    lines += _fact("run", _compared(answer.makespan.value, answer.recorded if answer.clocked else 0.0, answer.replayed))
     found = answer.range
     if found is None or found.half > 0:
         lines += _fact(TITLE, "not applicable: most times are recorded" if found is None else line(replace(found, stated=0.0)))
@@ -241,7 +244,7 @@ def as_dict(answer: Prediction) -> dict[str, Any]:
     return {
         "machine": answer.machine,
         "ranks": [{"rank": rank, "device": device} for rank, device in zip(answer.ranks, answer.devices, strict=True)],
-        "recorded_s": answer.recorded,
+        "recorded_s": answer.recorded if answer.clocked else None,
         "replayed_s": answer.replayed,
         "makespan_s": answer.makespan.value,
         "range_s": None if answer.range is None else [answer.range.low, answer.range.high],

@@ -5,11 +5,15 @@
     meetings(recording, ...)                the matched collectives
 
 Kernels can match if their ranks are in one group. A group is identified by its name, ranks and size in the file. A send and its
-recv share two ranks. Without a group, each stream is a group, in order of first use. Of these kernels, the n-th of all ranks
-match if most of them end together. Otherwise kernels of equal kind and size that end together match, because the files have
-different windows or are samples.
+recv share two ranks and a tag. Without a group, each stream is a group, in order of first use. Among these kernels:
 
-A kernel stays unmatched, with a note, if its rank is not in its group, or if more ranks have the group than it has members.
+- With start times, the n-th kernels of all ranks match if most of them end together. Otherwise kernels of equal kind and size
+  that end together match, because the files have different windows or are samples.
+- Without start times (`Recording.clocked`), the n-th kernels match as long as kinds and sizes agree. A recv waits for its send,
+  and a send waits for nothing.
+
+A kernel stays unmatched, with a note, if its rank is not in its group, if more ranks have the group than it has members, or if
+the orders of the ranks differ.
 """
 
 from __future__ import annotations
@@ -68,7 +72,7 @@ def _completed(collective: RecordedCollective, stated: RecordedCollective) -> Re
     """Fill a missing group and size of a collective from another slice."""
     taken: list[str] = []
     if not _has_group(collective) and _has_group(stated):
-        taken += ["name", "ranks", "size", "group", "peer"]
+        taken += ["name", "ranks", "size", "group", "peer", "tag"]
     if collective.name in ("", "sendrecv"):
         taken.append("name")
     if not _has_size(collective) and _has_size(stated):
@@ -136,7 +140,8 @@ class MatchedCollectives:
         meeting: index of the collective.
         rank: position of the rank in the recording.
         op: index of the kernel among the GPU ops of the rank.
-        latest: start of the last kernel of the collective (fs).
+        latest: start of the last kernel of the collective (fs); without start times, start of the kernel.
+        takes: whether the kernel waits for the other ranks.
         kinds: operation of each collective.
         sizes: number of ranks in the group of each collective; 0 if unknown.
         notes: assumptions, and reasons for unmatched kernels.
@@ -146,6 +151,7 @@ class MatchedCollectives:
     rank: Small
     op: Ints
     latest: Ints
+    takes: NDArray[np.bool_]
     kinds: tuple[str, ...]
     sizes: tuple[int, ...]
     notes: tuple[str, ...]
@@ -168,22 +174,31 @@ def meetings(recording: Recording, by_rank: Sequence[CollectiveKernels], ops: Se
     start = np.array([ops[member.rank].start[member.op] for member in rows], np.int64)  # fits
     latest = np.zeros(len(met), np.int64)
     np.maximum.at(latest, meeting, start)
+    kinds = np.array([finding.known(member).name for member in rows], str)
+    is_ordered = not recording.clocked
     return MatchedCollectives(
         meeting=meeting,
         rank=np.array([member.rank for member in rows], np.int32),
         op=np.array([member.op for member in rows], np.int64),
-        latest=latest[meeting],
+        latest=start if is_ordered else latest[meeting],
+        takes=(kinds != "send") | (not is_ordered),
         kinds=tuple("sendrecv" if (name := finding.known(members[0]).name) in PEERS else name for members in met),
         sizes=tuple(finding.known(members[0]).size for members in met),
         notes=tuple(finding.notes),
     )
 
 
+def none_of(met: MatchedCollectives, why: str) -> MatchedCollectives:
+    """Return no matched collectives, with the reason as a note."""
+    columns = {name: getattr(met, name)[:0] for name in ("meeting", "rank", "op", "latest", "takes", "kinds", "sizes")}
+    return MatchedCollectives(**columns, notes=(*met.notes, why))
+
+
 def _key(known: RecordedCollective, stream: int, number: int) -> Hashable:
     """Return the key of a kernel; kernels of two ranks can match only if their keys are equal."""
     if known.name in PEERS and known.peer >= 0:
         pair = (number, known.peer) if known.name == "send" else (known.peer, number)
-        return known.group, known.ranks, pair
+        return known.group, known.ranks, pair, known.tag
     return (known.group, known.ranks, known.size) if known.group or known.ranks else (known.size, stream)
 
 
@@ -225,6 +240,8 @@ class _Finding:
         world = max(len(self.recording.ranks), *(rank.world for rank in self.recording.ranks))
         if not _has_group(facts) and world > 2:
             self.notes[f"the files have no groups of the {world} ranks: each stream is assumed to be one group"] = None
+        if not self.recording.clocked:
+            return self._in_order(held)
         sets = self._ending_together(held)
         if sets is None:
             sets = self._by_time(held)
@@ -240,6 +257,26 @@ class _Finding:
     def _alike(self, member: Member) -> tuple[str, int]:
         known = self.known(member)
         return "peer" if known.name in PEERS else known.name, known.elements_in if known.name == "allreduce" else 0
+
+    def _in_order(self, held: list[list[Member]]) -> list[list[Member]]:
+        """Match the n-th kernels of all ranks as long as their kinds and sizes agree."""
+        names = [[self.by_rank[member.rank].names[member.number] for member in row] for row in held]
+        if any(sorted(row) == sorted(names[0]) and row != names[0] for row in names[1:]):
+            self.notes["ranks start the collectives of a group in different orders: they do not wait"] = None
+            return []
+        sets = []
+        for members in zip(*held, strict=False):
+            if len({self._alike(member) for member in members}) > 1:
+                break
+            sets.append(list(members))
+        rest = sum(map(len, held)) - len(sets) * len(held)  # integers
+        if rest:
+            counts = ", ".join(f"rank {self.recording.ranks[row[0].rank].number} {len(row)}" for row in held[:8])
+            self.notes[
+                f"ranks have different collectives of one group ({counts}): the first {len(sets)} are matched, "
+                "the others do not wait"
+            ] = None
+        return sets
 
     def _ending_together(self, held: list[list[Member]]) -> list[list[Member]] | None:
         """Match the n-th kernels of all ranks if kinds and sizes agree and most of them end together; else return None."""

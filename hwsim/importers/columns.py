@@ -118,15 +118,15 @@ class SliceColumns:
             self.table_of_facts.append(facts)
         return self.facts_of[key]
 
-    def slices(self, shift: int) -> RecordedSlices:
-        """Return the slices in order of start, the longer first, shifted by `shift` fs."""
+    def slices(self, shift: int) -> tuple[RecordedSlices, NDArray[np.int64]]:
+        """Return the slices in order of start, the longer first, shifted by `shift` fs, and the position of each in the file."""
         order = np.lexsort((-self._column(4), self._column(3)))
         sorted_columns = []
         for number in range(len(_KINDS)):
             sorted_columns.append(self._column(number)[order])
             self._columns[number] = []
         kind, name, lane, start, duration, link, facts = sorted_columns
-        return RecordedSlices(kind, name, lane, start + shift, duration, link, facts)
+        return RecordedSlices(kind, name, lane, start + shift, duration, link, facts), order
 
 
 class OmittedCounter:

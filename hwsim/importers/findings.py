@@ -172,6 +172,7 @@ def find(replay: RecordingReplay, *, gpu_times: float = 1.0, by_name: Mapping[st
     line = hwsim.engine.simulate(replay.graph)
     recorded = replayed(replay, marked, replay.recorded, replay.recorded_end)
     times = replayed(replay, marked, line.start, line.end)
+    start, end = (replay.recorded, replay.recorded_end) if replay.recording.clocked else (line.start, line.end)
     return Findings(
         replay=replay,
         recorded=int(replay.recorded_end.max(initial=0)),
@@ -179,7 +180,7 @@ def find(replay: RecordingReplay, *, gpu_times: float = 1.0, by_name: Mapping[st
         steps=tuple(zip(marked, recorded, times, strict=True)),
         busy=ticks.total(length),
         shares=path_shares(line, replay.part.astype(np.int64)),
-        gpu_time=_gpu_time(replay),
+        gpu_time=_gpu_time(replay, start, end),
         straggler=_straggler(replay),
         unexplained=ticks.total(replay.unexplained[gpu]),
         causes=_causes(replay),
@@ -209,15 +210,14 @@ def path_shares(timeline: Timeline, part: Ints) -> dict[str, float]:
     return dict(sorted(rows, key=lambda row: -row[1]))
 
 
-def _gpu_time(replay: RecordingReplay) -> dict[str, float]:
-    start, end = replay.recorded, replay.recorded_end
+def _gpu_time(replay: RecordingReplay, start: Ints, end: Ints) -> dict[str, float]:
     computing = active = total = 0
     for position, explained in enumerate(replay.ranks):
         mine = replay.is_gpu & (replay.rank == position)
         kernels = mine & (replay.part == ReplayOpKind.DEVICE)
         computing += ticks.covered(start[kernels], end[kernels])
         active += ticks.covered(start[mine], end[mine])
-        total += span(explained.rank)
+        total += span(explained.rank) if replay.recording.clocked else int(end.max(initial=0))
     times = {"compute and copies": computing, "exposed communication": active - computing, "idle": max(0, total - active)}
     return {name: time / max(1, total) for name, time in times.items()}
 

@@ -15,8 +15,12 @@ from hwsim.importers.recording import Recording
 from hwsim.importers.text import Report
 from hwsim.spec import SpecError
 
+_ENDINGS: Final[Mapping[str, str]] = {".et": "chakra", ".sqlite": "nsys"}
 _HEAD: Final = 1 << 16  # bytes at the start of a JSON file that identify its format
-_KINETO: Final = rb'"traceEvents"|"deviceProperties"|"ph"\s*:'
+_MARKS: Final = (
+    (rb'"traceEvents"|"deviceProperties"|"ph"\s*:', "kineto"),
+    (rb'^\s*\{\s*"[^"]*"\s*:\s*\[\s*\d', "chakra"),  # ranks of process groups (comm_group.json)
+)
 
 
 Reader = Callable[[Sequence[Path], Report | None], Recording]  # files, progress -> recording
@@ -32,6 +36,7 @@ class Format(NamedTuple):
 FORMATS: Final[Mapping[str, Format]] = {
     "kineto": Format("hwsim.importers.kineto.trace", "PyTorch profiler trace (.json, .json.gz), one per rank."),
     "nsys": Format("hwsim.importers.nsys", "Nsight Systems report (nsys export --type sqlite)."),
+    "chakra": Format("hwsim.importers.chakra", "Chakra execution trace (.et), one per rank."),
 }
 
 
@@ -41,8 +46,9 @@ def format_of(path: Path) -> str:
     Raises:
         OSError: the file cannot be read.
     """
-    if path.name.lower().endswith(".sqlite"):
-        return "nsys"
+    ending = next((ending for ending in _ENDINGS if path.name.lower().endswith(ending)), "")
+    if ending:
+        return _ENDINGS[ending]
     if not path.name.lower().endswith((".json", ".json.gz", ".gz")):
         return ""
     with path.open("rb") as file:
@@ -52,7 +58,7 @@ def format_of(path: Path) -> str:
             head = file.read(_HEAD)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         return ""
-    return "kineto" if re.search(_KINETO, head) else ""
+    return next((name for mark, name in _MARKS if re.search(mark, head)), "")
 
 
 def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:

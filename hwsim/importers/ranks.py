@@ -26,6 +26,7 @@ from hwsim.importers.recording import (
     OmittedEvents,
     Rank,
     RecordedCollective,
+    RecordedDependencies,
     RecordedLane,
     Recording,
     SliceFacts,
@@ -40,7 +41,7 @@ from hwsim.ticks import FEMTO
 
 T = TypeVar("T")
 _RANK: Final = re.compile(r"(?:rank|worker|local_rank|(?<![a-z])r)[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
-_NUMBERED: Final = re.compile(r"\.(\d{1,7})\.json")
+_NUMBERED: Final = re.compile(r"\.(\d{1,7})\.(?:et|json)")
 LATE: Final = 0.01  # share of the run: a larger difference between the starts of the files has a note
 APART: Final = 3600 * FEMTO  # fs between the starts of two files: a larger difference means two runs
 
@@ -59,6 +60,7 @@ class Process:
         left: omitted events.
         epoch: zero of its clock, in fs since 1970; 0 if unknown.
         pids: process ids of its host threads.
+        stated: dependencies in the file, as pairs of indices into `columns`.
     """
 
     file: Path
@@ -70,6 +72,7 @@ class Process:
     left: OmittedCounter
     epoch: int = 0
     pids: frozenset[int] = frozenset()
+    stated: Sequence[tuple[int, int]] | None = None
 
 
 def number_of(file: Path) -> int | None:
@@ -82,8 +85,11 @@ def number_of(file: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A002 (the word of the field)
+def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -> Recording:  # noqa: A002 (the word of the field)
     """Return one recording of all processes.
+
+    Args:
+        clocked: whether the files have start times (see `Recording`).
 
     Raises:
         SpecError: a process has no event, two processes have one rank, or the processes are of different runs.
@@ -128,26 +134,32 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
         message = f"the file begins {hours:.3g} h after {numbers[early].file}, so it is of another run"
         raise damaged(numbers[late].file, message, "import the traces of all ranks of one run")
     ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
-    shifts, clock_notes = offsets(ranks)
+    shifts, clock_notes = offsets(ranks) if clocked else ([0] * len(ranks), [])
     ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]
     begins = [int(rank.slices.start.min()) for rank in ranks]
     apart, length = max(begins) - min(begins), max(int(rank.slices.end.max()) for rank in ranks) - min(begins)
-    if apart > LATE * length:
+    if clocked and apart > LATE * length:
         notes.append(f"files begin up to {format_quantity(apart / FEMTO, 's')} apart: a rank is idle until its file begins")
     left = OmittedCounter()
     for process in processes:
         for row in process.left.rows():
             left.add(cleaned(row.name), row.why, row.duration, row.count)
     rows: tuple[OmittedEvents, ...] = left.rows()
-    return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes))
+    return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes), clocked=clocked)
 
 
 def _rank(number: int, process: Process, process_zero: int, world: int) -> Rank:
     columns = process.columns
-    slices = columns.slices(process_zero - int(columns.start.min()))
+    slices, order = columns.slices(process_zero - int(columns.start.min()))
+    stated = None
+    if process.stated is not None:
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        pairs = np.array(process.stated, np.int64).reshape(-1, 2)
+        stated = RecordedDependencies(place[pairs[:, 0]], place[pairs[:, 1]])
     return Rank(
         number, world, str(process.file), cleaned(process.host), cleaned(process.devices), slices, cleaned(tuple(columns.names)),
-        cleaned(tuple(columns.table_of_lanes)), cleaned(tuple(columns.table_of_facts)),
+        cleaned(tuple(columns.table_of_lanes)), cleaned(tuple(columns.table_of_facts)), stated,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The common form of recorded runs of all formats: slices of host threads and GPU streams per rank, as columns.
 
-Readers (Kineto, nsys) return a `Recording`; `replay.py` turns it into an op graph.
+Readers (Kineto, nsys, Chakra) return a `Recording`; `replay.py` turns it into an op graph.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class RecordedCollective:
         size: number of ranks in the group; 0 if unknown.
         group: identifier of the process group; "" if unknown.
         peer: other rank of a send or recv; -1 otherwise.
+        tag: tag that a send and its recv share.
     """
 
     name: str
@@ -64,6 +65,7 @@ class RecordedCollective:
     size: int = 0
     group: str = ""
     peer: int = -1
+    tag: int = 0
 
 
 Shape = tuple[int, ...]
@@ -83,6 +85,7 @@ class SliceFacts:
         waits_on_stream: stream of the event for which a WAIT waits; else -1.
         waits_on_link: link of the call that recorded the event for which a WAIT waits; else -1.
         kind: kind of a WAIT or copy, as in the file ("Stream Wait Event", "HtoD").
+        counted: operations and bytes, if the file counts them (num_ops and tensor_size of Chakra).
         result: index of the shape of the result, if the file has no strides of a convolution; else -1.
     """
 
@@ -95,6 +98,7 @@ class SliceFacts:
     waits_on_stream: int = -1
     waits_on_link: int = -1
     kind: str = ""
+    counted: tuple[float, float] | None = None
     result: int = -1
 
 
@@ -130,6 +134,14 @@ class RecordedSlices:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RecordedDependencies:
+    """The dependencies in a file (Chakra): slice `before` ends before slice `then` starts."""
+
+    before: Small
+    then: Small
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Rank:
     """A process of the run.
 
@@ -139,6 +151,7 @@ class Rank:
         file: path of the file.
         host: host name; "" if unknown.
         devices: (number, name) of each GPU that it used.
+        stated: dependencies in the file.
         shift: time added to its clock (fs).
     """
 
@@ -151,6 +164,7 @@ class Rank:
     names: tuple[str, ...]
     lanes: tuple[RecordedLane, ...]
     facts: tuple[SliceFacts, ...]
+    stated: RecordedDependencies | None = None
     shift: int = 0
 
 
@@ -178,6 +192,7 @@ class Recording:
         left: omitted events.
         zero: time 0 in seconds since 1970; 0 if unknown.
         notes: assumptions of the reader, in sentences.
+        clocked: whether the files have start times, so that starts on two ranks can be compared.
     """
 
     format: str
@@ -185,3 +200,4 @@ class Recording:
     left: tuple[OmittedEvents, ...] = ()
     zero: float = 0.0
     notes: tuple[str, ...] = ()
+    clocked: bool = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from hwsim import ticks
 from hwsim.graph.builder import block
 from hwsim.graph.opgraph import Label, OpGraph, Queue
-from hwsim.importers.collective_matches import MatchedCollectives, meetings
+from hwsim.importers.collective_matches import MatchedCollectives, meetings, none_of
 from hwsim.importers.rank_rules import RankRules, explained
 from hwsim.importers.recording import Ints, Recording, Small, What
 from hwsim.importers.slice_links import NONE
@@ -128,7 +129,27 @@ def explain(recording: Recording, mode: Mode = "rules") -> RecordingReplay:
 def replayed(recording: Recording, ranks: tuple[RankRules, ...], mode: Mode = "rules") -> RecordingReplay:
     """Return the replay of a recording to whose ranks the rules have been applied."""
     met = meetings(recording, [rank.exchanges for rank in ranks], [rank_rules.ops for rank_rules in ranks])
-    return _Writer(recording, mode, ranks, met).replay()
+    replay = _Writer(recording, mode, ranks, met).replay()
+    if recording.clocked or not _is_circular(replay.graph):
+        return replay
+    return _Writer(recording, mode, ranks, none_of(met, "collectives form a dependency cycle: they do not wait")).replay()
+
+
+def _is_circular(graph: OpGraph) -> bool:
+    """Return whether the edges and the order of the queues form a cycle."""
+    body = graph.blocks[0]
+    order = np.argsort(body.queue, kind="stable")
+    order = order[body.queue[order] >= 0]
+    follows = body.queue[order[1:]] == body.queue[order[:-1]]
+    pairs = np.concatenate([body.edges[:, :2], np.column_stack([order[:-1], order[1:]])[follows]])
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for before, then in pairs.tolist():
+        sorter.add(then, before)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return True
+    return False
 
 
 _KINDS: Mapping[str, DTypeLike] = {
@@ -307,6 +328,7 @@ class _Writer:
         entry = np.where(delayed, numbers[:, 1], np.where(met >= 0, numbers[:, 2], numbers[:, 3]))
         self.columns.edge(host[launch_piece[launched]], launches)
         self.columns.edge(launches, entry[launched])
+        self.columns.edge(host[explained.fed[:, 0]], entry[explained.fed[:, 1]])
         self.columns.edge(numbers[explained.waits.before, 3], entry[explained.waits.then])
         self.columns.edge(numbers[ops.overlapping[:, 0], 3], entry[ops.overlapping[:, 1]])
         self.arrive[mine], self.depart[mine] = numbers[self.met.op[mine], 2], numbers[self.met.op[mine], 3]
@@ -331,8 +353,9 @@ class _Writer:
             return
         label = self._label("meet", "join", "", "main")
         joins = self.columns.add(len(self.met), label=label, part=ReplayOpKind.MEET, rank=NONE)
+        takes = self.met.takes
         self.columns.edge(self.arrive, joins[self.met.meeting])
-        self.columns.edge(joins[self.met.meeting], self.depart)
+        self.columns.edge(joins[self.met.meeting[takes]], self.depart[takes])
 
 
 def _earliest(explained: RankRules, after_stream: Ints) -> Ints:
@@ -340,4 +363,5 @@ def _earliest(explained: RankRules, after_stream: Ints) -> Ints:
     ops, times = explained.ops, after_stream.copy()
     np.maximum.at(times, explained.waits.then, ops.end[explained.waits.before])
     np.maximum.at(times, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
+    np.maximum.at(times, explained.fed[:, 1], explained.pieces.end[explained.fed[:, 0]])
     return times

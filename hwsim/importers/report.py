@@ -11,7 +11,7 @@ from hwsim.ticks import FEMTO
 from hwsim.views.kit.lines import LABEL, labelled_lines, wrap_lines
 from hwsim.views.kit.table import Column, align_columns, cut_end
 
-TITLES: Final = {"kineto": "PyTorch profile", "nsys": "Nsight Systems report"}
+TITLES: Final = {"kineto": "PyTorch profile", "nsys": "Nsight Systems report", "chakra": "Chakra trace"}
 MAX_CAUSES: Final = 3
 MIN_SHARE: Final = 0.02  # share of the critical path; smaller ones are not printed
 MAX_UNEXPLAINED: Final = 0.05  # share of the run
@@ -23,7 +23,7 @@ def as_dict(findings: Findings) -> dict[str, Any]:
     straggler = last and {"rank": ranks[last.rank].number, "count": last.count, "waiting_s": last.waiting / FEMTO}
     return {
         "mode": findings.replay.mode,
-        "recorded_s": findings.recorded / FEMTO,
+        "recorded_s": findings.recorded / FEMTO if findings.replay.recording.clocked else None,
         "replayed_s": findings.replayed / FEMTO,
         "gpu_busy_s": findings.busy / FEMTO,
         "gpu_time": dict(findings.gpu_time),
@@ -76,7 +76,8 @@ def text(findings: Findings) -> list[str]:
     kind = TITLES.get(recording.format, "recording")
     title = f"{kind} of {count} rank{'s' * (count != 1)}{', ' * bool(gpus)}{cut_end(', '.join(gpus), 60)}"
     if not findings.recorded:
-        return [title, "", *_fact("replay", "none; the files have marks, and neither runtime calls nor GPU ops")]
+        why = "marks, and neither runtime calls nor GPU ops" if recording.clocked else "no times: add --machine to predict them"
+        return [title, "", *_fact("replay", f"none; the files have {why}")]
     lines = [title, "", *_times(findings)]
     if findings.shares:
         (first, share), *others = findings.shares.items()
@@ -97,7 +98,7 @@ def text(findings: Findings) -> list[str]:
 def validity(findings: Findings) -> list[str]:
     """Return the facts that show how well the rules explain the recorded run."""
     lines, (recorded, replayed) = [], (findings.recorded, findings.replayed)
-    if recorded:
+    if findings.replay.recording.clocked and recorded:
         steps = [abs(replayed - recorded) / max(1, recorded) for _, recorded, replayed in findings.steps]
         worst = f"; largest step error {percent(max(steps))}" if steps else ""
         lines += _fact("replay", f"{_time(replayed)}, {_change(replayed, recorded, '+.2f')} from the recorded run{worst}")
@@ -132,7 +133,8 @@ def warnings(findings: Findings, assumed: Iterable[str] = ()) -> list[str]:
 
 
 def _times(findings: Findings) -> list[str]:
-    run = _time(findings.recorded)
+    clocked = findings.replay.recording.clocked
+    run = _time(findings.recorded) if clocked else f"{_time(findings.replayed)} by rules, because the files have no start times"
     if not findings.steps:
         return _fact("time", run)
     count = len(findings.steps)

@@ -107,7 +107,7 @@ def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
     columns: dict[str, Any] = {name: getattr(slices, name)[kept] for name in ("what", "name", "lane", "link", "facts")}
     stop = np.where(slices.what[kept] < What.KERNEL, np.minimum(slices.end[kept], end), slices.end[kept])
     times: dict[str, Any] = {"start": slices.start[kept] - zero, "duration": stop - slices.start[kept]}
-    return replace(rank, slices=replace(slices, **columns, **times))
+    return replace(rank, slices=replace(slices, **columns, **times), stated=None)
 
 
 def replayed(replay: RecordingReplay, marked: list[MarkedStep], start: Ints, end: Ints) -> list[int]:

@@ -6,8 +6,9 @@ A thread is split at every runtime call, every outermost op and every step. Anno
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +168,11 @@ class ThreadDependencies:
 
     before: Ints
     then: Ints
+
+    def joined(self, pairs: Ints) -> Self:
+        """Return the dependencies with additional rows (before, then)."""
+        before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
+        return replace(self, before=before, then=then)
 
 
 def crossings(pieces: ThreadSegments) -> ThreadDependencies:

@@ -99,7 +99,7 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     if kind == "workload" and name.endswith(_GRAPHS):
         raise SpecError.of(
             place, f"'{name}' is an op graph, whose numbers are fixed: this command needs a workload file",
-            "hwsim simulate, explain and compare accept op graphs",
+            "hwsim simulate, explain, compare and export accept op graphs",
         )  # fmt: skip
     path = located(kind, name, relative_to)
     if path is not None:

@@ -34,7 +34,7 @@ ODD: Final[tuple[Any, ...]] = (  # values that no file can have; a case names th
 CALLS: Final = (
     ("simulate", 2), ("simulate", 2), ("simulate", 2), ("explain", 2), ("check", 1), ("latency", 1), ("collectives", 1),
     ("roofline", 1), ("topology", 1), ("show", 1), ("schema", 1), ("sweep", 3), ("loads", 1), ("estimate", 2), ("plan", 2),
-    ("compare", 2), ("find", 2), ("sensitivity", 2), ("load_graph", 1), ("study", 1), ("new", 1),
+    ("compare", 2), ("find", 2), ("sensitivity", 2), ("load_graph", 1), ("study", 1), ("export", 4), ("new", 1),
 )  # fmt: skip
 WORDS: Final = (
     "set", "expect", "fold", "steady", "interval", "machine", "workload", "prices", "workers", "journal", "seed", "nodes", "tp",
@@ -75,8 +75,8 @@ def python(dice: random.Random) -> Made:
     if dice.random() < 0.5:
         machine = damaged(machine, dice, lambda: workload)
     given: list[Any] = [machine, workload, {"n": ["1", 2]}, "out"][:number]
-    if name in ("show", "schema", "new", "load_graph", "estimate"):
-        given = ["d2l-laptop", "gpt2"][:number]
+    if name in ("show", "schema", "new", "load_graph", "estimate", "export"):
+        given = ["d2l-laptop", "gpt2", "kineto", "out"][:number]
     if dice.random() < 0.5:
         given[dice.randrange(number)] = dice.choice(("d2l-laptop", "d2l/async-loop", "nope", "", "x.yaml", "hwsim: machine/1\n"))
     named = {dice.choice(WORDS): dice.choice(VALUES) for _ in range(dice.choice((0, 0, 1, 2)))}

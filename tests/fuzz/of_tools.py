@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from hwsim.importers.chakra_nodes import ChakraNodeKind, ChakraTrace, attribute, node, pack
 from tests import traces
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
 from tests.fuzz.case import Made
@@ -47,14 +48,34 @@ def kineto_file() -> bytes:
     return traces.dumps(traces.kineto(traces.run(steps=1, layers=1))).encode()
 
 
+@cache
+def chakra_file() -> bytes:
+    """The trace of a rank."""
+    gpu = attribute("is_cpu_op", "bool", False)
+    exchange = (gpu, attribute("comm_type", "int64", 0), attribute("comm_size", "int64", 4096))
+    return pack(
+        ChakraTrace(
+            "0.0.4",
+            (),
+            (
+                node(1, "forward", ChakraNodeKind.COMP, duration=30, attributes=(gpu, attribute("num_ops", "int64", 10**9))),
+                node(2, "backward", ChakraNodeKind.COMP, data=(1,), duration=60, attributes=(gpu,)),
+                node(3, "gradients", ChakraNodeKind.COLLECTIVE, data=(1,), duration=50, attributes=exchange),
+            ),
+        )
+    )
+
+
 def imported(dice: random.Random) -> Made:
     """Any file that `hwsim import` reads."""
-    which = dice.choice(("kineto", "kineto", "nsys", "huggingface", "huggingface"))
+    which = dice.choice(("kineto", "kineto", "nsys", "chakra", "huggingface", "huggingface"))
     more = dice.choice(([], [], ["--json"], ["-o", "out.npz"]))
     if which == "nsys":
         return ["import", which, "a.sqlite", *more], {
             "a.sqlite": torn(nsys_file(), dice) if dice.random() < 0.4 else _cell(nsys_file(), dice)
         }
+    if which == "chakra":
+        return ["import", which, "a.et", *more], {"a.et": torn(chakra_file(), dice)}
     if which == "huggingface":
         data = json.dumps(dice.choice((CONFIG, EXPERTS))).encode()
         return ["import", which, "config.json"], {"config.json": json_damaged(data, dice)}

@@ -34,7 +34,7 @@ def of_recording(recording: Recording) -> ComparedRun:
     """
     replay = explain(recording, "exact")
     files = ", ".join(rank.file for rank in recording.ranks[:3])
-    if len(replay) and replay.recorded_end.max(initial=0) <= 0:
+    if not recording.clocked or (len(replay) and replay.recorded_end.max(initial=0) <= 0):
         raise SpecError.of(None, f"{files}: the recording has no start times")
     if not len(replay):
         hint = "profile a step with its operators or kernels"

@@ -9,7 +9,7 @@ from hwsim.importers.aten import plain
 from hwsim.importers.lowering import CannotLower
 from hwsim.importers.predicting.times import GAP, PredictedTimes
 from hwsim.importers.rank_rules import RankRules
-from hwsim.importers.recording import SliceFacts, What
+from hwsim.importers.recording import Rank, SliceFacts, What
 from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
@@ -22,6 +22,12 @@ class _TimedKernel:
     seconds: float
     doubts: tuple[UncertaintySource, ...]
     cost: int
+
+
+def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
+    """Return the operations and bytes of a slice without a duration; None if the file does not count them."""
+    facts = int(rank.slices.facts[place])
+    return None if facts < 0 or rank.slices.duration[place] else rank.facts[facts].counted
 
 
 class KernelPredictor:
@@ -43,12 +49,30 @@ class KernelPredictor:
         kernels, owner = ops[is_kernel], owner[is_kernel]
         for op in kernels[owner < 0].tolist():
             place = int(self._times.replay.slice[op])
-            self._times.keep(op, "other", rank.names[slices.name[place]], "launched outside any framework op")
+            amounts = _amounts(rank, place)
+            if amounts is None:
+                self._times.keep(op, "other", rank.names[slices.name[place]], "launched outside any framework op")
+            else:
+                self._by_amounts(position, op, rank.names[slices.name[place]], amounts)
         order = np.argsort(owner, kind="stable")
         order = order[owner[order] >= 0]
         bounds = np.flatnonzero(np.diff(owner[order], prepend=-1, append=-1))
         for begin, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             self._operator(position, explained, int(owner[order[begin]]), kernels[order[begin:stop]])
+
+    def _by_amounts(self, position: int, op: int, name: str, amounts: tuple[float, float]) -> None:
+        """Predict a kernel with counted operations and bytes, but no duration, by the roofline of the device."""
+        device = self._times.placing.gpus[position]
+        flop, moved = amounts
+        try:
+            lowered = self._times.lowering.on({"compute": {"flop": f"{flop:.0f} FLOP", "bytes": f"{moved:.0f} B"}}, device)
+        except CannotLower as error:
+            self._times.keep(op, "other", name, str(error))
+            return
+        seconds = lowered.body + max(lowered.start, self._times.placing.starts[device])
+        doubts = (UncertaintySource("product/big", "outside", "operations counted in the file", seconds),)
+        self._times.put(op, "amounts", name, lowered, seconds, device, doubts)
+        self._times.assumed["counted operations are assumed to be fp32 matmuls, because the file has no data type"] = None
 
     def _operator(self, position: int, explained: RankRules, owner: int, kernels: NDArray[np.intp]) -> None:
         """Predict the kernels of one call of an operator."""

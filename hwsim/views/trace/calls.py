@@ -69,6 +69,7 @@ class Calls:
         by: host op that issued each slice; -1 for none.
         at: launch time of each slice (fs).
         syncs: waits.
+        unsaid: number of waits between host threads, which have no call.
     """
 
     of: dict[int, tuple[CudaCall, ...]]
@@ -76,6 +77,7 @@ class Calls:
     by: tuple[int, ...]
     at: tuple[int, ...]
     syncs: tuple[Sync, ...]
+    unsaid: int
 
 
 def ranks_of(slices: TraceSlices) -> tuple[int, ...]:
@@ -122,12 +124,13 @@ class _Calling:
         self.events: dict[int, tuple[int, ...]] = {}  # slices of other streams by GPU slice
         self.blocks: dict[int, tuple[int, ...]] = {}  # GPU slices by thread slice
         self.recorded: set[int] = set()
+        self.unsaid = 0
 
     def calls(self) -> Calls:
         slices = self.slices.all
         if not any(track.on_gpu for track in self.slices.tracks):
             nothing = (0,) * len(slices)
-            return Calls({}, nothing, (-1,) * len(slices), nothing, ())
+            return Calls({}, nothing, (-1,) * len(slices), nothing, (), 0)
         for number in sorted(range(len(slices)), key=lambda place: (slices[place].start, slices[place].end, slices[place].op)):
             self._know(number)
         return _Placing(self).calls()
@@ -152,6 +155,7 @@ class _Calling:
             self.issuer[number] = issuer = max(issuers, key=self._end)
             if issuer >= 0:
                 self._learn(clock, issuer)
+        self.unsaid += sum(clock.get(slices[before].track, -1) < self.place[before] for before in threads)
         unknown = []
         for before in sorted(streams, key=self._end, reverse=True):
             if clock.get(slices[before].track, -1) < self.place[before]:
@@ -207,7 +211,7 @@ class _Placing:
         of = {
             track: tuple(sorted(calls, key=lambda call: (call.start, -call.end, call.number))) for track, calls in self.of.items()
         }
-        return Calls(of, tuple(self.launched), tuple(self.calling.issuer), tuple(self.at), syncs)
+        return Calls(of, tuple(self.launched), tuple(self.calling.issuer), tuple(self.at), syncs, self.calling.unsaid)
 
     def _in_program_order(self) -> Iterable[int]:
         """Return the GPU slices by op number, each stream in its own order."""
@@ -276,6 +280,7 @@ class _Placing:
         over = [before for before in befores if slices[before].end <= since]
         time_fs = since - len(over)
         if previous >= 0 and slices[previous].start > time_fs - 1:
+            self.calling.unsaid += len(over)
             over = []
         calls = self.of.setdefault(slices[number].track, [])
         for before in befores:

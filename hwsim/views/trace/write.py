@@ -10,51 +10,28 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from hwsim.results.result import Result
-from hwsim.views.kit.file_output import write
 from hwsim.views.trace.events import Events
 from hwsim.views.trace.run import TracedRun, run_of
 
-FILES: Final = (".json", ".json.gz")
 CHUNK: Final = 4096  # events per chunk
 
 
-def write_trace(result: Result, path: Path) -> Path:
-    """Write one file for all devices (.json or .json.gz), or a folder with a file per rank, and return the path.
-
-    Raises:
-        FileExistsError: the folder is not empty.
-    """
-    if path.name.lower().endswith(FILES):
-        return write(path, render(result, path.suffix))
-    if path.is_dir() and any(path.iterdir()):
-        raise FileExistsError(f"{path} is not empty")
-    path.mkdir(exist_ok=True)
-    for name, chunks in render_ranks(run_of(result)).items():
-        write(path / name, chunks)
-    return path
+def render(result: Result, suffix: str = "") -> Iterable[bytes]:
+    """Return the file in chunks, compressed if the suffix ends in "gz"; same result, same bytes."""
+    return write_ranks(run_of(result), None, suffix)
 
 
-def render(result: Result, suffix: str = "") -> Iterator[bytes]:
-    """Return the file of all devices in chunks, compressed if the suffix ends in "gz"; same result, same bytes."""
-    chunks = _chunks(run_of(result), None, {})
-    return _packed(chunks) if suffix.lower().endswith("gz") else chunks
+def write_ranks(run: TracedRun, rank: int | None, suffix: str = "", about: Mapping[str, Any] | None = None) -> Iterable[bytes]:
+    """Return the file of one rank, or of all ranks; about: further entries of its head."""
+    chunks = _chunks(run, rank, about or {})
+    return _packed(chunks) if suffix.endswith("gz") else chunks
 
 
-def render_ranks(run: TracedRun) -> dict[str, Iterator[bytes]]:
-    """Return the compressed file of each rank by name, in chunks."""
-    files = {}
-    for rank in range(run.world):
-        about = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": run.world}}
-        files[f"rank{rank}.json.gz"] = _packed(_chunks(run, rank, about))
-    return files
-
-
-def _packed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _packed(chunks: Iterable[bytes]) -> Iterator[bytes]:
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as file:
         for chunk in chunks:
