@@ -15,7 +15,7 @@ from typing import Final
 
 from hwsim.communication import Operation, timing
 from hwsim.communication.flows import Task
-from hwsim.communication.measured import generation, measured, size_regime
+from hwsim.communication.measured import generation, measured, mpi_regime, size_regime
 from hwsim.communication.plan import RankGroup
 from hwsim.communication.selection import bus, estimates
 from hwsim.machine import Machine, build
@@ -189,8 +189,9 @@ def residuals(data: Path) -> list[Residual]:
     found = []
     for row in (*nccl_rows(data), *(row for row in stas_rows() if row.nodes == 1 or row.size >= MIB)):
         if not row.even:
-            found.append(_residual("nccl", "known", row, predicted(row)))
-        found.append(_residual("nccl", "device", row, by_generation(row)))
+            found.append(_residual("nccl" if row.nodes == 1 else "network", "known", row, predicted(row)))
+        if row.nodes == 1:  # between nodes: `fabrics`
+            found.append(_residual("nccl", "device", row, by_generation(row)))
     others = {"intel-mpi-edr": "openmpi-ucx-edr", "openmpi-ucx-edr": "intel-mpi-edr"}
     for row in mpi_rows(data):
         if not row.even:
@@ -202,19 +203,17 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def by_generation(row: Row) -> float:
-    """Return the predicted time if the machine states no library: NCCL of its link generation."""
+    """Return the predicted time within a node if the machine states no library: NCCL of its link generation."""
     machine, devices = machine_of(row.machine), devices_of(row.machine, row.ranks, row.nodes)
     library: Nccl = measured(Nccl, generation(machine, devices[0]) or "pcie")
-    each = row.ranks // row.nodes
-    group = RankGroup(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
-    return estimates(Task(machine, operation_of(row), devices, row.size), library, group)[0].seconds
+    return estimates(Task(machine, operation_of(row), devices, row.size), library, RankGroup(row.ranks))[0].seconds
 
 
 def _residual(topic: str, case: Case, row: Row, seconds: float) -> Residual:
     return of_miss(
         Miss(f"{row.machine}: {row.said()}", seconds, row.seconds, row.group),
         topic,
-        size_regime(row.size),
+        mpi_regime(row.operation, row.size) if topic == "mpi" else size_regime(row.size),
         case,
         unit=row.machine,
         work=row.said().partition(": ")[2],

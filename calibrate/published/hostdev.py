@@ -148,7 +148,7 @@ def _both_ways() -> Iterator[tuple[Pair, float]]:
 
 @functools.cache
 def residuals(data: Path) -> list[Residual]:
-    """Return residuals of held-out sizes, of devices without fitted rows, and of AMD GPUs from other devices."""
+    """Return residuals of held-out sizes, and of other hosts and GPUs with the constants of a slot."""
     found = []
     for name, group in curves(data):
         chosen = held_out(group, lambda row: float(row["transfer_bytes"])) if len(group) >= 4 else group
@@ -171,11 +171,11 @@ def residuals(data: Path) -> list[Residual]:
         found.append(
             _residual("both", "device", pair.name, pair.name, "both ways", "both ways", 1 / times / _one_way(pair), 1 / pair.both)
         )
-        if pair.maker == "amd" and pair.link:
-            of = machine("v100-pcie-32gb", pair.link)
+        if pair.link:
+            of = machine("mi100" if pair.maker == "amd" else "v100-pcie-32gb", pair.link)
             for way, ends, rate in (("h2d", ("cpu0", "gpu"), pair.into), ("d2h", ("gpu", "cpu0"), pair.out)):
                 took = of.transfer(*ends, AMD).demand.alone(of.rates())
-                found.append(_residual("large", "outside", pair.name, pair.name, way, f"{way} {AMD:g} B", took, AMD / rate))
+                found.append(_residual("large", "device", pair.name, pair.name, way, f"{way} {AMD:g} B", took, AMD / rate))
     return found
 
 

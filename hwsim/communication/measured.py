@@ -22,16 +22,18 @@ from hwsim.devices.roofline import source_of
 from hwsim.formats import family, precise
 from hwsim.links.nvlink import Nvlink
 from hwsim.links.pcie import Pcie
+from hwsim.links.xgmi import Xgmi
 from hwsim.machine import Machine, TransferOptions
 from hwsim.machine.contents import BoundedCache
 from hwsim.machine.libraries.custom_allreduce import CustomAllReduce
+from hwsim.machine.libraries.fabric import Fabric
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Nccl, NcclEstimate, Protocol, RingBandwidth
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.origins import Case, Cited, Origin, UncertaintySource
 from hwsim.spec import Mistakes, decode, find, read, resolve
 
-Measured = TypeVar("Measured", Nccl, Mpi, CustomAllReduce)
+Measured = TypeVar("Measured", Nccl, Mpi, CustomAllReduce, Fabric)
 
 _ENTRY = ("hwsim", "kind", "name", "notes", "use")
 _SMALL, _LARGE = 65536.0, 16.0 * 2**20  # bytes
@@ -79,12 +81,14 @@ class Generations(BoundedCache[str, str | None]):
 
 
 def generation(machine: Machine, name: str) -> str | None:
-    """Return the library part for a GPU's links: its NVLink generation, or PCIe without NVLink."""
+    """Return the library part for a GPU's links: its NVLink generation, xGMI, or PCIe without either."""
     return machine.kept(Generations).known(name, _generation, machine, name)
 
 
 def _generation(machine: Machine, name: str) -> str | None:
     models = [link.model for link in machine.links_from(name)]
+    if any(isinstance(model, Xgmi) for model in models):
+        return Xgmi.kind
     wires = [model.gen for model in models if isinstance(model, Nvlink)]
     if wires:
         return f"nvlink{min(wire for wire in wires if wire)}" if all(wires) else None
@@ -121,10 +125,10 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: NcclEstim
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"
     topic = "pcie" if links == "pcie" else "nccl"  # of two PCIe servers, one is ten times slower
-    anew = is_restated(task.machine, task.devices)
-    doubt = UncertaintySource(
-        f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most, anew=anew), f"{links} links", 0.0
-    )
+    case = case_of_library(source, links, most, anew=is_restated(task.machine, task.devices))
+    if len(task.devices) > most:  # the network decides: a step over one takes up to ten times as long as over another
+        topic, case = "network", case_of_network(library, best, case)
+    doubt = UncertaintySource(f"{topic}/{size_regime(task.size)}", case, f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
         flow_term(task.machine, together, flow, "nccl: " + source, doubt),
@@ -135,6 +139,11 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: NcclEstim
 def size_regime(size: float) -> str:
     """Return the error regime of a message: small, middle or large."""
     return "small" if size <= _SMALL else "middle" if size < _LARGE else "large"
+
+
+def mpi_regime(operation: str, size: float) -> str:
+    """Return the error regime of MPI: two ranks differ less between implementations than the algorithms of collectives."""
+    return "pairs" if operation in ("send", "stream", "stream-both", "send-call", "receive-call") else size_regime(size)
 
 
 def is_restated(machine: Machine, devices: Sequence[str]) -> bool:
@@ -166,6 +175,14 @@ def case_of_library(source: Cited, links: str, together: int, *, anew: bool = Fa
     return "device" if links in _TWINS else "generation"
 
 
+def case_of_network(library: Nccl, best: NcclEstimate, inside: Case) -> Case:
+    """Return the case of a collective between nodes: measured on this machine, on this kind of network, or on others only."""
+    hop = library.sources.get(f"{best.protocol}.hop")
+    if hop is None or hop.kind not in ("fitted", "measured", "default"):
+        return "generation"
+    return inside if hop.kind != "default" else "device" if inside in ("known", "device") else inside
+
+
 def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     """Return the time of an MPI curve, over the links of an algorithm.
 
@@ -178,7 +195,8 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     source = "mpi: " + source_of(mpi.sources, f"curves.{operation}.start")
     together = task.together(algorithm)
     start, flow, like = _scale_network(task, mpi, together.busy, start, flow)
-    doubt = UncertaintySource(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
+    known = like and ranks <= 2 * mpi.curves[operation].ranks <= 4 * ranks
+    doubt = UncertaintySource(f"mpi/{mpi_regime(operation, task.size)}", "known" if known else "source", "mpi", 0.0)
     terms = (
         Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency",
              doubts=(doubt._replace(seconds=start),)),

@@ -19,13 +19,14 @@ from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.pairwise import Pairwise
 from hwsim.communication.algorithms.ring import RingAlgorithm
 from hwsim.communication.flows import Flows, Task
-from hwsim.communication.measured import as_measured, by_default
+from hwsim.communication.measured import as_measured, by_default, generation
 from hwsim.communication.placement import has_in_network_reduction, place
 from hwsim.communication.plan import CannotCollect, Operation, RankGroup
 from hwsim.communication.tuning import NVLINK, OPERATIONS, PCIE, Generation, Hardware, TuningCandidate, candidates
 from hwsim.demand import Choice
 from hwsim.devices import Nic
 from hwsim.links.nvlink import Nvlink
+from hwsim.links.xgmi import Xgmi
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import Nccl, NcclEstimate, RingBandwidth
 from hwsim.machine.libraries.overheads import Overheads
@@ -68,7 +69,8 @@ def choose(task: Task, library: Nccl | None = None) -> ChosenCollective:
     if library is None:
         return _tuned_choice(task, ranks.group)
     best, second = first_two(estimates(task, library, ranks.group))
-    flows = as_measured(task, algorithm_of_method(best.method, ranks.group), library, best, max(ranks.group.sizes))
+    algorithm = algorithm_of_method(best.method, ranks.group, meshed=_is_mesh(task.machine, task.devices))
+    flows = as_measured(task, algorithm, library, best, max(ranks.group.sizes))
     return ChosenCollective(flows, chosen_among(library, best, second, len(task.devices), task.size))
 
 
@@ -167,7 +169,8 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
         return RingBandwidth(rate, rate, link, link)
     inside, link = math.inf, "nvlink"
     for node in _kinds(machine, [names[start : start + count] for start, count in zip(ranks.group.starts, sizes, strict=True)]):
-        inside, link = min((inside, link), _rate(machine, node, ring, "all-gather"))
+        around = DirectExchange() if _is_mesh(machine, node) else ring
+        inside, link = min((inside, link), _rate(machine, node, around, "all-gather"))
     if len(sizes) == 1:
         return RingBandwidth(inside, link=link)
     everyone = operation == "all-to-all"
@@ -208,8 +211,15 @@ def _pcie_path(machine: Machine, names: Sequence[str]) -> str:
     return ("pcie", "host", "sockets")[min(max_hosts, 2)]
 
 
-def algorithm_of_method(method: str, group: RankGroup) -> Algorithm:
-    """Return the algorithm of an NCCL method."""
+def _is_mesh(machine: Machine, names: Sequence[str]) -> bool:
+    """Return whether GPUs are linked by xGMI: each to all others, and the rings of RCCL together use every link."""
+    return generation(machine, names[0]) == Xgmi.kind
+
+
+def algorithm_of_method(method: str, group: RankGroup, *, meshed: bool = False) -> Algorithm:
+    """Return the algorithm of an NCCL method; in a mesh, sends to all others use the same links as rings over all of them."""
+    if meshed and method == "ring" and len(group.sizes) == 1:
+        return _BUILT["direct"]
     return _OVER_NODES if method in ("tree", "nvls-tree") and len(group.sizes) > 1 else _BUILT[method]
 
 
@@ -268,7 +278,7 @@ def _hardware(machine: Machine, first: str, group: RankGroup) -> Hardware:
     if not wires:
         pcie = max((link.bandwidth for link in links if link.kind == "pcie"), default=PCIE * 1e9) / 1e9
         return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
-    generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
+    chips = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
     count = sum(link.count * model.links for link, model in wires)  # integers
-    nvls = _switch_adds(machine, first) and generation in ("hopper", "blackwell") and max(group.sizes) > 1
-    return Hardware(generation, count * NVLINK[generation], "nvlink", len(rates), nic, nvls=nvls)
+    nvls = _switch_adds(machine, first) and chips in ("hopper", "blackwell") and max(group.sizes) > 1
+    return Hardware(chips, count * NVLINK[chips], "nvlink", len(rates), nic, nvls=nvls)

@@ -24,6 +24,7 @@ from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.pairwise import Pairwise
 from hwsim.communication.algorithms.ring import RingAlgorithm
 from hwsim.communication.custom_kernels import as_own, find_custom_variant, has_own, own_of, stated_custom_kernels
+from hwsim.communication.fabrics import on_network
 from hwsim.communication.flows import CollectivePhase, Flows, Task, check
 from hwsim.communication.measured import (
     as_curve,
@@ -51,6 +52,7 @@ from hwsim.communication.selection import (
 from hwsim.communication.sends import CostedSend, RepeatedStep, courses, sends
 from hwsim.demand import Choice, CollectiveExchange, Cost, Term
 from hwsim.devices.roofline import source_of
+from hwsim.links.xgmi import Xgmi
 from hwsim.machine import Machine
 from hwsim.machine.libraries.custom_allreduce import CustomAllReduce
 from hwsim.machine.libraries.mpi import Mpi
@@ -88,13 +90,12 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     None if the machine states none and its links have no known generation. For GPUs on links of a known generation, the
     generation's defaults apply.
     """
-    if not machine.libraries:
-        return by_default(machine, devices) if all_of_kind(machine, devices, "gpu") else None
     gpus = all_of_kind(machine, devices, "gpu")
-    stated_library = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
-    if stated_library is None and gpus:
-        return by_default(machine, devices)
-    return None if isinstance(stated_library, CustomAllReduce) else stated_library
+    found = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
+    library = by_default(machine, devices) if found is None and gpus else found
+    if isinstance(library, Nccl):
+        return on_network(machine, devices, library)
+    return library if isinstance(library, Mpi | Overheads) else None
 
 
 def over_pcie(machine: Machine, names: Sequence[str]) -> Case | None:
@@ -315,7 +316,8 @@ def _send_numbers(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, O
         if algorithm is None and _has_constants(task, library):
             placed = place(task.machine, DirectExchange(), task.devices)
             best, second = first_two(estimates(task.among(placed.parties), library, placed.group))
-            numbers, algorithm = best, algorithm_of_method(best.method, placed.group)
+            meshed = generation(task.machine, task.devices[0]) == Xgmi.kind
+            numbers, algorithm = best, algorithm_of_method(best.method, placed.group, meshed=meshed)
             choice = chosen_among(library, best, second, placed.group.ranks, task.size)
         else:
             if algorithm is None:

@@ -18,7 +18,9 @@ from hwsim.machine.names import NameIndex
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, LinkEntry, topology_keys
 from hwsim.machine.topologies import TOPOLOGIES, Edge, EdgeColumns, Topology
 from hwsim.machine.wires import Bundle, Ints, pair_keys
+from hwsim.origins import Origin
 from hwsim.spec import Mistakes, Tree, Warning, decode, did_you_mean
+from hwsim.spec.library import of_user
 
 MAX_LINKS: Final = 2_000_000  # maximum links of one entry
 _UNLIMITED: Final = 1 << 60
@@ -44,7 +46,17 @@ def wire_all(
                 with_class_defaults(tree, entry.kind, ideal=ideal), links.KINDS[entry.kind], mistakes, ignore=ignore, sourced=True
             )
             if model is not None:
+                _as_on_other_hosts(model, tree)
                 _wire(layout, names, tree, entry, model, mistakes, warnings)
+
+
+def _as_on_other_hosts(model: LinkKind, tree: Tree) -> None:
+    """Mark rates of the library's slots as defaults: they were measured on one host, and hosts differ."""
+    if model.joins == "host":
+        for key in ("efficiency", "fetches"):
+            origin, node = model.sources.get(key), tree.get(key)
+            if origin is not None and node is not None and origin.kind in ("fitted", "measured") and not of_user(node):
+                object.__setattr__(model, "sources", {**model.sources, key: Origin("default", str(origin), known="device")})
 
 
 def _wire(

@@ -16,7 +16,7 @@ from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.formats import precise
 from hwsim.links import Protocol
 from hwsim.machine.contents import Link, PlacedDevice, network_sides
-from hwsim.origins import IDEAL, Cited, Origin
+from hwsim.origins import IDEAL, Cited, Origin, case_of
 from hwsim.records import dataclass
 
 LINE: Final = 64.0  # bytes of a cache line
@@ -79,7 +79,8 @@ class TransferTally:
     def wait(self, label: str, seconds: float, source: Cited, cpu: str = "", of: str = "") -> None:
         """Add a latency, unless it is 0; cpu: CPU whose cores it occupies; of: device whose copy starts."""
         if seconds > 0:
-            unsure = doubts("copy/small", of, source, seconds) if of else ()
+            known = case_of(source) == "known"  # one GPU was measured; the start of another has the spread of its number
+            unsure = doubts("copy/small", of, source, seconds) if of and known else ()
             inputs = ((label, precise(seconds, "s"), source),)
             self.latencies.append(Term("latency", label, inputs, seconds, cpu and f"{cpu}.cores", "latency", unsure, cpu))
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from hwsim.machine.libraries.custom_allreduce import CustomAllReduce
+from hwsim.machine.libraries.fabric import Fabric
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.overheads import Overheads
 
-Library = Mpi | Nccl | Overheads | CustomAllReduce
+Library = Mpi | Nccl | Overheads | CustomAllReduce | Fabric
 
-KINDS: Final[dict[str, type[Library]]] = {"mpi": Mpi, "nccl": Nccl, "overheads": Overheads, "own": CustomAllReduce}
+KINDS: Final[dict[str, type[Library]]] = {
+    "mpi": Mpi, "nccl": Nccl, "overheads": Overheads, "own": CustomAllReduce, "fabric": Fabric,
+}  # fmt: skip

@@ -9,7 +9,7 @@
     send     1 step, or 1 hop                          bytes S.
     all-to-all   a start for each further peer         bytes (n - 1)/n S, in sends of S/n.
 
-n: ranks.  k: nodes.  S: bytes.  hop: time of a step between nodes; from NCCL's tables if only one node was measured.
+n: ranks.  k: nodes.  S: bytes.  hop: time of a step between nodes; of the network (`fabric`) if only one node was measured.
 bus: bandwidth of the rings on the machine's links, times the efficiency of the bottleneck link.
 
 Protocols: LL and LL128 send flags with the data, so that steps are short but only part of the rate is data (4 of 8 bytes, 120 of
@@ -34,9 +34,10 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from hwsim.demand import knee_bytes
+from hwsim.machine.libraries.fabric import Fabric
 from hwsim.machine.libraries.operations import CannotCollect, Operation, RankGroup
 from hwsim.origins import Origin
 from hwsim.records import dataclass
@@ -65,7 +66,7 @@ class ProtocolCosts:
     """The constants of one protocol."""
 
     step: Seconds = field("time of a step from one GPU to the next within a node")
-    hop: Seconds | None = field("time of a step between nodes (default: from NCCL's tables)", default=None)
+    hop: Seconds | None = field("time of a step between nodes (default: of the network)", default=None)
     rate: Ratio = field("fraction of the bus bandwidth that is data", default=1.0, exclusive_minimum=0.0)
     start: Seconds = field("time before the first step, besides the `start` of every collective", default=0.0)
     wide: Seconds = field("additional time of a step if the message fills all channels", default=0.0)
@@ -146,8 +147,12 @@ class Nccl:
         default=None,
         exclusive_minimum=0.0,
     )
-    network: Ratio = field("fraction of network bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
-    tree: Ratio = field("fraction of the link bandwidth that the double tree reaches; 0: no tree", default=0.0)
+    network: Ratio | None = field(
+        "fraction of network bandwidth that long messages reach (default: of the network)", default=None, exclusive_minimum=0.0
+    )
+    tree: Ratio | None = field(
+        "fraction of the link bandwidth that the double tree reaches; 0: no tree (default: of the network)", default=None
+    )
     nvls: float = field("rate of NVLink SHARP (NVLS) relative to the ring; 0: no NVLS", default=0.0, minimum=0.0)
     nvls_start: Seconds = field("start time of NVLS, besides `start`", default=0.0)
     nvls_knee: Bytes = field("extra bytes whose time a long NVLS all-reduce takes in addition to its own", default=0.0)
@@ -213,7 +218,7 @@ class Nccl:
             if operation != "all-reduce":
                 continue
             crossing = 2 * (k - 1) / k * size / across
-            if k > 1 and self.tree > 0:
+            if k > 1 and self.tree:
                 wait = self._wait(speeds, 2 * (n / k - 1), 2 * math.log2(k), size)
                 yield NcclEstimate("tree", protocol, wait, max(body, crossing / sent) / self.tree)
             if protocol == "simple" and self.nvls > 0 and max(group.sizes) >= self.nvls_ranks:
@@ -272,7 +277,21 @@ class Nccl:
             return self.sockets
         if link in ("host", "sockets") and self.host is not None:
             return self.host
-        return self.network if link == "network" else self.pcie
+        return self.pcie if link != "network" else 1.0 if self.network is None else self.network
+
+    def over(self, fabric: Fabric) -> Nccl:
+        """Return the library on a network: its own constants between nodes if it has them, else those of the network."""
+        found: dict[str, Any] = {"network": fabric.network} if self.network is None else {}
+        found |= {"tree": fabric.tree} if self.tree is None else {}
+        sources = {key: fabric.sources[key] for key in found if key in fabric.sources}
+        for name in PROTOCOLS:
+            costs: ProtocolCosts = getattr(self, name)
+            if costs.hop is None:
+                found[name] = dataclasses.replace(costs, hop=getattr(fabric, name))
+                sources |= {f"{name}.hop": fabric.sources[name]} if name in fabric.sources else {}
+        library = dataclasses.replace(self, **found)
+        object.__setattr__(library, "sources", {**self.sources, **sources})
+        return library
 
 
 @functools.lru_cache(maxsize=64)

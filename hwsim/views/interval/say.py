@@ -52,6 +52,7 @@ KINDS: Final[Mapping[str, str]] = {  # short name of an error by the first word 
     "moe": "expert kernel",
     "mpi": "MPI collective",
     "nccl": "NCCL collective",
+    "network": "collective between nodes",
     "pcie": "PCIe transfer",
     "product": "matmul",
     "product4": "4-bit matmul",
@@ -70,6 +71,7 @@ REGIMES: Final[Mapping[str, str]] = {  # text by the second word of a regime
     "graph": "CUDA graph",
     "large": "large messages",
     "middle": "medium messages",
+    "pairs": "two ranks",
     "read": "reads",
     "small": "small messages",
     "write": "writes",
@@ -78,6 +80,7 @@ UNPROMISED: Final[Mapping[Case, str]] = {
     "generation": "extrapolated to a GPU generation without measurements (no guarantee)",
     "outside": "extrapolated beyond all measurements (no guarantee)",
 }
+NETWORK: Final = "a network without measurements: small messages within a factor of 3"
 
 
 def line(interval: Interval, *, kernels: bool = False) -> str:
@@ -105,6 +108,8 @@ def basis(interval: Interval) -> str:
     """Return the basis of the interval in words."""
     if interval.scored:
         text = f"{'composed, with' if interval.basis == 'composed' else 'from'} {interval.scored}"
+    elif interval.case == "generation" and all(part.regime.startswith("network/") for part in _worst(interval)):
+        text = NETWORK
     elif interval.case in UNPROMISED:
         text = UNPROMISED[interval.case]
     elif interval.basis == "measured":
@@ -116,6 +121,11 @@ def basis(interval: Interval) -> str:
     if unlike := [part.key.partition(": ")[2] for part in interval.parts if part.key.startswith(UNLIKE)]:
         text = f"{text}; {UNLIKE}: {', '.join(sorted(unlike))}"
     return f"{text}; {percent(interval.stated, '.0f')} of the time is an input" if interval.stated >= LEAST else text
+
+
+def _worst(interval: Interval) -> list[IntervalPart]:
+    """Return the parts with the case of the whole interval."""
+    return [part for part in interval.parts if part.case == interval.case]
 
 
 def evidence(interval: Interval) -> str:

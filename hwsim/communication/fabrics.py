@@ -1,0 +1,63 @@
+"""The network between nodes: the constants that NCCL has over it, stated by the machine or chosen by its NICs and links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.communication.measured import measured
+from hwsim.devices import Nic
+from hwsim.machine import Machine
+from hwsim.machine.contents import BoundedCache
+from hwsim.machine.libraries.fabric import Fabric
+from hwsim.machine.libraries.nccl import Nccl
+from hwsim.origins import Origin
+
+UNKNOWN: Final = "unknown"  # the middle of the measured networks
+_OF_LINKS: Final[Mapping[str, str]] = {"infiniband": "infiniband", "omnipath": "infiniband", "slingshot": "slingshot"}
+
+
+class NetworkedLibraries(BoundedCache[tuple[int, str], Nccl]):
+    """Cached libraries of a machine with the constants of their networks, by identity of the library and network."""
+
+
+def on_network(machine: Machine, devices: Sequence[str], library: Nccl) -> Nccl:
+    """Return NCCL with the constants of the network between these devices; unchanged within a node."""
+    if machine.ideal or (other := _elsewhere(machine, devices)) is None:
+        return library
+    stated = machine.library(devices, ("fabric",))
+    if isinstance(stated, Fabric):
+        return machine.kept(NetworkedLibraries).known((id(library), f"{id(stated)}"), library.over, stated)
+    name = network_of(machine, devices[0], other)
+    return machine.kept(NetworkedLibraries).known((id(library), name), _over, library, name)
+
+
+def network_of(machine: Machine, first: str, other: str) -> str:
+    """Return the name of the network between two devices: that of the NIC, else by the kind of its links."""
+    links = machine.route(first, other)
+    cards = [machine.devices[link.target].model for link in links if machine.devices[link.target].kind == "nic"]
+    nic = next((card for card in cards if isinstance(card, Nic)), None)
+    if nic is None:
+        return UNKNOWN
+    if nic.fabric is not None:
+        return nic.fabric
+    ethernet = "tcp" if nic.protocol in ("tcp", "udp") else "roce"
+    kinds = {link.kind for link in links}
+    return next((name for kind, name in _OF_LINKS.items() if kind in kinds), ethernet if "ethernet" in kinds else UNKNOWN)
+
+
+def _elsewhere(machine: Machine, devices: Sequence[str]) -> str | None:
+    """Return a device of another node than the first: the last one, or else the first found."""
+    node = machine.node_of(devices[0])
+    return next((name for name in (devices[-1], *devices) if machine.node_of(name) != node), None)
+
+
+def _over(library: Nccl, name: str) -> Nccl:
+    """Return a library over a network of the library of parts; its constants count as measured on other machines."""
+    fabric: Fabric = measured(Fabric, name)
+    known = {key: origin if origin.kind != "fitted" else Origin("default", str(origin), known="device")
+             for key, origin in fabric.sources.items()}  # fmt: skip
+    found = replace(fabric)
+    object.__setattr__(found, "sources", known)
+    return library.over(found)
