@@ -147,7 +147,7 @@ def left_out(curve: Curve) -> list[tuple[Case, Fabric]]:
     return [*([("device", _fitted(alike))] if alike else []), ("generation", others)]  # type: ignore[list-item]
 
 
-def residuals(data: Path) -> list[Residual]:  # noqa: ARG001: its rows are in this package
+def residuals(data: Path) -> list[Residual]:  # noqa: ARG001
     """Return residuals of every curve with its machine, and with its network, held out."""
     return [
         of_miss(Miss(f"{curve.name}: {size:g} B", predicted(curve, size, fabric), seconds, curve.source), "network",

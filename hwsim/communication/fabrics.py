@@ -24,24 +24,25 @@ class NetworkedLibraries(BoundedCache[tuple[int, str], Nccl]):
 
 def on_network(machine: Machine, devices: Sequence[str], library: Nccl) -> Nccl:
     """Return NCCL with the constants of the network between these devices; unchanged within a node."""
-    if machine.ideal or (other := _elsewhere(machine, devices)) is None:
+    other = _elsewhere(machine, devices)
+    if other is None:
         return library
     stated = machine.library(devices, ("fabric",))
     if isinstance(stated, Fabric):
         return machine.kept(NetworkedLibraries).known((id(library), f"{id(stated)}"), library.over, stated)
     name = network_of(machine, devices[0], other)
-    return machine.kept(NetworkedLibraries).known((id(library), name), _over, library, name)
+    return library if name is None else machine.kept(NetworkedLibraries).known((id(library), name), _over, library, name)
 
 
-def network_of(machine: Machine, first: str, other: str) -> str:
-    """Return the name of the network between two devices: that of the NIC, else by the kind of its links."""
+def network_of(machine: Machine, first: str, other: str) -> str | None:
+    """Return the name of the network between two devices: that of the NIC, else by the kind of its links, or None if ideal."""
     links = machine.route(first, other)
     cards = [machine.devices[link.target].model for link in links if machine.devices[link.target].kind == "nic"]
     nic = next((card for card in cards if isinstance(card, Nic)), None)
-    if nic is None:
-        return UNKNOWN
-    if nic.fabric is not None:
+    if nic is not None and nic.fabric is not None:
         return nic.fabric
+    if machine.ideal or nic is None:
+        return None if machine.ideal else UNKNOWN
     ethernet = "tcp" if nic.protocol in ("tcp", "udp") else "roce"
     kinds = {link.kind for link in links}
     return next((name for kind, name in _OF_LINKS.items() if kind in kinds), ethernet if "ethernet" in kinds else UNKNOWN)

@@ -112,7 +112,26 @@ WRITTEN: Final = {
     "chunks": 2,
     "steps": [[{"from": 0, "to": 1, "chunk": 0, "count": 2, "reduce": True}], [{"from": 1, "to": 0, "chunk": 0, "count": 2}]],
 }
+FABRIC: Final = {
+    "kind": "fabric", "name": "network", "notes": "none", "ll": "9 us", "ll128": "11 us", "simple": "30 us", "network": "80 %",
+    "tree": "90 %",
+}  # fmt: skip
+ONE_NODE: Final = {key: value for key, value in NCCL.items() if key not in ("network", "tree", "ll", "ll128", "simple")} | {
+    "ll": {"step": "1 us", "rate": "25 %"}, "ll128": {"step": "2 us", "rate": "50 %"}, "simple": {"step": "6 us"},
+}  # fmt: skip
 EXAMPLES: Final = (
+    Example("library fabric", _cluster({"nccl": ONE_NODE, "fabric": FABRIC}), in_turn(*_every("node*.gpu*"))),
+    Example(
+        "network of a card",
+        machine(
+            {"kind": "ethernet", "between": ["node*.nic", "leaf"], "rate": "100 Gb/s"},
+            node=_node(parts=_node()["parts"] | {"nic": {"kind": "nic", "bandwidth": "100 Gb/s", "fabric": "efa"}}),
+            leaf={"kind": "switch"},
+            more={"collectives": ONE_NODE},
+        ),
+        in_turn(*_every("node*.gpu*")),
+        tried={"nic.fabric": ("tcpxo",)},
+    ),
     Example(
         "library nccl",
         _cluster(NCCL),
