@@ -263,11 +263,13 @@ class Emitter:
             case Fetch(ops=ops):
                 for rank, (op, thread) in enumerate(zip(ops, self._threads, strict=True)):
                     self._fetch(rank, op, thread)
-            case CallStatement(number=number, labels=labels) if self._runtime is not None:
-                for rank, (thread, (compiling, calling)) in enumerate(zip(self._threads, labels, strict=True)):
+            case CallStatement(number=number, labels=labels, nodes=nodes) if self._runtime is not None:
+                for rank, (thread, (compiling, calling, launching)) in enumerate(zip(self._threads, labels, strict=True)):
                     if number not in self._compiled and self._runtime.compile.time:
                         self._host(rank, thread, compiling, self._runtime.compile, ())
                     self._host(rank, thread, calling, self._runtime.call, ())
+                    if nodes:
+                        self._host(rank, thread, launching, self._runtime.issue, (), nodes)
                 self._compiled.add(number)
             case WaitStatement():
                 for rank, thread in enumerate(self._threads):
@@ -305,7 +307,7 @@ class Emitter:
         for rank, op, thread in ranked:
             if op.call < 0:
                 self._host(rank, thread, op.dispatch, self._runtime.layer if op.layer else self._runtime.dispatch, ())
-            elif self._runtime.issue.time:
+            elif op.dispatch >= 0:
                 self._host(rank, thread, op.dispatch, self._runtime.issue, ())
         for _, op, thread in ranked:
             self._insert(op, thread)
@@ -414,9 +416,12 @@ class Emitter:
                 thread.writer[value] = last
                 thread.readers.pop(value, None)
 
-    def _host(self, rank: int, thread: ThreadState, label: int, spent: HostTime, after: Iterable[Ref]) -> None:
+    def _host(
+        self, rank: int, thread: ThreadState, label: int, spent: HostTime, after: Iterable[Ref], times: int = 1
+    ) -> None:
+        """Emit an op of the thread that takes a host time, `times` times."""
         cost, time = spent.of(rank)
-        thread.hosted = self._add((label, cost, 1.0, time, thread.host, -1), [*after, thread.inserted])
+        thread.hosted = self._add((label, cost, float(times), time * times, thread.host, -1), [*after, thread.inserted])
 
     def _back(self, rank: int, thread: ThreadState, label: int, after: Iterable[Ref]) -> None:
         """Emit the return of the thread after these ops."""

@@ -75,7 +75,11 @@ class Runtime:
         default="none",
     )
     call: Seconds | None = field("time of the thread to start a compiled body (default: nothing is compiled)", default=None)
-    issue: Seconds = field("time of the thread per op of a compiled body, as in an interpreter; 0: none", default=0.0)
+    issue: Seconds = field(
+        "time of the thread per op of a compiled body: to issue it, as an interpreter does, or, with `starts: graph`, to launch its "
+        "node of the graph",
+        default=0.0,
+    )
     per_op: Seconds = field("overhead in the device queue before each op of a compiled body", default=0.0, doubted=False)
     starts: Start = field(
         "launch mechanism for the kernels of a compiled body, see `launch` of a `gpu`; `graph` requires a GPU", default="stream"

@@ -29,6 +29,7 @@ from hwsim.workload.statements import (
     Repeat,
     Statement,
     WaitStatement,
+    size_of,
     walk,
 )
 
@@ -241,7 +242,8 @@ class _StatementParser:
             return body
         self._call, self._calls, self._awaited = self._calls, self._calls + 1, {}
         body = self.body(keys.do, path)
-        call = CallStatement(self._call, self._placing.call_labels(keys.name, self._programs))
+        nodes = size_of(body) // len(self._programs) if self._placing.starts_graphs else 0
+        call = CallStatement(self._call, self._placing.call_labels(keys.name, self._programs), nodes)
         self._call = -1
         awaited = tuple(self._awaited)
         end = (WaitStatement(awaited, 0, self._placing.back_labels(keys.name, self._programs)),) if awaited else ()

@@ -130,17 +130,23 @@ class OpPlacer:
         """Return the label of the return from a wait for `name`, per program."""
         return tuple(self.back_label(name, program) for program in programs)
 
-    def call_labels(self, name: str, programs: Sequence[Program]) -> tuple[tuple[int, int], ...]:
-        """Return the labels of compiling and of calling a body, per program."""
+    def call_labels(self, name: str, programs: Sequence[Program]) -> tuple[tuple[int, int, int], ...]:
+        """Return the labels of compiling a body, of calling it, and of the nodes of its graph, per program."""
         label = self.builder.label
-        kinds = ((f"compiling {name}", "compile"), (name, "call"))
-        pairs = [[label(text, kind, program.scope.host, program.name) for text, kind in kinds] for program in programs]
-        return tuple((compiling, calling) for compiling, calling in pairs)
+        kinds = ((f"compiling {name}", "compile"), (name, "call"), (f"nodes of {name}", "call"))
+        kinds = kinds if self.starts_graphs else kinds[:2]
+        found = [[label(text, kind, program.scope.host, program.name) for text, kind in kinds] for program in programs]
+        return tuple((labels[0], labels[1], labels[-1]) for labels in found)
+
+    @property
+    def starts_graphs(self) -> bool:
+        """Whether a compiled body is launched as a graph whose launch takes time for each of its nodes."""
+        return self.rules is not None and self.rules.issues and self.rules.starts == "graph"
 
     @property
     def issues(self) -> bool:
         """Whether the thread issues the ops of a compiled body one by one."""
-        return self.rules is not None and self.rules.issues
+        return self.rules is not None and self.rules.issues and not self.starts_graphs
 
     def _blocks(self, placed: LoweredOp, program: Program) -> bool:
         """Whether the runtime waits for the op: always, or if its result is not in GPU memory."""

@@ -190,8 +190,9 @@ class _Group:
             case Fetch():
                 return Fetch(self._ops(place, statement.ops))
             case CallStatement():
-                pairs = [tuple(self._label(label, rank) for label in statement.labels[rank]) for rank in self.ranks]
-                return CallStatement(statement.number, tuple((compiling, calling) for compiling, calling in pairs))
+                ranked = [tuple(self._label(label, rank) for label in statement.labels[rank]) for rank in self.ranks]
+                labels_of_rank = tuple((compiling, calling, nodes) for compiling, calling, nodes in ranked)
+                return replace(statement, labels=labels_of_rank)
             case WaitStatement():
                 return WaitStatement(
                     statement.names, statement.back, tuple(self._label(statement.labels[rank], rank) for rank in self.ranks)

@@ -83,11 +83,13 @@ class CallStatement:
     """A call of a compiled body, whose ops are the following statements; the first call compiles the body.
 
     Args:
-        labels: labels of compiling and of calling, per rank.
+        labels: labels of compiling, of calling, and of the nodes of a graph, per rank.
+        nodes: number of ops of a body that is started as a graph, whose launch takes `issue` for each; 0: no graph.
     """
 
     number: int
-    labels: tuple[tuple[int, int], ...]
+    labels: tuple[tuple[int, int, int], ...]
+    nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +291,9 @@ def size_of(body: Sequence[Statement]) -> int:
                 total += sum(op.pieces for op in ops)
             case CollectiveStatement(ops=ops, gatherings=gatherings, buckets=buckets):
                 total += buckets * (2 * len(ops) + sum(gathering.size for gathering in gatherings))  # integers
-            case WaitStatement(labels=labels) | Barrier(labels=labels) | Receive(labels=labels) | CallStatement(labels=labels):
+            case CallStatement(labels=labels, nodes=nodes):
+                total += len(labels) * (2 if nodes else 1)  # integers
+            case WaitStatement(labels=labels) | Barrier(labels=labels) | Receive(labels=labels):
                 total += len(labels)
     return total
 
