@@ -40,7 +40,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "time to issue a layer = this figure / 5000 minus the CPU's compute time; another machine prints 0.8653 s",
+                "time to issue a layer = this figure / 5000 minus the CPU's compute time",
                 {RUNTIME: "pytorch-eager"},
             ),
             Row(
@@ -49,10 +49,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                (
-                    "interpreter time per op = this figure / 5000 minus the call, 3 ms of compilation and the CPU's compute "
-                    "time; another machine prints 0.8492 s"
-                ),
+                "interpreter time per op = this figure / 5000 minus the call, 3 ms of compilation and the CPU's compute time",
                 {RUNTIME: "torchscript"},
             ),
             Row(
@@ -63,6 +60,29 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l/hybridize",
                 "steady state: ten times as long without the compilation, and 7 % faster than the 939 ms of eager PyTorch",
                 {RUNTIME: "torchscript", "n": 10000},
+            ),
+            Row(
+                "PyTorch, eager, on another machine",
+                0.8653,
+                "fitted",
+                "d2l-laptop",
+                "d2l/hybridize",
+                "time to issue a layer = this figure / 5000 minus the laptop's compute time: 10.98 times that of the first machine",
+                {RUNTIME: "pytorch-eager", "workload.runtime.layer": "169.74 us"},
+            ),
+            Row(
+                "PyTorch, TorchScript, on that machine",
+                0.8492,
+                "predicted",
+                "d2l-laptop",
+                "d2l/hybridize",
+                "call, interpreter and compilation 10.98 times as long as on the first machine, as a layer of eager PyTorch is",
+                {
+                    RUNTIME: "torchscript",
+                    "workload.runtime.compile": "32.9 ms",
+                    "workload.runtime.call": "16.5 us",
+                    "workload.runtime.issue": "{value: 152 us, source: guess}",
+                },
             ),
             Row(
                 "TensorFlow, eager (the book's notebook for TensorFlow)",
@@ -79,7 +99,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "a call of five ops = this figure / 1000 minus 50 ms of tracing and the CPU's compute time",
+                "a call of five ops = this figure / 1000 minus 50 ms of tracing; the executor computes while it issues the next ops",
                 {RUNTIME: "tf-function"},
             ),
             Row(
@@ -350,6 +370,32 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-gpu-workstation",
                 "d2l/parallel-cpu-gpu",
                 "the CPU also issues the GPU's work and waits for it; this uses none of its cores here",
+            ),
+            Row(
+                "CPU and GPU, with copies of the GPU's results",
+                0.6551,
+                "closed form",
+                "d2l-gpu-workstation",
+                "d2l/parallel-cpu-gpu",
+                "exercise 3, no queue named: the longest of 655 ms, 166 ms and 96 ms",
+                {"copies": 1},
+            ),
+            Row(
+                "ten independent matmuls on one worker",
+                0.07083,
+                "closed form",
+                "d2l-laptop",
+                "d2l/independent-products",
+                "exercise 1, MXNet's default of one worker per CPU, one core per matmul: ten rounds of 7.08 ms",
+                {"workers": 1},
+            ),
+            Row(
+                "ten independent matmuls on four workers",
+                0.02125,
+                "closed form",
+                "d2l-laptop",
+                "d2l/independent-products",
+                "as above: ceil(10 / 4) = 3 rounds; dispatch adds 0.1 ms",
             ),
             Row(
                 "matmuls on the GPU",

@@ -132,9 +132,9 @@ class GraphBuilder:
         self._queues.append(Queue(name, device, depth, kind))
         return len(self._queues) - 1
 
-    def pool(self, name: str, servers: int) -> int:
-        """Add a pool of servers; return its index."""
-        self._pools.append(Pool(name, servers))
+    def pool(self, name: str, servers: int, *, backend: bool = False) -> int:
+        """Add a pool of servers, or of workers of a runtime (`backend`); return its index."""
+        self._pools.append(Pool(name, servers, backend))
         return len(self._pools) - 1
 
     def label(self, name: str, kind: str = "op", device: str = "", program: str = "main") -> int:

@@ -55,10 +55,16 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool of servers: first come, first served by readiness; simultaneous ops in order of number."""
+    """A pool of servers: first come, first served by readiness; simultaneous ops in order of number.
+
+    Args:
+        backend: whether the servers are workers of a runtime, so that an op that waits for one has the cause of the op on it, as in
+            a queue.
+    """
 
     name: str
     servers: int
+    backend: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,11 +320,13 @@ def _lack_servers(
 
     If several ops wait, one behind the other, it is the pool of the op nearest to the running one.
     """
+    pools = timeline.flat.graph.pools
+    shown = np.array([not pool.backend for pool in pools], np.bool_)
     waiting = np.flatnonzero(timeline.granted[path] >= 0)
+    waiting = waiting[shown[timeline.flat.take[path[waiting]]]]
     if not len(waiting):
         return position, low, high, cause
     ready = dict(zip(waiting.tolist(), ready_times(timeline, path[waiting]).tolist(), strict=True))
-    pools = timeline.flat.graph.pools
     rows: list[tuple[int, int, int, int]] = []
     since: list[tuple[int, int]] = []  # (ready, cause) of later ops on the path; the nearest op is the last entry
     behind = list(waiting.tolist())

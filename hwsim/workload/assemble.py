@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -58,8 +59,9 @@ def _add_loop(builder: GraphBuilder, numbers: dict[int, int], number: int, chunk
 
 
 def _add(builder: GraphBuilder, chunk: Chunk, edges: list[tuple[int, int, int]], times: int, turns: int = 1) -> int:
-    label, cost, size, time, queue, insert = zip(*chunk.rows, strict=True)
-    columns = block(label, cost=cost, size=size, time=time, queue=queue, insert=insert, edges=sorted(edges), times=times)
+    label, cost, size, time, queue, insert, pool = zip(*chunk.rows, strict=True)
+    placed: dict[str, Any] = {"queue": queue, "insert": insert, "take": pool, "give": pool}
+    columns = block(label, cost=cost, size=size, time=time, **placed, edges=sorted(edges), times=times)
     return builder.add(replace(columns, turns=turns, turn=np.array(chunk.turns, np.int64) if any(chunk.turns) else None))
 
 

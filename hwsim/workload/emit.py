@@ -14,6 +14,8 @@ Rules:
 - A buffer is allocated when its op is inserted (without a runtime, and in a compiled body, when the op starts); see
   `results.memory` for its release.
 - Ops of the same queue are never predecessors, because queues are in order. Only the latest op of another queue counts.
+- Ops of workers are in a pool instead of a queue, so every op that they depend on is a predecessor. A join that follows an op and an
+  earlier join of its pool represents all its ops until then, for `wait: all` and for values with several readers.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from hwsim.workload.statements import (
     Statement,
     WaitStatement,
 )
-from hwsim.workload.thread import Chunk, NamedBuffer, Ref, ReleasedBuffer, Row, Snapshot, ThreadState, is_steady
+from hwsim.workload.thread import Chunk, NamedBuffer, Ref, ReleasedBuffer, Snapshot, ThreadState, is_steady, line_of_pool
 
 LIMIT: Final = 1_000_000  # ops of an unrolled body
 _PATIENCE: Final = 8  # differing iterations after which a loop is unrolled completely
@@ -276,13 +278,15 @@ class Emitter:
                     self._wait(rank, thread, self._awaited_by(rank, thread, statement), statement.labels[rank])
             case Receive():
                 for rank, thread in enumerate(self._threads):
-                    self._wait(rank, thread, [self._received(rank, statement)], statement.labels[rank])
+                    sent = self._received(rank, statement)
+                    self._wait(rank, thread, [(self._line(sent), sent)], statement.labels[rank])
             case Barrier():
                 self._barrier(statement)
 
-    def _add(self, row: Row, after: Iterable[Ref | None]) -> Ref:
+    def _add(self, row: tuple[int, int, float, int, int, int], after: Iterable[Ref | None], pool: int = -1) -> Ref:
+        """Append an op to the current chunk, with (label, cost, size, time, queue, insert)."""
         chunk = self.chunks[-1]
-        chunk.rows.append(row)
+        chunk.rows.append((*row, pool))
         chunk.turns.append(self._turn)
         chunk.after.append(tuple(dict.fromkeys(ref for ref in after if ref is not None)))
         return len(self.chunks) - 1, len(chunk.rows) - 1
@@ -298,7 +302,7 @@ class Emitter:
                 self._op(rank, op, thread, piece)
         for rank, op, thread in ranked:
             if op.block:
-                self._wait(rank, thread, [thread.named[op.name]], op.back)
+                self._wait(rank, thread, self._named(thread, op), op.back)
 
     def _dispatch(self, ranked: Sequence[tuple[int, PlacedOp, ThreadState]]) -> None:
         """Emit the issue of ops, if it takes time, and their insertion into the queues."""
@@ -333,13 +337,13 @@ class Emitter:
                 self._note(rank, op, thread, left)
         for rank, op, thread in ranked:
             if op.block:
-                self._wait(rank, thread, [thread.named[op.name]], op.back)
+                self._wait(rank, thread, self._named(thread, op), op.back)
 
     def _arrive(self, rank: int, op: PlacedOp, thread: ThreadState, statement: CollectiveStatement, bucket: int) -> Ref:
         """Emit the arrival of a rank for a bucket in its queue."""
         after = [thread.gate if self._runtime is None else thread.inserted]
         if bucket == 0:
-            after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
+            after += [ref for ref in thread.needs(op) if self._line(ref) != op.queue]
         if statement.overlaps:
             whole = (thread.named.get(statement.overlaps),)
             after += (thread.pieces[statement.overlaps] if statement.buckets > 1 else whole)[bucket : bucket + 1]
@@ -362,9 +366,11 @@ class Emitter:
     def _op(self, rank: int, op: PlacedOp, thread: ThreadState, piece: int = 0) -> Ref:
         after = [thread.gate if self._runtime is None else thread.inserted]
         if piece == 0:
-            after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
+            after += [ref for ref in thread.needs(op) if op.pool >= 0 or self._line(ref) != op.queue]
+        elif op.pool >= 0:
+            after.append(thread.pieces[op.name][-1])
         insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
-        ref = self._add((op.label, op.cost, 1.0 / op.pieces, op.time, op.queue, insert), after)
+        ref = self._add((op.label, op.cost, 1.0 / op.pieces, op.time, op.queue, insert), after, op.pool)
         if piece == 0:
             leaving = self._rename(op, thread, ref if self._runtime is None or op.call >= 0 else thread.inserted)
             self._leaving[rank] = leaving
@@ -379,7 +385,15 @@ class Emitter:
 
     def _note(self, rank: int, op: PlacedOp, thread: ThreadState, ref: Ref) -> None:
         """Let the names of the op refer to `ref` from now on."""
-        thread.issued(op, ref)
+        before = self.chunks[ref[0]].after[ref[1]]
+
+        def joined(earlier: Ref | None) -> Ref:
+            """An op that ends when `earlier` and `ref` have ended; `ref` if the op itself follows the earlier one."""
+            if op.pool < 0 or earlier is None or earlier in before or earlier == thread.awaited.get(line_of_pool(op.pool)):
+                return ref
+            return self._add((op.insert, -1, 1.0, 0, -1, -1), [earlier, ref])
+
+        thread.issued(op, ref, joined)
         for frame in self._frames:
             for name in op.names:
                 frame.iterations[-1][rank, name] = ref
@@ -406,7 +420,7 @@ class Emitter:
             wanted = [self._op(rank, op, thread)]
         else:
             wanted = list(thread.needs(op))
-        thread.awaited.update(thread.not_awaited((self._queue(ref), ref) for ref in wanted))
+        thread.await_ops((self._line(ref), ref) for ref in wanted)
         self._back(rank, thread, op.back, wanted)
         last = thread.gate if self._runtime is None else thread.hosted
         if op.queue < 0 and last is not None:
@@ -430,9 +444,10 @@ class Emitter:
         else:
             self._host(rank, thread, label, self._runtime.back, after)
 
-    def _awaited_by(self, rank: int, thread: ThreadState, wait: WaitStatement) -> list[Ref]:
+    def _awaited_by(self, rank: int, thread: ThreadState, wait: WaitStatement) -> list[tuple[int, Ref]]:
+        """The ops of a wait, with their queue or pool."""
         if not wait.names:
-            return list(thread.last.values())
+            return list(thread.last.items())
         refs: list[Ref | None] = []
         for name in wait.names:
             if wait.back:
@@ -441,7 +456,7 @@ class Emitter:
                 refs.append(past.get((rank, name)))
             else:
                 refs.append(thread.named.get(name) or thread.writer.get(name))
-        return [ref for ref in refs if ref is not None]
+        return [(self._line(ref), ref) for ref in refs if ref is not None]
 
     def _received(self, rank: int, statement: Receive) -> Ref:
         """The earliest send to a rank's device that the rank has not yet received."""
@@ -453,12 +468,10 @@ class Emitter:
             raise SpecError.of(statement.place, message, "write the `send` before its `recv` in the program")
         return sends.pop(0)
 
-    def _wait(self, rank: int, thread: ThreadState, wanted: Sequence[Ref], label: int) -> None:
-        pending = thread.not_awaited((self._queue(ref), ref) for ref in wanted)
-        if not pending:
-            return
-        thread.awaited.update(pending)
-        self._back(rank, thread, label, pending.values())
+    def _wait(self, rank: int, thread: ThreadState, wanted: Iterable[tuple[int, Ref]], label: int) -> None:
+        """Emit a wait for ops, given with their queue or pool, unless they are known to have ended."""
+        if pending := thread.await_ops(wanted):
+            self._back(rank, thread, label, pending)
 
     def _barrier(self, barrier: Barrier) -> None:
         arrival_label, release_label, *labels = barrier.labels
@@ -474,8 +487,14 @@ class Emitter:
             else:
                 self._host(rank, thread, labels[rank], self._runtime.back, [release])
 
-    def _queue(self, ref: Ref) -> int:
-        return self.chunks[ref[0]].rows[ref[1]][4]
+    def _named(self, thread: ThreadState, op: PlacedOp) -> list[tuple[int, Ref]]:
+        ref = thread.named[op.name]
+        return [(self._line(ref), ref)]
+
+    def _line(self, ref: Ref) -> int:
+        """The queue of an op, or the key of its pool; -1: neither."""
+        *_, queue, _, pool = self.chunks[ref[0]].rows[ref[1]]
+        return queue if pool < 0 else line_of_pool(pool)
 
 
 def _refuse_above(limit: int, repeat: Repeat, times: int) -> None:

@@ -38,13 +38,26 @@ WORKLOAD_FORMS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Workers of a backend that schedules ops by their dependences: numbers of ops that it runs at once, by kind of device."""
+
+    cpu: int | Literal["cores"] | None = field(
+        "ops at once on each CPU, or `cores`: one per core (default: its ops run in order of issue)", default=None, minimum=1
+    )
+    gpu: int | None = field("ops at once on each GPU (default: its ops run in order of issue)", default=None, minimum=1)
+    copy: int | None = field(
+        "copies at once from or to each device in one direction (default: they run in order of issue)", default=None, minimum=1
+    )
+
+
 class Rules(NamedTuple):
     """The rules by which a runtime treats the ops of a program, without the thread times of `Runtime`.
 
     Args:
         compiles: whether the runtime compiles the body of a `call`.
         issues: whether the thread issues the ops of a compiled body one by one.
-        queue_depth, blocks, per_op, starts, converts, fuse: as in `Runtime`.
+        queue_depth, blocks, per_op, starts, converts, fuse, workers: as in `Runtime`.
     """
 
     queue_depth: int | None
@@ -55,6 +68,7 @@ class Rules(NamedTuple):
     starts: Start
     converts: Literal["copy", "share"]
     fuse: Literal["none", "elementwise"]
+    workers: Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +104,12 @@ class Runtime:
     )
     fuse: Literal["none", "elementwise"] = field(
         "elementwise: fuse successive elementwise ops of a compiled body that use each other's results", default="none"
+    )
+    workers: Workers = field(
+        "workers of a backend that starts an op once its inputs are ready, in order of readiness, instead of in order of issue. Ops "
+        "with a `queue` run in order as without workers, and `queue_depth` limits only them",
+        default_factory=Workers,
+        example="{cpu: 4}",
     )
     free: Freeing = field(
         "time at which the buffer of a value is freed: `scope` (its name refers to another value and all ops that use it have "
@@ -131,7 +151,9 @@ class Runtime:
     def rules(self) -> Rules:
         """Rules by which the ops of a program are read."""
         compiles, issues = self.call is not None, self.issue > 0
-        return Rules(self.queue_depth, self.blocks, compiles, issues, self.per_op, self.starts, self.converts, self.fuse)
+        return Rules(
+            self.queue_depth, self.blocks, compiles, issues, self.per_op, self.starts, self.converts, self.fuse, self.workers
+        )
 
 
 @dataclass(frozen=True, slots=True)

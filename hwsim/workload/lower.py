@@ -25,7 +25,7 @@ from hwsim.workload.file import WORKLOAD_FORMS, Job, Runtime, Workload
 from hwsim.workload.parser import ProgramGroup, read_group
 from hwsim.workload.programs import MAIN, host_cost, named_devices
 from hwsim.workload.send_steps import in_full
-from hwsim.workload.statements import Barrier, CollectiveStatement, Receive, Repeat, Statement, walk
+from hwsim.workload.statements import Barrier, CollectiveStatement, Issue, Receive, Repeat, Statement, walk
 
 
 class NeverArrives(SpecError):
@@ -89,6 +89,8 @@ def lower(
             if any(event.jitter is not None for event in workload.events):
                 raise CannotFold("jitter is random for each part")
             _refuse_unfoldable(parts)
+            if any(op.pool >= 0 for group in groups for issue in walk(group.body) if isinstance(issue, Issue) for op in issue.ops):
+                raise CannotFold("workers of its runtime start ops in order of readiness")
             if any(_receives(group) for group in groups):
                 raise CannotFold("its programs exchange messages with `send` and `recv`")
             if name := unlike_power(machine.layout):

@@ -340,7 +340,7 @@ class _StatementParser:
         """Move a wait for an op of a compiled body to the call as a whole, unless the runtime's interpreter issues the ops."""
         if op is not None and op.block:
             self._mistakes.add(op.place, "`block` is not valid in a compiled `call`", "put a `wait` after the `call`")
-        if placed.block and self._placing.issues:
+        if placed.block and self._placing.issues and placed.pool < 0:
             return placed
         if placed.block:
             self._awaited[placed.name] = None

@@ -88,6 +88,7 @@ class OpPlacer:
         threaded = self.rules is not None
         fetched = isinstance(op, FetchOp)
         block = (op.block or self._blocks(placed, program)) and not fetched
+        pool = -1 if op.queue or fetched else self.queues.pool(program, placed, kind)
         return PlacedOp(
             name=name,
             label=label(name, kind, placed.device, program.name),
@@ -96,7 +97,7 @@ class OpPlacer:
             else -1,
             insert=label(name, "insert", "", program.name) if threaded else -1,
             back=self.back_label(name, program) if block or fetched else -1,
-            queue=self.queues.of(program, placed) if placed.queue else -1,
+            queue=self.queues.of(program, placed) if placed.queue and pool < 0 else -1,
             cost=self.builder.cost(op.weighted(placed.cost)),
             time=femtoseconds,
             pieces=placed.pieces,
@@ -112,6 +113,7 @@ class OpPlacer:
             layer=layer,
             pointwise=placed.pointwise,
             sent=placed.memory if op.kind == "send" else "",
+            pool=pool,
         )
 
     def _scope(self, program: Program, homes: dict[str, ValueLocation], starts: Start) -> Scope:

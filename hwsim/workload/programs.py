@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hwsim.devices import Cpu
+from hwsim.devices import Cpu, Gpu, Sockets
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import LoweredOp, Scope
@@ -15,7 +15,7 @@ from hwsim.origins import UncertaintySource
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value
 from hwsim.spec.memo import memoize_result
-from hwsim.workload.file import RankProgram, Rules
+from hwsim.workload.file import RankProgram, Rules, Workers
 
 Doubting = Callable[[str], tuple[UncertaintySource, ...]]
 MOST_TIMES = 32  # memoized costs of host threads per study
@@ -116,7 +116,9 @@ class Queues:
         self._builder = builder
         self._depth = rules.queue_depth if rules else None
         self._threads = rules is not None
+        self._workers = rules.workers if rules else Workers()
         self._known: dict[tuple[str, str, str], int] = {}
+        self._pools: dict[tuple[str, str, str], int] = {}
 
     def host(self, program: Program) -> int:
         """Return the queue of a program's thread; -1 if issuing takes no time."""
@@ -126,13 +128,37 @@ class Queues:
         """Return the queue of an op of the program."""
         return self._make(program.name, placed.device, placed.queue, self._depth)
 
+    def pool(self, program: Program, placed: LoweredOp, kind: str) -> int:
+        """Return the pool of workers of an op that names no queue; -1 if its device runs ops in order of issue.
+
+        Args:
+            kind: key of the op in the file.
+        """
+        model = program.scope.machine.device(placed.device).model
+        count = self._workers.copy if kind == "copy" else None
+        if placed.queue == "compute" and isinstance(model, Cpu | Sockets):
+            count = model.cores if self._workers.cpu == "cores" else self._workers.cpu
+        elif placed.queue == "compute" and isinstance(model, Gpu):
+            count = self._workers.gpu
+        if count is None:
+            return -1
+        key = (program.name, placed.device, placed.queue)
+        if key not in self._pools:
+            name = _shown(*key).removesuffix(".compute")
+            self._pools[key] = self._builder.pool(f"workers of {name}", count, backend=True)
+        return self._pools[key]
+
     def _make(self, program: str, device: str, queue: str, depth: int | None) -> int:
         key = (program, device, queue)
         if key not in self._known:
-            name = f"{device}.{queue}" if device else queue
-            shown = name if program in {MAIN, device} else f"{program}:{name}"
-            self._known[key] = self._builder.queue(shown, device, depth)
+            self._known[key] = self._builder.queue(_shown(*key), device, depth)
         return self._known[key]
+
+
+def _shown(program: str, device: str, queue: str) -> str:
+    """The name of a queue in the results."""
+    name = f"{device}.{queue}" if device else queue
+    return name if program in {MAIN, device} else f"{program}:{name}"
 
 
 def host_cost(program: Program, seconds: float, builder: GraphBuilder, doubts: Doubting | None = None) -> int:

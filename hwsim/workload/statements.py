@@ -32,6 +32,7 @@ class PlacedOp:
         inner: values that the compiled body both writes and reads.
         pointwise: element count, inputs and FLOP of an elementwise op, for fusion; None for other ops.
         sent: device that can receive the op with `recv`; "" unless the op is a `send`.
+        pool: index of the pool of workers that runs the op when its inputs are ready; -1: the op is in its queue.
     """
 
     name: str
@@ -57,6 +58,7 @@ class PlacedOp:
     inner: frozenset[str] = frozenset()
     pointwise: Pointwise | None = None
     sent: str = ""
+    pool: int = -1
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ state (relative to the iteration, or absolute for ops before the loop), then all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import Final
 
@@ -14,9 +14,14 @@ from hwsim.records import dataclass
 from hwsim.workload.statements import PlacedOp
 
 Ref = tuple[int, int]  # (chunk, position), in order of issue
-Row = tuple[int, int, float, int, int, int]  # label, cost, size, time, queue, insert
+Row = tuple[int, int, float, int, int, int, int]  # label, cost, size, time, queue, insert, pool
 Snapshot = dict[tuple[object, ...], Ref]
 _NEVER: Final[Ref] = (-1, -1)
+
+
+def line_of_pool(pool: int) -> int:
+    """Return the key of a pool in tables that are otherwise by queue."""
+    return -2 - pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +64,14 @@ class ThreadState:
     """The state of one program during emission."""
 
     host: int  # queue of the thread
-    last: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op
+    last: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op; pool -> join of all its ops
     writer: dict[str, Ref] = field(default_factory=dict)
-    readers: dict[str, dict[int, Ref]] = field(default_factory=dict)  # value -> queue -> latest reader since it was written
+    # value -> queue -> latest reader since it was written; pool -> join of its readers
+    readers: dict[str, dict[int, Ref]] = field(default_factory=dict)
     named: dict[str, Ref] = field(default_factory=dict)
     pieces: dict[str, tuple[Ref, ...]] = field(default_factory=dict)  # name -> pieces of its latest op in pieces
-    awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
+    awaited: dict[int, Ref] = field(default_factory=dict)  # queue or pool -> op known to have ended with all ops before
+    met: dict[int, Ref] = field(default_factory=dict)  # pool -> latest op known to have ended, perhaps before earlier ones
     sent: dict[str, list[Ref]] = field(default_factory=dict)  # device -> unreceived sends to it
     bound: dict[str, NamedBuffer] = field(default_factory=dict)  # value -> its buffer, if its size is known
     gate: Ref | None = None  # predecessor of all later ops
@@ -82,13 +89,19 @@ class ThreadState:
             if (earlier := self.named.get(name)) is not None:
                 yield earlier
 
-    def issued(self, op: PlacedOp, ref: Ref) -> None:
-        """Update the state after an op was emitted."""
-        self.last[op.queue] = ref
+    def issued(self, op: PlacedOp, ref: Ref, joined: Callable[[Ref | None], Ref]) -> None:
+        """Update the state after an op was emitted.
+
+        Args:
+            joined: function from an earlier op to an op after whose end both it and the new op have ended.
+        """
+        line = op.queue if op.pool < 0 else line_of_pool(op.pool)
+        self.last[line] = joined(self.last.get(line))
         for name in op.names:
             self.named[name] = ref
         for value in op.reads:
-            self.readers.setdefault(value, {})[op.queue] = ref
+            readers = self.readers.setdefault(value, {})
+            readers[line] = joined(readers.get(line))
         for value in (*op.writes, *op.updates):
             self.writer[value] = ref
             self.readers.pop(value, None)
@@ -98,17 +111,27 @@ class ThreadState:
         writer = self.writer.get(value)
         return tuple(self.readers.get(value, {}).values()) + (() if writer is None else (writer,))
 
-    def not_awaited(self, wanted: Iterable[tuple[int, Ref]]) -> dict[int, Ref]:
-        """Return the latest op per queue among pairs (queue, op), without ops that are known to have ended."""
-        pending: dict[int, Ref] = {}
-        for queue, ref in wanted:
-            if ref > max(self.awaited.get(queue, _NEVER), pending.get(queue, _NEVER)):
-                pending[queue] = ref
-        return pending
+    def await_ops(self, wanted: Iterable[tuple[int, Ref]]) -> list[Ref]:
+        """Return the ops among pairs (queue or pool, op) that are not known to have ended, and note that they have from now on.
+
+        Of a queue, only the latest op is returned.
+        """
+        pending: dict[object, Ref] = {}
+        for line, ref in wanted:
+            if ref <= self.awaited.get(line, _NEVER):
+                continue
+            is_pool = line < -1
+            if not is_pool or self.last.get(line) == ref:
+                self.awaited[line] = ref
+            if not is_pool or self.met.get(line) != ref:
+                pending[ref if is_pool else line] = ref
+            if is_pool:
+                self.met[line] = ref
+        return list(pending.values())
 
     def snapshot(self) -> Iterator[tuple[tuple[object, ...], Ref]]:
         """Yield the state as (key, op) pairs, for comparison with the state after another iteration."""
-        for kind, table in (("last", self.last), ("awaited", self.awaited)):
+        for kind, table in (("last", self.last), ("awaited", self.awaited), ("met", self.met)):
             for queue, ref in table.items():
                 yield (kind, queue), ref
         for kind, names in (("writer", self.writer), ("named", self.named)):
