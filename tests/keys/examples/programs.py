@@ -122,6 +122,18 @@ BUFFERS: Final = program(
     runtime={"dispatch": "12 us", "queue_depth": 3, "free": "stream"},
     let={"times": 9},
 )
+ONE_CORE: Final = {"matmul": {"device": "cpu", "m": 500, "n": 400, "k": 300, "cores": 1}}
+WORKERS: Final = program(
+    {"repeat": {"times": 5, "do": [ONE_CORE]}},
+    {"busy": {"device": "gpu0", "time": "3 ms", "writes": "late"}},
+    {"busy": {"device": "gpu0", "time": "1 ms", "reads": "late"}},
+    {"elementwise": {**ADD, "count": 1e5}},
+    {"copy": {"from": "gpu0", "to": "cpu", "bytes": "10 MB", "reads": "late"}},
+    {"copy": {"from": "gpu0", "to": "cpu", "bytes": "50 MB", "writes": "y"}},
+    {"wait": "y"},
+    {"wait": "all"},
+    runtime={"dispatch": "12 us", "workers": {"cpu": 2, "gpu": 2, "copy": 1}},
+)
 BUSY: Final = [{"busy": {"device": "gpu0", "time": "5 ms"}}]
 RECORDED: Final = program(
     {"busy": {"device": "gpu0", "time": "5 ms", "queue": "other", "fixed": True}}, {"busy": {"device": "gpu0", "time": "3 ms"}}
@@ -165,6 +177,7 @@ EXAMPLES: Final = (
         },
     ),
     Example("buffers", TWO, BUFFERS),
+    Example("workers", TWO, WORKERS),
     Example("what is received", FOUR, RECEIVED, tried={"statement recv.from": ("gpu[($rank + 2) mod $ranks]",)}),
     Example(
         "ops on parts without measured functions",
