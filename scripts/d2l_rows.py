@@ -67,7 +67,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "time to issue a layer = this figure / 5000 minus the laptop's compute time: 10.98 times that of the first machine",
+                "time to issue a layer = this figure / 5000 minus the compute time: 10.98 times that of the first machine",
                 {RUNTIME: "pytorch-eager", "workload.runtime.layer": "169.74 us"},
             ),
             Row(
@@ -99,7 +99,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "a call of five ops = this figure / 1000 minus 50 ms of tracing; the executor computes while it issues the next ops",
+                "a call of five ops = this figure / 1000 minus 50 ms of tracing; ops are computed while the next are issued",
                 {RUNTIME: "tf-function"},
             ),
             Row(

@@ -58,8 +58,7 @@ class Pool:
     """A pool of servers: first come, first served by readiness; simultaneous ops in order of number.
 
     Args:
-        backend: whether the servers are workers of a runtime, so that an op that waits for one has the cause of the op on it, as in
-            a queue.
+        backend: whether the servers are workers of a runtime: an op that waits has the cause of the op on one, as in a queue.
     """
 
     name: str

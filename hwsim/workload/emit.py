@@ -14,8 +14,8 @@ Rules:
 - A buffer is allocated when its op is inserted (without a runtime, and in a compiled body, when the op starts); see
   `results.memory` for its release.
 - Ops of the same queue are never predecessors, because queues are in order. Only the latest op of another queue counts.
-- Ops of workers are in a pool instead of a queue, so every op that they depend on is a predecessor. A join that follows an op and an
-  earlier join of its pool represents all its ops until then, for `wait: all` and for values with several readers.
+- Ops of workers are in a pool instead of a queue, so every op that they depend on is a predecessor. A join that follows an op
+  and an earlier join of its pool represents all its ops until then, for `wait: all` and for values with several readers.
 """
 
 from __future__ import annotations
@@ -430,9 +430,7 @@ class Emitter:
                 thread.writer[value] = last
                 thread.readers.pop(value, None)
 
-    def _host(
-        self, rank: int, thread: ThreadState, label: int, spent: HostTime, after: Iterable[Ref], times: int = 1
-    ) -> None:
+    def _host(self, rank: int, thread: ThreadState, label: int, spent: HostTime, after: Iterable[Ref], times: int = 1) -> None:
         """Emit an op of the thread that takes a host time, `times` times."""
         cost, time = spent.of(rank)
         thread.hosted = self._add((label, cost, float(times), time * times, thread.host, -1), [*after, thread.inserted])

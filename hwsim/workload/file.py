@@ -90,8 +90,8 @@ class Runtime:
     )
     call: Seconds | None = field("time of the thread to start a compiled body (default: nothing is compiled)", default=None)
     issue: Seconds = field(
-        "time of the thread per op of a compiled body: to issue it, as an interpreter does, or, with `starts: graph`, to launch its "
-        "node of the graph",
+        "time of the thread per op of a compiled body: to issue it, as an interpreter does, or, with `starts: graph`, to launch "
+        "its node of the graph",
         default=0.0,
     )
     per_op: Seconds = field("overhead in the device queue before each op of a compiled body", default=0.0, doubted=False)
@@ -106,8 +106,8 @@ class Runtime:
         "elementwise: fuse successive elementwise ops of a compiled body that use each other's results", default="none"
     )
     workers: Workers = field(
-        "workers of a backend that starts an op once its inputs are ready, in order of readiness, instead of in order of issue. Ops "
-        "with a `queue` run in order as without workers, and `queue_depth` limits only them",
+        "workers of a backend that starts an op once its inputs are ready, in order of readiness, instead of in order of issue. "
+        "Ops with a `queue` run in order as without workers, and `queue_depth` limits only them",
         default_factory=Workers,
         example="{cpu: 4}",
     )

@@ -135,7 +135,13 @@ def _joins(chain: Sequence[Issue], issue: Issue) -> bool:
         first = before[0]
         if first.call < 0 or first.pointwise is None or op.pointwise is None or op.after:
             return False
-        if (op.call, op.device, op.queue, op.pool, op.memory) != (first.call, first.device, first.queue, first.pool, first.memory):
+        if (op.call, op.device, op.queue, op.pool, op.memory) != (
+            first.call,
+            first.device,
+            first.queue,
+            first.pool,
+            first.memory,
+        ):
             return False
         if (op.pointwise.count, op.pointwise.dtype) != (first.pointwise.count, first.pointwise.dtype):
             return False

@@ -89,7 +89,9 @@ def lower(
             if any(event.jitter is not None for event in workload.events):
                 raise CannotFold("jitter is random for each part")
             _refuse_unfoldable(parts)
-            if any(op.pool >= 0 for group in groups for issue in walk(group.body) if isinstance(issue, Issue) for op in issue.ops):
+            if any(
+                op.pool >= 0 for group in groups for issue in walk(group.body) if isinstance(issue, Issue) for op in issue.ops
+            ):
                 raise CannotFold("workers of its runtime start ops in order of readiness")
             if any(_receives(group) for group in groups):
                 raise CannotFold("its programs exchange messages with `send` and `recv`")
