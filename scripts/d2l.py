@@ -38,12 +38,22 @@ widened for a single row.
 """
 
 
-def command(row: Row) -> str:
-    """What to type to get the simulated figure."""
-    settings = "".join(
-        f" --set {shlex.quote(f'{key}={str(value).lower() if value is True else value}')}" for key, value in row.changed.items()
+def commands_of(row: Row) -> list[str]:
+    """What to type to get the simulated figure, and the one that is subtracted from it."""
+    settings = (
+        "".join(
+            f" --set {shlex.quote(f'{key}={str(value).lower() if value is True else value}')}" for key, value in changed.items()
+        )
+        for changed in (row.changed, row.less)
+        if changed is not None
     )
-    return f"hwsim simulate {row.machine} {row.workload}{settings}"
+    return [f"hwsim simulate {row.machine} {row.workload}{setting}" for setting in settings]
+
+
+def value_of(row: Row, run: hwsim.Run) -> float:
+    """The simulated figure."""
+    value = row.reading.value(run)
+    return value if row.less is None else value - row.reading.value(hwsim.simulate(row.machine, row.workload, set=row.less))
 
 
 def figures(row: Row, simulated: float) -> str:
@@ -83,14 +93,14 @@ def page() -> str:
             "| experiment | book | simulated | ratio | 90 % interval | kind | output | basis, or cause of the difference |",
             "|---|---|---|---|---|---|---|---|",
         ]
-        commands = list(dict.fromkeys(map(command, rows)))
+        commands = list(dict.fromkeys(text for row in rows for text in commands_of(row)))
         for row in rows:
             run = hwsim.simulate(row.machine, row.workload, set=row.changed)
             ends = row.ends(run)
             if row.kind == "predicted" and ends is not None:
                 scored += [(printed, ends) for printed in row.printed]
-            place = f"{commands.index(command(row)) + 1}: {row.reading.line}"
-            cells = figures(row, row.reading.value(run)), between(ends), row.kind, place, row.why
+            place = " minus ".join(f"{commands.index(text) + 1}: {row.reading.line}" for text in commands_of(row))
+            cells = figures(row, value_of(row, run)), between(ends), row.kind, place, row.why
             out.append(f"| {row.what} | {' | '.join(cells)} |")
         numbered = (f"{text}  # {number}" for number, text in enumerate(commands, start=1))
         out += ["", "```sh", *numbered, "```", ""]

@@ -50,6 +50,7 @@ class Row:
     changed: Mapping[str, object] = field(default_factory=dict)
     reading: Reading = TIME
     unit: Literal["s", "B", "1/s"] = "s"
+    less: Mapping[str, object] | None = None  # settings of another run of the workload, whose figure is subtracted
 
     @property
     def printed(self) -> tuple[float, ...]:

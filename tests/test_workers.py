@@ -200,3 +200,59 @@ def test_a_worker_count_that_is_none_is_refused() -> None:
         makespan([{"wait": "all"}], {"gpus": 2})
     with pytest.raises(SpecError):
         makespan([{"wait": "all"}], {"cpu": "all"})
+
+
+sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    megabytes=sizes,
+    times=st.integers(1, 8),
+    free=st.sampled_from(["scope", "last-use"]),
+    workers=st.sampled_from([{}, {"cpu": 2}]),
+)
+def test_buffers_of_running_ops_never_take_more_than_those_of_issued_ops(
+    megabytes: list[int], times: int, free: str, workers: dict[str, int]
+) -> None:
+    body = [
+        {"busy": {"device": "cpu", "time": "1 ms", "reads": f"v{number}", "writes": {f"v{number + 1}": f"{size} MB"}}}
+        for number, size in enumerate(megabytes)
+    ]
+    peaks, spans = [], set()
+    for allocate in ("run", "issue"):
+        for engine in ("auto", "simpy"):
+            runtime = {"dispatch": "1 us", "allocate": allocate, "free": free, "workers": workers}
+            file = {"hwsim": "workload/1", "runtime": runtime, "program": wrapped([], body, times)}
+            run = api.simulate(WIDE, file, engine=engine)
+            peaks.append(run.memory[0].peak)
+            spans.add(run.timeline.makespan_fs)
+    assert peaks[0] == peaks[1] <= peaks[2] == peaks[3]
+    assert max(megabytes) * 1e6 <= peaks[0]
+    assert len(spans) == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_queued_ops_hold_a_buffer_each_only_if_it_is_allocated_when_they_are_issued(count: int) -> None:
+    program = wrapped([], [{"busy": {"device": "cpu", "time": "1 ms", "writes": {"x": "3 MB"}}}], count)
+    for allocate, expected in (("issue", count), ("run", 1)):
+        runtime = {"dispatch": "1 us", "allocate": allocate, "free": "last-use"}
+        run = api.simulate(WIDE, {"hwsim": "workload/1", "runtime": runtime, "program": program})
+        assert run.memory[0].peak == expected * 3_000_000
+
+
+def test_a_buffer_that_stream_order_reuses_cannot_be_allocated_later() -> None:
+    with pytest.raises(SpecError, match="requires `allocate: issue`"):
+        makespan([{"wait": "all"}], None, 0, allocate="run", free="stream")
+
+
+def test_the_books_process_grows_in_the_right_order_and_size() -> None:
+    """21.6 MB with a barrier, after a forward pass; 3.2 MB more without; gigabytes if buffers were allocated at issue."""
+
+    def peak(**changed: object) -> int:
+        return api.simulate("d2l-laptop", "d2l/queue-memory", set={"batches": 20, **changed}, expect=False).memory[0].peak
+
+    forward, barrier, free = peak(train=0, batches=1, barrier=0), peak(), peak(barrier=0)
+    assert 0.5 < (barrier - forward) / 21.576e6 < 2
+    assert free - barrier <= 3.248e6
+    assert peak(barrier=0, allocate="issue") > 10 * barrier

@@ -11,8 +11,8 @@ Rules:
   is an op of the thread, unless all of its ops were awaited before.
 - A compiled body takes the thread one call; its ops are inserted one after another, with `issue` per op.
 - A fetch is not issued: it is a copy if the value is in GPU memory, followed by the return of the thread.
-- A buffer is allocated when its op is inserted (without a runtime, and in a compiled body, when the op starts); see
-  `results.memory` for its release.
+- A buffer is allocated when its op is inserted (without a runtime, in a compiled body, and with `allocate: run`, when the op
+  starts); see `results.memory` for its release.
 - Ops of the same queue are never predecessors, because queues are in order. Only the latest op of another queue counts.
 - Ops of workers are in a pool instead of a queue, so every op that they depend on is a predecessor. A join that follows an op
   and an earlier join of its pool represents all its ops until then, for `wait: all` and for values with several readers.
@@ -87,6 +87,7 @@ class HostRuntime:
         back: time to return from a wait.
         call, compile: time to call and to compile a body.
         bounded: whether the queues have a maximum depth.
+        late: whether buffers are allocated when their op runs, instead of when it is issued.
         free: rule by which buffers are freed.
     """
 
@@ -97,6 +98,7 @@ class HostRuntime:
     call: HostTime
     compile: HostTime
     bounded: bool
+    late: bool
     free: Freeing
 
 
@@ -350,7 +352,7 @@ class Emitter:
         insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
         ref = self._add((statement.arrivals[rank], -1, 1.0, 0, op.queue, insert), after)
         if bucket == 0:
-            self._leaving[rank] = self._rename(op, thread, ref if self._runtime is None else thread.inserted)
+            self._leaving[rank] = self._rename(op, thread, ref if self._runtime is None else thread.inserted, ref)
         return ref
 
     def _insert(self, op: PlacedOp, thread: ThreadState) -> None:
@@ -372,8 +374,8 @@ class Emitter:
         insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
         ref = self._add((op.label, op.cost, 1.0 / op.pieces, op.time, op.queue, insert), after, op.pool)
         if piece == 0:
-            leaving = self._rename(op, thread, ref if self._runtime is None or op.call >= 0 else thread.inserted)
-            self._leaving[rank] = leaving
+            named = ref if self._runtime is None or op.call >= 0 else thread.inserted
+            self._leaving[rank] = self._rename(op, thread, named, ref)
         if piece == op.pieces - 1:
             self._free(op, self._leaving.pop(rank, ()), ref)
         if op.sent and self._receives:
@@ -398,10 +400,16 @@ class Emitter:
             for name in op.names:
                 frame.iterations[-1][rank, name] = ref
 
-    def _rename(self, op: PlacedOp, thread: ThreadState, taken: Ref | None) -> tuple[ReleasedBuffer, ...]:
-        """Bind the values that an op writes to new buffers; return the buffers that they replace."""
+    def _rename(self, op: PlacedOp, thread: ThreadState, named: Ref | None, run: Ref) -> tuple[ReleasedBuffer, ...]:
+        """Bind the values that an op writes to new buffers; return the buffers that they replace.
+
+        Args:
+            named: op at whose start the names refer to the new buffers.
+            run: the op itself, at whose start the buffers may be allocated.
+        """
+        taken = run if self._runtime is not None and self._runtime.late else named
         replaced = [(value, thread.bound.pop(value, None)) for value in op.writes]
-        leaving = [ReleasedBuffer(value, bound, thread.users(value), taken) for value, bound in replaced if bound is not None]
+        leaving = [ReleasedBuffer(value, bound, thread.users(value), named) for value, bound in replaced if bound is not None]
         for value, size in op.sizes:
             if taken is not None and value not in thread.bound:  # an update keeps its buffer
                 thread.bound[value] = NamedBuffer(taken, size, op.memory, op.name, value in op.inner)
@@ -424,7 +432,7 @@ class Emitter:
         self._back(rank, thread, op.back, wanted)
         last = thread.gate if self._runtime is None else thread.hosted
         if op.queue < 0 and last is not None:
-            self._free(op, self._rename(op, thread, last), last)
+            self._free(op, self._rename(op, thread, last, last), last)
             for value in op.writes:
                 thread.bound.pop(value, None)  # the array that was read: no additional memory
                 thread.writer[value] = last

@@ -111,6 +111,11 @@ class Runtime:
         default_factory=Workers,
         example="{cpu: 4}",
     )
+    allocate: Literal["issue", "run"] = field(
+        "time at which the buffer of a value is allocated: when its op is issued, or when it runs. Temporary values of a "
+        "compiled body are always allocated when their op runs",
+        default="issue",
+    )
     free: Freeing = field(
         "time at which the buffer of a value is freed: `scope` (its name refers to another value and all ops that use it have "
         "ended), `last-use` (all ops that use it have ended) or `stream` (its name refers to another value). Temporary values "
@@ -146,6 +151,15 @@ class Runtime:
         if self.on and self.on != host and source.spread is None and source.kind != "stated":
             source, subject = Origin("elsewhere", f"on {self.on}"), "times of the runtime"
         return (number_uncertainty(subject, source, seconds=seconds),)
+
+    def __post_init__(self) -> None:
+        """Refuse rules that contradict each other.
+
+        Raises:
+            ValueError: a buffer would be freed before it is allocated.
+        """
+        if self.allocate == "run" and self.free == "stream":
+            raise ValueError("`free: stream` reuses buffers in order of issue, so it requires `allocate: issue`")
 
     @property
     def rules(self) -> Rules:

@@ -254,6 +254,7 @@ def _host_runtime(group: ProgramGroup, runtime: Runtime | None, builder: GraphBu
         call=time("call", runtime.call or 0.0),
         compile=time("compile", runtime.compile),
         bounded=runtime.queue_depth is not None,
+        late=runtime.allocate == "run",
         free=runtime.free,
     )
 

@@ -122,6 +122,11 @@ BUFFERS: Final = program(
     runtime={"dispatch": "12 us", "queue_depth": 3, "free": "stream"},
     let={"times": 9},
 )
+LATE_BUFFERS: Final = program(
+    {"repeat": {"times": 4, "do": [{"elementwise": {**ADD, "writes": {"x": "1 GB"}}}]}},
+    {"wait": "all"},
+    runtime={"dispatch": "12 us", "allocate": "run"},
+)
 ONE_CORE: Final = {"matmul": {"device": "cpu", "m": 500, "n": 400, "k": 300, "cores": 1}}
 WORKERS: Final = program(
     {"repeat": {"times": 5, "do": [ONE_CORE]}},
@@ -178,6 +183,7 @@ EXAMPLES: Final = (
     ),
     Example("buffers", TWO, BUFFERS),
     Example("workers", TWO, WORKERS),
+    Example("buffers of running ops", TWO, LATE_BUFFERS),
     Example("what is received", FOUR, RECEIVED, tried={"statement recv.from": ("gpu[($rank + 2) mod $ranks]",)}),
     Example(
         "ops on parts without measured functions",
