@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
+from hwsim.engine import Which
 from hwsim.machine import Machine
 from hwsim.spec import SpecError
 from hwsim.ticks import femtoseconds
 
 US = 10**9
+ENGINES: Final[tuple[Which, ...]] = ("auto", "simpy")
 MACHINE = api.load_machine("""
 hwsim: machine/1
 class: ideal
@@ -28,7 +30,7 @@ hwsim: machine/1
 class: ideal
 parts: {cpu: {kind: cpu, cores: 4096, flop: {fp32: 100 GFLOP/s}, memory: {size: 16 GB, bandwidth: 1 TB/s}}}
 """)  # ops of a fixed time use one core, so that they never compete
-Statements = list[dict[str, Any]]
+Statements = list[Any]  # mappings of one key
 MANY = 1000
 values = st.sampled_from("abcd")
 lists = st.lists(values, max_size=2, unique=True)
@@ -85,12 +87,12 @@ class Dataflow:
             self.host = max(self.host, end)
 
 
-def makespan(program: Statements, workers: dict[str, Any] | None, dispatch: int = 0, engine: str = "auto", **more: Any) -> int:
+def makespan(program: Statements, workers: dict[str, Any] | None, dispatch: int = 0, engine: Which = "auto", **more: Any) -> int:
     runtime = {"dispatch": f"{dispatch} us", **({} if workers is None else {"workers": workers}), **more}
     return on(WIDE, runtime, program, engine)
 
 
-def on(machine: Machine, runtime: dict[str, Any], program: Statements, engine: str = "auto") -> int:
+def on(machine: Machine, runtime: dict[str, Any], program: Statements, engine: Which = "auto") -> int:
     run = api.simulate(machine, {"hwsim": "workload/1", "runtime": runtime, "program": program}, engine=engine)
     return run.timeline.makespan_fs
 
@@ -108,7 +110,7 @@ def test_enough_workers_start_every_op_once_its_inputs_are_ready(
     oracle = Dataflow(dispatch)
     oracle.run(program)
     expected = max(oracle.host, oracle.last) * US
-    assert {makespan(program, {"cpu": MANY}, dispatch, engine) for engine in ("auto", "simpy")} == {expected}
+    assert {makespan(program, {"cpu": MANY}, dispatch, engine) for engine in ENGINES} == {expected}
 
 
 @settings(max_examples=40, deadline=None)
@@ -119,7 +121,7 @@ def test_list_scheduling_keeps_its_bounds(body: Statements, times: int, workers:
     program = wrapped([], free, times)
     oracle = Dataflow(0)
     oracle.run(program)
-    found = {makespan(program, {"cpu": workers}, 0, engine) for engine in ("auto", "simpy")}
+    found = {makespan(program, {"cpu": workers}, 0, engine) for engine in ENGINES}
     assert len(found) == 1
     path, work = oracle.last * US, oracle.work * US
     assert max(path, work / workers) <= found.pop() <= work / workers + (1 - 1 / workers) * path + 1
@@ -168,7 +170,7 @@ def test_ten_products_of_one_core_take_three_rounds_on_four_workers_and_five_on_
     rounds = {None: 10, 1: 10, 2: 5, 4: 3, "cores": 3, 5: 2.5, 10: 2.5}  # from five on, they share the four cores
     for workers, expected in rounds.items():
         runtime = {} if workers is None else {"workers": {"cpu": workers}}
-        for engine in ("auto", "simpy"):
+        for engine in ENGINES:
             assert on(MACHINE, runtime, program, engine) == pytest.approx(expected * femtoseconds(0.08), rel=1e-9)
 
 
@@ -221,7 +223,7 @@ def test_buffers_of_running_ops_never_take_more_than_those_of_issued_ops(
     ]
     peaks, spans = [], set()
     for allocate in ("run", "issue"):
-        for engine in ("auto", "simpy"):
+        for engine in ENGINES:
             runtime = {"dispatch": "1 us", "allocate": allocate, "free": free, "workers": workers}
             file = {"hwsim": "workload/1", "runtime": runtime, "program": wrapped([], body, times)}
             run = api.simulate(WIDE, file, engine=engine)

@@ -135,8 +135,9 @@ class OpPlacer:
     def call_labels(self, name: str, programs: Sequence[Program]) -> tuple[tuple[int, int, int], ...]:
         """Return the labels of compiling a body, of calling it, and of the nodes of its graph, per program."""
         label = self.builder.label
-        kinds = ((f"compiling {name}", "compile"), (name, "call"), (f"nodes of {name}", "call"))
-        kinds = kinds if self.starts_graphs else kinds[:2]
+        kinds = [(f"compiling {name}", "compile"), (name, "call")]
+        if self.starts_graphs:
+            kinds.append((f"nodes of {name}", "call"))
         found = [[label(text, kind, program.scope.host, program.name) for text, kind in kinds] for program in programs]
         return tuple((labels[0], labels[1], labels[-1]) for labels in found)
 
