@@ -147,7 +147,7 @@ def test_a_chain_is_as_fast_with_any_workers_as_in_a_queue(times: list[int], rou
 def test_a_wait_for_one_value_does_not_wait_for_the_others_and_no_op_is_awaited_twice() -> None:
     slow = {"busy": {"device": "cpu", "time": "100 us", "writes": "a"}}
     fast = {"busy": {"device": "cpu", "time": "10 us", "writes": "b"}}
-    more = {"return": "3 us"}
+    more: dict[str, Any] = {"return": "3 us"}
     assert makespan([slow, fast, {"wait": "b"}, {**fast}, {"wait": "all"}], {"cpu": 3}, 0, **more) == 103 * US
     host = {"busy": {"device": "cpu", "time": "1 us", "writes": "c"}}
     chain = [slow, {"wait": "a"}, {"wait": "a"}, host, {"wait": "c"}, {"wait": "all"}]
@@ -191,7 +191,7 @@ def test_branches_of_a_compiled_body_run_beside_each_other_and_the_call_waits_fo
     branch = [{"busy": {"device": "cpu", "time": f"{time} us", "reads": "x", "writes": f"y{time}"}} for time in (40, 30, 20)]
     body = [*branch, {"busy": {"device": "cpu", "time": "5 us", "reads": ["y40", "y30", "y20"], "writes": "z"}}]
     program = [{"repeat": {"times": 4, "do": [{"call": {"do": body}}]}}, {"wait": "all"}]
-    more = {"call": "1 us", "blocks": "all"}
+    more: dict[str, Any] = {"call": "1 us", "blocks": "all"}
     assert makespan(program, {"cpu": 3}, 0, **more) == 4 * 46 * US
     assert makespan(program, {"cpu": 3}, 0, issue="1 ns", **more) == 4 * (46 * US + 10**6)
     assert makespan(program, None, 0, **more) == 4 * 96 * US
