@@ -94,6 +94,20 @@ def test_what_compiling_gains_grows_with_the_layers_and_stays_in_what_the_text_s
     assert 1.0 <= gains[0] <= gains[1] <= gains[2] < 6.0  # "from small percentage points to more than twice the speed"
 
 
+def test_what_is_traced_away_costs_nothing_and_what_needs_a_value_is_refused() -> None:
+    """A print and a branch that a parameter decides leave a compiled body, which then costs what it costs without them."""
+    body = network([True, True], 64, "cpu")
+    traced = [body[0], {"print": "v1"}, {"repeat": {"times": 0, "do": body}}, {"repeat": {"times": 1, "do": [body[1]]}}]
+    for name in ("mxnet-hybrid", "torchscript", "tf-function"):
+        assert fs(run({"use": name}, traced, 10)) == fs(run({"use": name}, body, 10))
+    assert fs(run({"use": "mxnet"}, traced, 10)) > fs(run({"use": "mxnet"}, body, 10))
+    for statement in ({"item": "v1"}, {"asnumpy": "v1"}, {"wait": "v1"}):
+        with pytest.raises(SpecError, match="cannot be part of a compiled `call`"):
+            run({"use": "mxnet-hybrid"}, [body[0], statement, body[1]], 1)
+    with pytest.raises(SpecError, match="a branch that a parameter decides"):
+        run({"use": "mxnet-hybrid"}, [body[0], {"if": {"reads": "v1", "do": body}}], 1)
+
+
 def test_a_graph_launch_grows_with_its_nodes_and_precedes_all_of_them() -> None:
     """g + n i + the kernels, with the wait's return: a closed form from one node on, on both engines."""
     for nodes in (1, 2, 20, 200):

@@ -35,6 +35,11 @@ from hwsim.workload.statements import (
 
 _RANKED: Final = re.compile(r"\$(self|ranks?)\b")
 _CONTROL: Final = ("barrier", "call", "recv", "repeat", "wait")
+_BRANCHES: Final = ("if", "else", "for", "while")
+_BRANCH: Final = (
+    "`repeat: {times: $flag, do: [...]}` is a loop, or with 0 or 1 a branch that a parameter decides. If a value decides, write "
+    "`item: VALUE` before it, outside a `call`"
+)
 _EACH: Final = "a program for each device is `program: {each: gpu*, do: [...]}`; `repeat: {times: 4, do: [...]}` is a loop"
 
 
@@ -196,7 +201,7 @@ class _StatementParser:
             case _ if kind in OPS:
                 return self._issue(kind, content, StatementPosition(self._statements, path))
             case _:
-                hint = _EACH if kind == "each" else did_you_mean(kind, [*OPS, *_CONTROL])
+                hint = _BRANCH if kind in _BRANCHES else _EACH if kind == "each" else did_you_mean(kind, [*OPS, *_CONTROL])
                 self._mistakes.add(tree.key_place(kind), f"there is no op or statement '{kind}'", hint)
                 return None
 
