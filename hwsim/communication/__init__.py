@@ -14,7 +14,7 @@ from hwsim.communication.execute import WrongCollectivePlan, execute, prove
 from hwsim.communication.flows import Flows, Task
 from hwsim.communication.plan import OPERATIONS, CannotCollect, CollectivePlan, Operation, PlanSend, RankGroup
 from hwsim.communication.ring_search import find_rings
-from hwsim.communication.steps import ExplicitSend, explicit_sends
+from hwsim.communication.steps import explicit_sends
 from hwsim.machine.libraries.overheads import Overheads
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Algorithm",
     "CannotCollect",
     "CollectivePlan",
-    "ExplicitSend",
     "Flows",
     "Operation",
     "Overheads",

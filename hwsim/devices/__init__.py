@@ -13,7 +13,6 @@ from hwsim.devices.network import Nic, Switch
 from hwsim.devices.roofline import WORKLOAD, CannotCompute
 from hwsim.devices.work import (
     AttentionCall,
-    ExpertsCall,
     Into,
     LibraryCall,
     MatmulShape,
@@ -52,7 +51,6 @@ __all__ = [
     "CannotCompute",
     "Cpu",
     "Device",
-    "ExpertsCall",
     "Gpu",
     "Into",
     "LibraryCall",

@@ -68,7 +68,7 @@ def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, 
 
 
 def experts_call(
-    tokens: int, top_k: int, experts: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float, width: float = 2.0,
+    tokens: int, top_k: int, experts: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float,
     skew: float = 0.0,
 ) -> ExpertsCall:  # fmt: skip
     """Return a call of `experts` experts on one GPU by `tokens` tokens, with `top_k` experts for each token.
@@ -82,7 +82,6 @@ def experts_call(
         gates: 2 with a gate, else 1.
         kernel: name of the kernel.
         weight: size of a weight (B).
-        width: size of an element of a token (B).
         skew: exponent of the power law; 0: even distribution.
     """
     by_expert = tokens_of(tokens, top_k, experts, skew)
@@ -95,7 +94,6 @@ def experts_call(
         inner=inner,
         gates=float(gates),
         weight=weight,
-        width=width,
         kernel=kernel,
         experts=experts,
     )

@@ -11,28 +11,23 @@ simulate_failures   random runs of the job: percentiles of the total time.
 
 from __future__ import annotations
 
-from hwsim.failures.file import Failures, Part, Restart, Spares, Spread, failures_schema, load_failures, read_failures
-from hwsim.failures.formulas import best, daly, erlang_b, renewal, spares_for, two_levels, young
+from hwsim.failures.file import Failures, Restart, failures_schema, load_failures, read_failures
+from hwsim.failures.formulas import best, daly, renewal, young
 from hwsim.failures.goodput import CheckpointSchedule, Goodput, MemoryCopies, NoProgress, goodput
-from hwsim.failures.job import FailingJob, FailureCause, job_of
+from hwsim.failures.job import FailingJob, job_of
 from hwsim.failures.simulation import Simulated, simulate_failures
 
 __all__ = [
     "CheckpointSchedule",
     "FailingJob",
-    "FailureCause",
     "Failures",
     "Goodput",
     "MemoryCopies",
     "NoProgress",
-    "Part",
     "Restart",
     "Simulated",
-    "Spares",
-    "Spread",
     "best",
     "daly",
-    "erlang_b",
     "failures_schema",
     "goodput",
     "job_of",
@@ -40,7 +35,5 @@ __all__ = [
     "read_failures",
     "renewal",
     "simulate_failures",
-    "spares_for",
-    "two_levels",
     "young",
 ]  # fmt: skip

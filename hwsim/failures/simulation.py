@@ -132,7 +132,6 @@ def simulate_failures(
     restart: Restart | None = None,
     lag_s: float = 0.0,
     near: MemoryCopies | None = None,
-    spares: int | None = None,
     runs: int | None = None,
     seed: int | None = None,
 ) -> Simulated:
@@ -146,7 +145,6 @@ def simulate_failures(
         restart: replaces the restart of the job.
         lag_s: time after the pause until an asynchronous checkpoint is valid (s).
         near: additional copies in memory, with a number for `every_s`.
-        spares: replaces the number of spare nodes of the job.
         runs: replaces the number of runs of the job.
         seed: replaces the seed of the job.
 
@@ -159,7 +157,7 @@ def simulate_failures(
     draw = np.random.default_rng(job.seed if seed is None else seed)
     parts = restart or job.restart
     schedule = _Schedule.of(work_s, write_s, every_s, lag_s, near)
-    stand_by = spares_of(job) if spares is None else spares
+    stand_by = spares_of(job)
     causes = [cause for cause in job.causes if cause.rate > 0]
     bounds = np.cumsum([cause.rate / job.rate for cause in causes])[:-1]
     replaced = np.array([cause.replaced for cause in causes], np.bool_)

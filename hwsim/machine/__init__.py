@@ -12,22 +12,17 @@ route raises `NoRoute`. Both errors have a message and a hint; the caller adds t
 from __future__ import annotations
 
 from hwsim.machine.build import build
-from hwsim.machine.contents import Link, NoRoute, PlacedDevice, PlacedNode, UnknownName
+from hwsim.machine.contents import Link, NoRoute, PlacedDevice, UnknownName
 from hwsim.machine.model import Machine
-from hwsim.machine.schema import LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.machine.transfer_options import TransferOptions
 
 __all__ = [
     "TOPOLOGIES",
     "Link",
-    "LinkEntry",
     "Machine",
-    "MachineFile",
     "NoRoute",
-    "PartEntry",
     "PlacedDevice",
-    "PlacedNode",
     "TransferOptions",
     "UnknownName",
     "build",

@@ -17,7 +17,7 @@ from hwsim.models.framework import Framework, load_framework
 from hwsim.models.generations import GENERATIONS
 from hwsim.models.inference import one_pass
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Kernel, Layer
+from hwsim.models.layer import Kernel
 from hwsim.models.library import load_network, load_transformer
 from hwsim.models.memory import Footprint, activations, training_memory
 from hwsim.models.plan import DerivedPlan, ParallelPlan, WrongPlan, derive_plan
@@ -32,7 +32,6 @@ __all__ = [
     "Framework",
     "Kernel",
     "KernelTimes",
-    "Layer",
     "MicrobatchSlice",
     "ParallelPlan",
     "TrainingStep",

@@ -250,10 +250,8 @@ def network_cut(
     return tuple(tuple(LayerShard(unit) for unit in part) for part in stages(units, pp, seconds))
 
 
-def network_stages(
-    cuts: Sequence[Sequence[LayerShard]], batch: int, dtype: str, updated: float, *, training: bool = True
-) -> tuple[PipelineStage, ...]:
-    """Return the stages of a CNN or MLP for `batch` examples at once.
+def network_stages(cuts: Sequence[Sequence[LayerShard]], batch: int, dtype: str, updated: float) -> tuple[PipelineStage, ...]:
+    """Return the stages of the training of a CNN or MLP for `batch` examples at once.
 
     Args:
         updated: bytes that the update of a parameter moves.
@@ -261,7 +259,7 @@ def network_stages(
     made = []
     for number, pieces in enumerate(cuts):
         layers = tuple(
-            _with_exchanges(piece, layer_of(piece.unit, batch, dtype, training=training, first=number == i == 0), batch, dtype)
+            _with_exchanges(piece, layer_of(piece.unit, batch, dtype, training=True, first=number == i == 0), batch, dtype)
             for i, piece in enumerate(pieces)
         )
         passed = layers[-1].output_bytes if number < len(cuts) - 1 else 0.0

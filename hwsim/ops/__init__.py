@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.ops.exchange import CollectivePart, ExchangeOp
+from hwsim.ops.exchange import ExchangeOp
 from hwsim.ops.fetch import FetchOp
 from hwsim.ops.op import CannotPlace, ComputeOp, LoweredOp, Op, Pointwise, Scope, ValueLocation, stated_sizes
 from hwsim.spec.kinds import KindTable
@@ -52,7 +52,6 @@ OPS: Final = KindTable[type[Op]](
 __all__ = [
     "OPS",
     "CannotPlace",
-    "CollectivePart",
     "ComputeOp",
     "ExchangeOp",
     "FetchOp",

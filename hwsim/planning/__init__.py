@@ -5,9 +5,7 @@ All options are evaluated in closed form; those near the best are simulated; rej
 from __future__ import annotations
 
 from hwsim.planning.answer import PlanAnswer
-from hwsim.planning.options import PlanOption
 from hwsim.planning.question import Question, read_question
-from hwsim.planning.reasons import Reason, Rejected
 from hwsim.planning.solve import plan
 
-__all__ = ["PlanAnswer", "PlanOption", "Question", "Reason", "Rejected", "plan", "read_question"]
+__all__ = ["PlanAnswer", "Question", "plan", "read_question"]

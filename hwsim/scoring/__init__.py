@@ -10,7 +10,6 @@ Files of measurements are read by `hwsim_calibrate.logs.measurements`.
 
 from __future__ import annotations
 
-from hwsim.scoring.answer import Scored
 from hwsim.scoring.matching import Measurement, score
 
-__all__ = ["Measurement", "Scored", "score"]
+__all__ = ["Measurement", "score"]

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from hwsim.graph.builder import GraphBuilder, OpRef, block
 from hwsim.workload.events import changes, disturbances
-from hwsim.workload.file import RankProgram, Runtime, Workload, read_workload
-from hwsim.workload.lower import NeverArrives, lower
+from hwsim.workload.file import Runtime, Workload, read_workload
+from hwsim.workload.lower import lower
 from hwsim.workload.statement_checks import check_statements, suspicions
 
 __all__ = [
     "GraphBuilder",
-    "NeverArrives",
     "OpRef",
-    "RankProgram",
     "Runtime",
     "Workload",
     "block",

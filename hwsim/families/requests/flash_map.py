@@ -116,21 +116,19 @@ class PlaneMap:
         return moved
 
 
-def worn_planes(
-    blocks: int, pages: int, over_provisioning: Ratio, reserve: Ratio, *, overwritten: float = 2.0, seed: int = 1
-) -> Callable[[], PlaneMap]:
-    """Return a function that makes planes in steady state: written sequentially, then `overwritten` times at random.
+def worn_planes(blocks: int, pages: int, over_provisioning: Ratio, reserve: Ratio) -> Callable[[], PlaneMap]:
+    """Return a function that makes planes in steady state: written sequentially, then twice as much at random.
 
     All planes are states of one plane at different times, so that they do not collect garbage simultaneously.
     """
-    draw, logical = random.Random(seed).random, int(blocks * pages * (1.0 - over_provisioning))
+    draw, logical = random.Random(1).random, int(blocks * pages * (1.0 - over_provisioning))
     plane = PlaneMap(logical=logical, blocks=blocks, pages=pages, reserve=math.ceil(reserve * blocks))
 
     def make() -> PlaneMap:
         if plane.where[0] < 0:  # nothing is written yet
             for page in range(logical):
                 plane.write(page)
-            for _ in range(int(logical * overwritten)):
+            for _ in range(2 * logical):
                 plane.write(int(draw() * logical))
         for _ in range(1 + int(draw() * 2 * pages)):
             plane.write(int(draw() * logical))

@@ -16,14 +16,13 @@ LOADS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 REQUESTS: Final = 4000  # requests of each point
 
 
-def latency_curve(name: str, make: Callable[[], RequestDevice], wanted: Requests, *, seed: int = 1) -> LatencyCurve:
+def latency_curve(name: str, make: Callable[[], RequestDevice], wanted: Requests) -> LatencyCurve:
     """Return latencies of requests with Poisson arrivals, at shares of the device's maximum rate.
 
     Args:
         name: name of the device.
         make: function that makes a new simulation for each point.
         wanted: requests of an op, whose size and pattern are used.
-        seed: seed of arrivals.
     """
     requests = replace(wanted, count=REQUESTS, depth=None, pattern="random" if wanted.pattern == "dependent" else wanted.pattern)
     play = make()
@@ -34,7 +33,7 @@ def latency_curve(name: str, make: Callable[[], RequestDevice], wanted: Requests
     for index, load in enumerate(LOADS):
         play = make()
         served = play.requests(requests, play.span, 0.0)
-        served.at = poisson(load * max_rate, len(served), seed + index)
+        served.at = poisson(load * max_rate, len(served), 1 + index)
         serve(play.simulation, served)
         row = statistics(name, [served], {})
         points.append(

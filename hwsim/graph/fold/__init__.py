@@ -28,6 +28,6 @@ emits an op of several ranks (a step of a collective) once per class of such ops
 from __future__ import annotations
 
 from hwsim.graph.fold.quotient import CannotFold, Classes, Fold, NoEquals, fold
-from hwsim.graph.fold.template import TemplateDraw, TemplateOp
+from hwsim.graph.fold.template import TemplateOp
 
-__all__ = ["CannotFold", "Classes", "Fold", "NoEquals", "TemplateDraw", "TemplateOp", "fold"]
+__all__ = ["CannotFold", "Classes", "Fold", "NoEquals", "TemplateOp", "fold"]

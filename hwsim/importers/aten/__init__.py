@@ -16,7 +16,7 @@ from typing import Final
 
 from hwsim.importers.aten.arrays import ARRAYS, split_copy
 from hwsim.importers.aten.exchanges import exchange
-from hwsim.importers.aten.inputs import Inputs, Unknown, format_of, named
+from hwsim.importers.aten.inputs import Inputs, Unknown, named
 from hwsim.importers.aten.pointwise import POINTWISE, foreach
 from hwsim.importers.aten.products import PRODUCTS, Reader, Statement
 from hwsim.importers.recording import SliceFacts
@@ -106,4 +106,4 @@ def _kind_of(short: str) -> str:
     return "elementwise" if short in POINTWISE or short.startswith("_foreach") else "other"
 
 
-__all__ = ["FREE", "NOTHING", "Meaning", "format_of", "kind_of", "meaning", "plain", "reader_of"]
+__all__ = ["FREE", "NOTHING", "Meaning", "kind_of", "meaning", "plain", "reader_of"]

@@ -22,7 +22,6 @@ from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.predicting.collectives import exchanges
 from hwsim.importers.predicting.kernels import KernelPredictor
 from hwsim.importers.predicting.times import OperatorTime, PredictedTimes
-from hwsim.importers.rank_placement import WrongMachine
 from hwsim.importers.replay import RecordingReplay, ReplayOpKind
 from hwsim.machine import Machine
 from hwsim.records import dataclass
@@ -64,4 +63,4 @@ def predict(replay: RecordingReplay, machine: Machine) -> Predicted:
     return Predicted(replay, machine, times.graph(), times.rows(), tuple(times.assumed), times.placing.gpus)
 
 
-__all__ = ["OperatorTime", "Predicted", "WrongMachine", "predict"]
+__all__ = ["OperatorTime", "Predicted", "predict"]

@@ -7,18 +7,14 @@ A new family is a function in a module here, and a line in `families`.
 
 from __future__ import annotations
 
-from hwsim.models.configs.config import Config, ConfigValue
-from hwsim.models.configs.model_writer import model_yaml, remarks
+from hwsim.models.configs.model_writer import model_yaml
 from hwsim.models.configs.translation import TranslatedConfig, as_tree, config_tree, read_config, translate_config
 
 __all__ = [
-    "Config",
-    "ConfigValue",
     "TranslatedConfig",
     "as_tree",
     "config_tree",
     "model_yaml",
     "read_config",
-    "remarks",
     "translate_config",
 ]

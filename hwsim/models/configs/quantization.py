@@ -20,6 +20,7 @@ from hwsim.spec.tree import Tree, tree_of
 
 METHODS: Final = ("fp8", "fbgemm_fp8", "mxfp4", "gptq", "awq", "compressed-tensors", "modelopt", "bitsandbytes")
 BESIDE: Final = "hf_quant_config.json"
+NAMED: Final = 4  # largest number of names in a note
 _KEPT: Final = ("exclude_modules", "ignore", "modules_to_not_convert")  # names of modules in 16 bits
 _CACHE: Final = ("kv_cache_quant_algo", "kv_cache_scheme")
 
@@ -287,6 +288,6 @@ def _part(name: str, *, mlp_is_shared: bool) -> Part:
     return "unknown"
 
 
-def _name_list(names: Sequence[str], max_count: int = 4) -> str:
-    rest = f" and {len(names) - max_count} more" if len(names) > max_count else ""
-    return ", ".join(names[:max_count]) + rest
+def _name_list(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + rest
