@@ -128,6 +128,8 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: NcclEstim
     case = case_of_library(source, links, most, anew=is_restated(task.machine, task.devices))
     if len(task.devices) > most:  # the network decides: a step over one takes up to ten times as long as over another
         topic, case = "network", case_of_network(library, best, case)
+    if case in ("known", "device") and not library.is_measured(task.operation, len(task.devices)):
+        case = "generation"
     doubt = UncertaintySource(f"{topic}/{size_regime(task.size)}", case, f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),

@@ -32,6 +32,7 @@ from hwsim.units import BYTES
 # Default rate of numpy's normal random numbers on one core (1/s), fitted to the laptop of the d2l text (13.2). An EPYC 7003
 # generates 48.4 million per second (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
 DEFAULT_RANDOM_RATE: Final = 32.5e6
+BIG: Final = 512  # least side of a matmul whose operands are long in every direction
 GUESSED: Final = Origin("elsewhere", "for every core: as the CPU of the d2l text")
 
 
@@ -125,7 +126,11 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> CapacityDraw:
     )
     formula = "flop x packing" if packed > 1 else "flop"
     formula += " / (peak x used / cores x efficiency)" if used < cpu.cores else " / (peak x efficiency)"
-    why = Term("compute", formula + wrong, inputs, amount / used, capacity)
+    shape = work.product
+    size = "big" if shape is not None and min(shape.m, shape.n, shape.k) >= BIG else "skinny"
+    source = source_of(cpu.sources, key_of_efficiency)
+    unsure = doubts(f"cpuproduct/{size}", name, source, amount / used) if mix == "matmul" else ()
+    why = Term("compute", formula + wrong, inputs, amount / used, capacity, doubts=unsure)
     return CapacityDraw(capacity, amount, float(cpu.cores), flop, "FLOP", why)
 
 

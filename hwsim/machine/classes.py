@@ -119,8 +119,9 @@ def with_class_defaults(tree: Tree, kind: str, *, ideal: bool = False, root: Pat
             tree = tree.put(key, with_class_defaults(member, key, root=root))
     steps = [kind, *filter(None, class_of(tree, kind).path.split("/"))]
     for depth in range(len(steps), 0, -1):
+        before = _Stated(tree)  # `unless` excludes what is stated, not what the same class has just filled in
         for section in _file("/".join(steps[:depth]), root):  # single numbers first, because mappings can depend on them
-            tree = _filled(tree, section, _Stated(tree))
+            tree = _filled(tree, section, _Stated(tree), before)
     return tree
 
 
@@ -280,21 +281,21 @@ def _numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def _filled(tree: Tree, section: _Section, stated: _Stated) -> Tree:
+def _filled(tree: Tree, section: _Section, stated: _Stated, before: _Stated) -> Tree:
     """Return the mapping with the missing keys of the section added."""
     entries: dict[str, Tree] | None = None
     for key, entry in section.entries.items():
         present = tree.get(key)
         made: Tree | None
         if isinstance(entry, _Number):
-            made = _evaluated(entry, stated, tree) if present is None and _holds(entry, stated) else None
-        elif not _holds(entry, stated) or (
+            made = _evaluated(entry, stated, tree) if present is None and _holds(entry, stated, before) else None
+        elif not _holds(entry, stated, before) or (
             present is not None and (entry.whole or not present.is_mapping or present.get("value"))
         ):
             made = None
         else:
             base = Tree({}, tree.place) if present is None else present
-            made = _filled(base, entry, stated)
+            made = _filled(base, entry, stated, before)
             made = None if made is base else made
         if made is not None:
             entries = dict(tree.items()) if entries is None else entries
@@ -302,8 +303,8 @@ def _filled(tree: Tree, section: _Section, stated: _Stated) -> Tree:
     return tree if entries is None else replace(tree, value=entries)
 
 
-def _holds(entry: _Section | _Number, stated: _Stated) -> bool:
-    return all(stated.has(path) for path in entry.needs) and not any(stated.has(path) for path in entry.unless)
+def _holds(entry: _Section | _Number, stated: _Stated, before: _Stated) -> bool:
+    return all(stated.has(path) for path in entry.needs) and not any(before.has(path) for path in entry.unless)
 
 
 def _evaluated(number: _Number, stated: _Stated, parent: Tree) -> Tree | None:

@@ -160,7 +160,18 @@ class Nccl:
     issue: Seconds = field("time that the host takes to issue a collective: a lower bound of its time", default=0.0)
     channels: int = field("channels of rings and trees, one multiprocessor each; 0: unknown", default=0, minimum=0)
     nvls_channels: int = field("number of channels of NVLS; 0: unknown", default=0, minimum=0)
+    measured: Mapping[str, tuple[int, ...]] = field(
+        "numbers of ranks that were measured, by operation; others are less certain (default: all)",
+        default_factory=dict,
+        example="{all-reduce: [4, 8]}",
+        record="the interval of other operations and ranks is wider",
+    )
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # source of each key
+
+    def is_measured(self, operation: Operation, ranks: int) -> bool:
+        """Return whether the operation was measured among about as many ranks: none is more than half as many again."""
+        near = self.measured.get(operation, ()) if self.measured else (ranks,)
+        return any(2 * ranks <= 3 * count and 2 * count <= 3 * ranks for count in near)
 
     def estimates(self, operation: Operation, group: RankGroup, size: float, bus: RingBandwidth) -> tuple[NcclEstimate, ...]:
         """Return all algorithms and protocols with their times, the fastest first.

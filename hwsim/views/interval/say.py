@@ -80,7 +80,10 @@ UNPROMISED: Final[Mapping[Case, str]] = {
     "generation": "extrapolated to a GPU generation without measurements (no guarantee)",
     "outside": "extrapolated beyond all measurements (no guarantee)",
 }
-NETWORK: Final = "a network without measurements: small messages within a factor of 3"
+UNLIKE_COLLECTIVES: Final[Mapping[str, str]] = {  # the same for collectives, by the first word of the regime
+    "nccl": "measured with other GPUs, operations or numbers of ranks (no guarantee)",
+    "network": "a network without measurements: small messages within a factor of 3",
+}
 
 
 def line(interval: Interval, *, kernels: bool = False) -> str:
@@ -108,8 +111,8 @@ def basis(interval: Interval) -> str:
     """Return the basis of the interval in words."""
     if interval.scored:
         text = f"{'composed, with' if interval.basis == 'composed' else 'from'} {interval.scored}"
-    elif interval.case == "generation" and all(part.regime.startswith("network/") for part in _worst(interval)):
-        text = NETWORK
+    elif interval.case == "generation" and (text := UNLIKE_COLLECTIVES.get("/".join(_worst(interval)), "")):
+        pass
     elif interval.case in UNPROMISED:
         text = UNPROMISED[interval.case]
     elif interval.basis == "measured":
@@ -123,9 +126,9 @@ def basis(interval: Interval) -> str:
     return f"{text}; {percent(interval.stated, '.0f')} of the time is an input" if interval.stated >= LEAST else text
 
 
-def _worst(interval: Interval) -> list[IntervalPart]:
-    """Return the parts with the case of the whole interval."""
-    return [part for part in interval.parts if part.case == interval.case]
+def _worst(interval: Interval) -> list[str]:
+    """Return the first words of the regimes of the parts with the case of the whole interval."""
+    return sorted({part.regime.partition("/")[0] for part in interval.parts if part.case == interval.case})
 
 
 def evidence(interval: Interval) -> str:

@@ -15,7 +15,7 @@ NCCL: Final[dict[str, Any]] = {
         "pcie": "70 %",
     "network": "85 %", "tree": "90 %", "nvls": 1.4, "nvls_start": "5 us", "nvls_knee": "1 MB", "nvls_ranks": 4,
         "issue": "12 us",
-    "channels": 4, "nvls_channels": 3,
+    "channels": 4, "nvls_channels": 3, "measured": {"all-reduce": [4, 8]},
 }  # fmt: skip
 SENDS: Final = {"start": "1 us", "ll": "5 GB/s", "step": "6 us", "peer": "1 us", "rate": "70 %", "kept": "50 %"}
 BY_TABLES: Final[dict[str, Any]] = {
