@@ -129,7 +129,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: NcclEstim
     if len(task.devices) > most:  # the network decides: a step over one takes up to ten times as long as over another
         topic, case = "network", case_of_network(library, best, case)
     if case in ("known", "device") and not library.is_measured(task.operation, len(task.devices)):
-        case = "generation"
+        case = "device" if library.choice == "tables" else "generation"  # tables: fitted to four operations of nine machines
     doubt = UncertaintySource(f"{topic}/{size_regime(task.size)}", case, f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
@@ -180,7 +180,7 @@ def case_of_library(source: Cited, links: str, together: int, *, anew: bool = Fa
 def case_of_network(library: Nccl, best: NcclEstimate, inside: Case) -> Case:
     """Return the case of a collective between nodes: measured on this machine, on this kind of network, or on others only."""
     hop = library.sources.get(f"{best.protocol}.hop")
-    if hop is None or hop.kind not in ("fitted", "measured", "default"):
+    if hop is None or hop.kind in ("guess", "recalled", "twin", "what-if"):
         return "generation"
     return inside if hop.kind != "default" else "device" if inside in ("known", "device") else inside
 
