@@ -1,12 +1,13 @@
 """Sphinx: `sphinx-build -W docs docs/_build` with the extra [docs].
 
-HWSIM_LABS=off shows the labs without running them.
+HWSIM_LABS=off shows the labs without running them, and writes no playable chapter.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -44,5 +45,38 @@ def without_ways_out(_app: Any, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(?:#[^)\s]*)?\)", kept, source[0])
 
 
+BANNER = """
+```{raw} html
+<p class="playable">
+<a href="chapter.html">Play the chapter: predict, reveal, and move the numbers. One page, no installation.</a></p>
+```
+"""
+
+
+def with_banner(_app: Any, page: str, source: list[str]) -> None:
+    """The first page and that of the chapter lead to the playable chapter, below their headings."""
+    if page in ("index", "d2l"):
+        heading, rest = source[0].split("\n", 1)
+        source[0] = f"{heading}\n{BANNER}{rest}"
+
+
+def with_folded_outputs(_app: Any, page: str, source: list[str]) -> None:
+    """The outputs of a lab below its prediction are hidden until they are asked for: they tell the answer."""
+    before, prediction, after = source[0].partition("## Your prediction\n")
+    if page.startswith("labs/") and prediction:
+        hidden = re.sub(r"^```\{code-cell\}.*\n(?!:tags)", "\\g<0>:tags: [hide-output]\n", after, flags=re.MULTILINE)
+        source[0] = before + prediction + hidden
+
+
+def write_chapter(app: Any, error: Exception | None) -> None:
+    """Write the playable chapter beside the pages."""
+    if error is None and app.builder.name == "html" and nb_execution_mode != "off":
+        text = runpy.run_path(str(HERE.parent / "scripts" / "chapter.py"))["chapter"]()
+        (Path(app.outdir) / "chapter.html").write_text(text, encoding="utf-8", newline="\n")
+
+
 def setup(app: Any) -> None:
     app.connect("source-read", without_ways_out)
+    app.connect("source-read", with_banner)
+    app.connect("source-read", with_folded_outputs)
+    app.connect("build-finished", write_chapter)

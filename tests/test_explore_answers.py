@@ -272,7 +272,7 @@ def test_hostile_questions_are_answered_or_refused(desk: WorkerState) -> None:
     own = texts() | {"set": {}, "file": "machine", "op": 1, "path": "times", "values": ["2"]}
     own |= {"paths": ["times"], "steps": 2, "kind": "machine", "name": MACHINE, "pixels": 100, "part": [0, 1]}
     doors, counts = sorted(HAND | REST), {200: 0, 400: 0, 500: 0}
-    weights = [1 if door in ("more", "grid") else 12 for door in doors]  # these take longest
+    weights = [1 if door in ("more", "grid", "saved", "effects") else 12 for door in doors]  # these take longest
     for _ in range(1000):
         said = dict(own)
         for key in dice.sample(sorted(own), dice.randrange(1, 4)):

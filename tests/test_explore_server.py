@@ -23,6 +23,7 @@ import uvicorn
 
 import hwsim
 from hwsim.explorer import server
+from hwsim.explorer.opened import opened
 from hwsim.explorer.worker import WorkerState
 from hwsim.explorer.workers import Limits, RequestRefused, Workers
 from tests.test_explore_answers import JUNK, MACHINE, WORKLOAD, texts
@@ -58,7 +59,7 @@ class Answer:
 
 @pytest.fixture(scope="module")
 def app() -> server.Application:
-    return server.application(TOKEN, PORT, server.opened(MACHINE, WORKLOAD, {"n": "9"}), workers=Inline())
+    return server.application(TOKEN, PORT, opened(MACHINE, WORKLOAD, {"n": "9"}), workers=Inline())
 
 
 def request(

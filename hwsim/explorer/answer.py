@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from hwsim.api import Run
 from hwsim.explorer.spans import TICKS, TimelineColumns, Tints, spans
 from hwsim.families_interface import Shown, family_reports
 from hwsim.results.activities import activities, bounds_of
+from hwsim.results.bound import capacity_bound
 from hwsim.results.critical import critical_path
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.sentences import sentences
@@ -21,6 +23,7 @@ from hwsim.views.summary.say import facts
 CAUSES: Final = 8
 LARGEST: Final = 20_000  # ops: larger runs have no sentence while a slider moves
 PIECES: Final = 400  # limit of critical-path segments that are sent
+CHOICES: Final = 6  # names among which a reader guesses the bound
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly
 
 
@@ -49,6 +52,12 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "ops": run.ops.total,
         "text": _says(run),
         "bounds": instead(run, "bounds") if run.only_requests else rows,
+        "limits": _limits(
+            run,
+            [str(name) for name, *_ in instead(run, "bounds") or ()]
+            if run.only_requests
+            else [part.bound.full for part in limits],
+        ),
         "facts": [[fact.label, fact.text] for fact in facts(run) if not fact.verbose],
         "verdicts": [[verdict.quantity, str(verdict.expected), verdict.status, verdict.reason] for verdict in run.verdicts],
         "warnings": list(map(str, run.warnings)),
@@ -56,6 +65,17 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         **shown.columns,
         **_path(run, shown),
     }
+
+
+def _limits(run: Run, bounds: Sequence[str]) -> list[str]:
+    """Return in alphabetical order the names among which a reader guesses: the largest bounds, and other used capacities."""
+    others = dict[str, float]()
+    for capacity, use in zip(run.timeline.flat.graph.capacities, run.usage, strict=False) if not run.only_requests else ():
+        if use.capacity == capacity.name and use.busy_fs:
+            name = capacity_bound(capacity, run.devices).full
+            others[name] = max(others.get(name, 0.0), use.utilization)
+    longest = sorted(others, key=lambda name: (-others[name], name))
+    return sorted(dict.fromkeys([*bounds[:4], *longest[:CHOICES]]))[:CHOICES] if bounds else []
 
 
 def _theories(run: Run, shown: TimelineColumns) -> list[list[Any]]:

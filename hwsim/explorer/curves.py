@@ -27,7 +27,7 @@ def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[s
     for index, value in enumerate(values):
         if index and time.monotonic() - began > BUDGET:
             break
-        run, mistake = _tried(runs, {**settings, path: value})
+        run, mistake = try_run(runs, {**settings, path: value})
         points.append(
             [value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), instead(run, "measure")]
         )
@@ -63,6 +63,7 @@ def grid(
         shown: function that returns the complete answer of a run.
         until: deadline on the monotonic clock, after which points are not computed.
     """
+    axes = [(slider, _possible(runs, settings, slider, places)) for slider, places in axes]
     set_places = [_own(slider, places, settings) for slider, places in axes]
     whole_runs = dict[str, Any]()
     points = list(itertools.product(*(range(len(places)) for _, places in axes)))
@@ -74,7 +75,7 @@ def grid(
         if time.monotonic() > until:
             break
         chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
-        run, mistake = _tried(runs, {**settings, **chosen})
+        run, mistake = try_run(runs, {**settings, **chosen})
         rows[index] = (
             (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), instead(run, "measure"))
         )
@@ -98,6 +99,12 @@ def grid(
     }  # fmt: skip
 
 
+def _possible(runs: Runs, settings: Mapping[str, str], slider: Slider, places: Sequence[int]) -> list[int]:
+    """Return the places whose values are not refused beside the other settings, and the file's own place."""
+    tried = ((place, try_run(runs, {**settings, slider.path: slider.values[place]})[0]) for place in places)
+    return [place for place, run in tried if run is not None or place == slider.at]
+
+
 def _own(slider: Slider, places: Sequence[int], settings: Mapping[str, str]) -> int:
     """Return the index, among the chosen values, of the set value."""
     text = settings.get(slider.path, slider.text)
@@ -105,7 +112,8 @@ def _own(slider: Slider, places: Sequence[int], settings: Mapping[str, str]) -> 
     return min(range(len(places)), key=lambda index: abs(places[index] - at))
 
 
-def _tried(runs: Runs, settings: Mapping[str, str]) -> tuple[Run | None, str]:
+def try_run(runs: Runs, settings: Mapping[str, str]) -> tuple[Run | None, str]:
+    """Return the run with settings, or None and the first error in words."""
     try:
         return runs(settings), ""
     except (SpecError, TooLong, Deadlock) as error:

@@ -89,16 +89,17 @@ def explore(
     fork_server.begin()  # concurrently with the imports of this process
     try:
         from hwsim.explorer import server
+        from hwsim.explorer.opened import opened
         from hwsim.explorer.workers import Limits, Workers
     except ModuleNotFoundError as missing:
         message = f"the explorer needs {missing.name}: pip install 'hwsim[explore]'"
         raise ModuleNotFoundError(message, name=missing.name) from None
     settings = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (set or {}).items()}
-    opened = server.opened(machine, workload, settings)
+    first = opened(machine, workload, settings)
     line = socket.create_server(("127.0.0.1", port))
     session, token = line.getsockname()[1], secrets.token_urlsafe(24)
     workers, ready, ended = Workers(tuple(map(str, allow)), Limits()), threading.Event(), threading.Event()
-    running = server.ExplorerServer(server.application(token, session, opened, workers=workers, ready=ready.set), line, workers)
+    running = server.ExplorerServer(server.application(token, session, first, workers=workers, ready=ready.set), line, workers)
     threading.Thread(target=_run, args=(running, ended), name="hwsim explore", daemon=True).start()
     while not ready.wait(LOOK) and not ended.is_set():
         pass

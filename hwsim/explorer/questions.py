@@ -5,5 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 HAND: Final = frozenset({"run", "op", "picture"})  # requests about the visible run, answered by one process
-REST: Final = frozenset({"animated", "curve", "exported", "file", "grid", "machine", "more", "sliders"})
-NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "grid", "animated"})  # a newer request supersedes older ones
+REST: Final = frozenset({"animated", "curve", "effects", "exported", "file", "grid", "machine", "more", "saved", "sliders"})
+NEWEST: Final = frozenset(
+    {"run", "op", "more", "curve", "effects", "picture", "grid", "saved", "animated"}
+)  # a newer request supersedes older ones

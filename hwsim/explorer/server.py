@@ -9,7 +9,6 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -21,14 +20,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hwsim.explorer import guard
 from hwsim.explorer.workers import RequestRefused, Workers
-from hwsim.spec import Place, SpecError, Tree, find, names, tree_of
-from hwsim.spec.yaml_writer import to_yaml
-from hwsim.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from hwsim.workload.sources import Source
 
 LARGEST: Final = 256_000  # bytes of a request
 SLOWEST: Final = 5.0  # s within which a request must arrive
@@ -141,44 +135,6 @@ class ExplorerServer:
         """Stop the workers, then the server, so that no request is pending."""
         self._workers.stop()
         self._server.should_exit = True
-
-
-def opened(machine: Source, workload: Source, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Return the answer to `opened`: texts of both files, settings, and the names in the library.
-
-    Raises:
-        SpecError: a file does not exist.
-    """
-    given: dict[str, Source] = {"machine": machine, "workload": workload}
-    return {
-        **{kind: _text(kind, source) for kind, source in given.items()},
-        "set": dict(settings),
-        "called": {kind: str(source) for kind, source in given.items() if _is_name(source)},
-        "version": __version__,
-        "library": {"machines": list(names("machine")), "workloads": list(names("workload"))},
-    }
-
-
-def _is_name(source: Source) -> bool:
-    return isinstance(source, Path) or (isinstance(source, str) and "\n" not in source)
-
-
-def _text(kind: str, source: Source) -> str:
-    """Return the text of a machine or a workload; raise SpecError."""
-    if isinstance(source, str) and not _is_name(source):
-        return source
-    if isinstance(source, Path | str):
-        return read_whole(source if isinstance(source, Path) else find(kind, source))
-    return to_yaml(source if isinstance(source, Tree) else tree_of(source))
-
-
-def read_whole(path: Path) -> str:
-    """Return the text of a file; raise SpecError."""
-    try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
-        raise SpecError.of(Place(str(path), 0, 0), message) from error
 
 
 class Patient(H11Protocol):

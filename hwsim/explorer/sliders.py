@@ -25,6 +25,7 @@ ROUND: Final = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # round value
 _NOT: Final = frozenset({
     "hwsim", "name", "source", "ref", "notes", "note", "expect", "points", "ci95", "spread", "seed", "index", "use", "kind",
 })  # fmt: skip
+_STRUCTURE: Final = frozenset({"program", "programs", "repeat", "do", "services"})  # keys that say nothing of a number
 _WRITTEN: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*")
 
 
@@ -104,14 +105,14 @@ def _inside(tree: Tree, path: str, label: str) -> Iterator[tuple[str, str, Tree]
     if tree.is_mapping and tree.get("value") is None:
         for key, value in tree.items():
             if key not in _NOT and "." not in key:
-                name = value.text("name") if value.is_mapping else None
-                yield from _inside(value, f"{path}.{key}", f"{label} {key}" + (f" {name}" if name else ""))
+                called = "" if key in _STRUCTURE else (value.text("name") if value.is_mapping else None) or key
+                yield from _inside(value, f"{path}.{key}", f"{label} {called}")
     elif tree.is_list:
         for index, value in enumerate(tree.elements()):
             if value.is_mapping:
                 yield from _inside(value, f"{path}.{index}", label)
     else:
-        yield path, label.strip(), tree
+        yield path, " ".join(label.split()), tree
 
 
 def _own(machine: Tree) -> Iterator[str]:

@@ -17,10 +17,12 @@ from hwsim.engine import Deadlock
 from hwsim.explorer.answer import answer
 from hwsim.explorer.curves import MOST_POINTS, curve, grid, picked
 from hwsim.explorer.derivations import more, op
+from hwsim.explorer.effects import allowed, effects
 from hwsim.explorer.picture import MachineDrawing, picture
 from hwsim.explorer.requests import InvalidRequest, PageState, mistake, mistakes_of, number_of, state_of, text_of, texts_of
+from hwsim.explorer.saved import NotSaved, contents, page, saved
 from hwsim.explorer.scenes import Player, animated
-from hwsim.explorer.sliders import sliders
+from hwsim.explorer.sliders import MOST, sliders
 from hwsim.explorer.spans import Tints
 from hwsim.machine import Machine
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
@@ -39,10 +41,15 @@ MOST_TEXTS: Final = 50
 
 
 class WorkerState:
-    """The state of a worker between requests: sessions of the last files, last run and last drawing."""
+    """The state of a worker between requests: sessions of the last files, last run and last drawing.
 
-    def __init__(self, roots: Sequence[str]) -> None:
-        self._roots = tuple(roots)
+    Args:
+        roots: folders, besides the library, from which the files may include others.
+        grid_seconds: time limit of a grid (s).
+    """
+
+    def __init__(self, roots: Sequence[str], grid_seconds: float = GRID_SECONDS) -> None:
+        self._roots, self.grid_seconds = tuple(roots), grid_seconds
         self._sessions: dict[tuple[str, ...], Session] = {}
         self._last: tuple[object, Run] | None = None
         self._drawn: tuple[Machine, MachineDrawing] | None = None
@@ -82,11 +89,15 @@ class WorkerState:
             self._drawn = run.built, picture(run.built)
         return self._drawn[1]
 
+    def asked(self, door: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answer to a request; raise SpecError, InvalidRequest and the errors of a run."""
+        return _DOORS[door](self, question)
+
     def answered(self, door: str, question: Mapping[str, Any]) -> tuple[int, bytes]:
         """Return status and text of an answer, for any request."""
         content: Mapping[str, Any]
         try:
-            content = _DOORS[door](self, question)
+            content = self.asked(door, question)
         except InvalidRequest as unclear:
             return 400, str(unclear).encode()
         except SpecError as error:
@@ -160,6 +171,17 @@ def _curve(desk: WorkerState, said: Mapping[str, Any]) -> dict[str, Any]:
     return curve(session.shown, state.settings, text_of(said, "path"), texts_of(said, "values", MOST_TEXTS))
 
 
+def _effects(desk: WorkerState, said: Mapping[str, Any]) -> dict[str, Any]:
+    state, paths = state_of(said), texts_of(said, "paths", MOST)
+    session = desk.session(state)
+    with session.warm():
+        by_path = {slider.path: slider for slider in sliders(*session.files)}
+    known = [by_path[path] for path in paths if path in by_path]
+    found = effects(session.shown, state.settings, known)
+    rows = [[effect.path, effect.size, effect.reason, list(effect.legal)] for effect in found]
+    return {"effects": rows, "left": [slider.path for slider in known[len(found) :]]}
+
+
 def _grid(desk: WorkerState, question: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(question)
     session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)
@@ -169,10 +191,24 @@ def _grid(desk: WorkerState, question: Mapping[str, Any]) -> dict[str, Any]:
         by_path = {slider.path: slider for slider in sliders(*session.files)}
     if unknown := [path for path in paths if path not in by_path]:
         return {"mistakes": [mistake(f"no slider '{unknown[0]}'", None)]}
-    chosen = [by_path[path] for path in paths]
+    found = effects(session.shown, state.settings, [by_path[path] for path in paths], budget=desk.grid_seconds)
+    legal = {effect.path: effect.legal for effect in found}
+    chosen = [allowed(by_path[path], legal[path]) if path in legal else by_path[path] for path in paths]
     axes = [(slider, picked(slider, state.settings.get(slider.path, slider.text), steps)) for slider in chosen]
     unzoomed = replace(state, part=(0.0, 1.0))
-    return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + GRID_SECONDS)
+    return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + desk.grid_seconds)
+
+
+def _saved(desk: WorkerState, question: Mapping[str, Any]) -> dict[str, Any]:
+    paths, film = texts_of(question, "paths", 3), question.get("film", "")
+    if not paths or not isinstance(film, str):
+        raise InvalidRequest("'paths': expected one to three paths of sliders; 'film': expected a text")
+    state_of(question)
+    try:
+        content = saved(desk.asked, question, paths, film=film)
+    except NotSaved as error:
+        return {"mistakes": [mistake(str(error))]}
+    return {"text": page(content), "contents": contents(content)}
 
 
 def _exported(desk: WorkerState, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,9 +244,11 @@ _DOORS: Final[dict[str, Callable[[WorkerState, Mapping[str, Any]], Mapping[str, 
     "more": _more,
     "sliders": _sliders,
     "curve": _curve,
+    "effects": _effects,
     "grid": _grid,
     "animated": _animated,
     "exported": _exported,
+    "saved": _saved,
     "file": _file,
 }
 

@@ -47,7 +47,7 @@ class Limits:
 
     def of(self, door: str) -> float:
         """Return the CPU time limit of a request (s)."""
-        return self.grid_seconds if door == "grid" else self.seconds
+        return self.grid_seconds if door in ("grid", "saved") else self.seconds
 
 
 class RequestRefused(Exception):

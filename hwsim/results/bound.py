@@ -126,7 +126,7 @@ def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callab
     def bound(cause: Cause, kind: str) -> Bound:
         match cause.kind:
             case "capacity":
-                return _of_capacity(by_name[cause.name], devices) if cause.name in by_name else Bound("link", cause.name)
+                return capacity_bound(by_name[cause.name], devices) if cause.name in by_name else Bound("link", cause.name)
             case "pool":
                 return Bound("queueing", f"for {family(cause.name)}")
             case "wait":
@@ -149,7 +149,8 @@ def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callab
     return lambda cause, label: bound(cause, label.kind)
 
 
-def _of_capacity(capacity: Capacity, devices: Mapping[str, str]) -> Bound:
+def capacity_bound(capacity: Capacity, devices: Mapping[str, str]) -> Bound:
+    """Return the bound of an op that a capacity limits; `devices`: kind of each device by name."""
     if capacity.link:
         ends = family(capacity.name.replace(":", " ", 1))
         return Bound("link", ends if len(ends) <= LONG else capacity.link)

@@ -25,7 +25,7 @@ from tests.fuzz.damage import VALUES, damaged, paths, scaled
 
 NEAR: Final = 3  # functions of hwsim that a wrong type may pass
 DOORS: Final = sorted(HAND | REST)
-RARE: Final = ("more", "grid", "animated", "curve")  # these take longest
+RARE: Final = ("more", "grid", "saved", "effects", "animated", "curve")  # these take longest
 ODD: Final[tuple[Any, ...]] = (  # values that no file can have; a case names them by number
     (1, 2), {1}, b"x", np.float64(2.5), np.int64(3), np.float32("nan"), float("nan"), float("inf"), Decimal("1.5"),
     Fraction(1, 3), Path("x.yaml"), date(2026, 1, 1), object(), int, len, 1j, range(3), np.array([1, 2]), np.bool_(1),

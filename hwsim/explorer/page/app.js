@@ -1,7 +1,7 @@
 // The page: what is asked when, what is shown of an answer, buttons and keys.
 import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
 import { FILES, cover, make, mark, put, tab } from "./editor.js";
-import { asked, forget, fragment, isOwnAddress, keep, keepColours, kept, state, undo } from "./state.js";
+import { asked, forget, fragment, isOwnAddress, keep, keepColours, kept, keptByFrame, state, tellFrame, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
 import { open } from "./offline.js";
 import { $, el, told, within } from "./words.js";
@@ -124,7 +124,7 @@ const atRest = rested(150, async () => {
 
 /** Put the parameters that move the answer on top, and draw the curve of the strongest. */
 async function weighed(resting) {
-  if (!(await effects.weigh(sliders.sliders(), run.measure, resting)) || predict.isHidden()) return;
+  if (!(await effects.weigh(sliders.sliders(), resting)) || predict.isHidden()) return;
   sliders.show(sliders.sliders(), true);
   if (resting() && curve.shownSlider() !== curve.shownCurve()?.one) await curve.sweep(resting, run.measure);
 }
@@ -132,6 +132,7 @@ async function weighed(resting) {
 async function explained(of, resting) {
   const found = await ask("more", { ...asked(), ...of }).catch(() => null);
   if (found?.helps) effects.helped(found.helps);
+  if (found?.helps?.length) predict.offer(found.helps);
   if (found?.text && resting() && !predict.isHidden()) answer.more(found, (path) => sliders.find(path) && (() => document.getElementById(`s-${path}`)?.focus()));
 }
 
@@ -239,7 +240,7 @@ async function begin() {
   const [, opened] = await Promise.all([make(edited, isSaved()), ask("opened", {})]);
   Object.assign(state, { machine: opened.machine, workload: opened.workload, called: opened.called || {}, set: { ...opened.set } });
   try {
-    Object.assign(state, opened.state || {}, await kept(location.hash));
+    Object.assign(state, opened.state || {}, await (opened.state?.piece ? keptByFrame() : kept(location.hash)));
   } catch (error) {
     troubled(error);
   }
@@ -247,6 +248,10 @@ async function begin() {
   put();
   if (predict.isHidden()) cover((covered = true));
   library(opened);
+  if (state.piece) {
+    document.body.classList.add("piece");
+    new ResizeObserver(() => tellFrame()).observe(document.documentElement);
+  }
   await Promise.all([beforeTheRun().then(() => run && atRest()), again()]); // two processes answer; the curve needs the sliders
   if (state.pinned) await repin().then(show);
   document.body.dataset.ready = "yes";

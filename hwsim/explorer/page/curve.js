@@ -61,14 +61,16 @@ function along({ numbers }, left, right) {
   const rises = places.every((number, at) => Number.isFinite(number) && (!at || number > places[at - 1]));
   return (at) => left + (rises ? (places[at] - first) / span : at / Math.max(1, places.length - 1)) * (right - left);
 }
-const isLogarithmic = (numbers) => Boolean(state.guess) && numbers.every((number) => number > 0);
+/** Whether times are drawn as multiples: while a curve is to be drawn, and beside one. */
+const isGuessed = () => Boolean(state.guess && (hidden || state.guess.curve));
+const isLogarithmic = (numbers) => isGuessed() && numbers.every((number) => number > 0);
 
 /** Where values and times stand; with a guess, times are multiples of the time at the file's own value, so that no time is told. */
 export function scale() {
   const { one, points, measure } = curve, wide = $("curve").clientWidth, left = 60, said = (number) => amount(number, measure?.unit ?? "s");
   const right = wide - 16, bottom = HIGH - BELOW;
   const x = along(one, left, right), known = points.filter(([, time]) => time);
-  if (!state.guess) {
+  if (!isGuessed()) {
     const most = Math.max(...known.map(([, time]) => time), 0) * 1.08 || 1;
     const ticks = measure && measure.unit !== "s" ? instants(0, most, 4, 1).map((each) => [each, each.toLocaleString("en", { maximumSignificantDigits: 6 })]) : instants(0, most, 4).map((each) => [each, instant(each, most)]);
     return { x, left, right, bottom, ticks, y: (time) => bottom - (time / most) * (bottom - ABOVE) };
@@ -91,7 +93,7 @@ export function draw(isHidden, mark = -1) {
   if (!curve || curve.points.length < 2 || !wide) return;
   const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points, measure } = curve, what = measure?.name.replace(/^\w/, (each) => each.toUpperCase()) ?? "Time", { x, y, left, right, bottom, ticks, base } = scale();
   canvas.classList.remove("old");
-  $("curve-title").textContent = `${what} by ${one.label}${one.unit ? ` (${one.unit})` : ""}${state.guess ? (isLogarithmic(one.numbers) ? ", logarithmic axes" : ", logarithmic vertical axis") : ""}`;
+  $("curve-title").textContent = `${what} by ${one.label}${one.unit ? ` (${one.unit})` : ""}${isGuessed() ? (isLogarithmic(one.numbers) ? ", logarithmic axes" : ", logarithmic vertical axis") : ""}`;
   $("curve-hint").textContent = hidden ? `Draw the curve that you expect with the pointer or the arrow keys, relative to the value at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
   for (const [time, name] of ticks) {
     paper.lines([[left, y(time), right, y(time)]], theme.of("line"));

@@ -1,4 +1,4 @@
-// How much each parameter moves the answer: the run with its value about doubled and about halved, asked while nobody waits.
+// How much each parameter moves the answer, why some do not, and which of their values are refused: asked while nobody waits.
 import { ask } from "./asking.js";
 import { asked } from "./state.js";
 
@@ -13,28 +13,26 @@ export function forgetEffects() {
 }
 
 /** The relative change of the answer by a slider: 0.5 for half as much again; undefined where it was not asked. */
-export const effect = (path) => effects.get(path);
+export const effect = (path) => effects.get(path)?.size;
+/** Why a slider does not move the answer. */
+export const reason = (path) => effects.get(path)?.reason || "";
 
-/** The positions at which the value is about doubled and about halved. */
-function positions({ numbers, at }) {
-  const own = numbers[at], near = (wanted) => numbers.reduce((best, number, place) => (place !== at && Math.abs(number - wanted) < Math.abs(numbers[best] - wanted) ? place : best), at ? 0 : numbers.length - 1);
-  return [...new Set([near(2 * own), near(own / 2)])].filter((place) => place !== at);
+/** A slider with the values that are not refused. */
+export function allowed(one) {
+  const legal = effects.get(one.path)?.legal;
+  if (!legal || legal.length === one.values.length || !legal.includes(one.at)) return one;
+  return { ...one, values: legal.map((at) => one.values[at]), numbers: legal.map((at) => one.numbers[at]), at: legal.indexOf(one.at) };
 }
 
-const answerOf = ([, time, , number], measure) => (measure ? (number?.name === measure.name ? number.value : null) : time);
-
 /** Ask for the effect of each slider that has none; `may()`: false once the run on the page is another. True once something is new. */
-export async function weigh(sliders, measure, may) {
-  let isNew = false;
-  for (const one of sliders.filter(({ group, path }) => group !== "parts" && !effects.has(path))) {
-    if (spent > LONGEST) break;
-    const before = performance.now(), values = [one.values[one.at], ...positions(one).map((place) => one.values[place])];
-    const found = await ask("curve", { ...asked(), path: one.path, values }).catch(() => null);
-    if (!found || found.stale || found.mistakes || !may()) return isNew;
+export async function weigh(sliders, may) {
+  let paths = sliders.filter(({ group, path }) => group !== "parts" && !effects.get(path)?.legal).map(({ path }) => path), isNew = false;
+  while (paths.length && spent <= LONGEST) {
+    const before = performance.now(), found = await ask("effects", { ...asked(), paths }).catch(() => null);
+    if (!found?.effects?.length || !may()) return isNew;
     spent += performance.now() - before;
-    const [base, ...answers] = found.points.map((point) => answerOf(point, measure));
-    const changes = base ? answers.filter((value) => value !== null).map((value) => Math.abs(value / base - 1)) : [];
-    effects.set(one.path, Math.max(0, ...changes));
+    for (const [path, size, reason, legal] of found.effects) effects.set(path, { size: size ?? 0, reason, legal });
+    paths = found.left;
     isNew = true;
   }
   return isNew;
@@ -42,5 +40,5 @@ export async function weigh(sliders, measure, may) {
 
 /** Keep what a change that would help gains, for the parameters of library parts. */
 export function helped(helps) {
-  for (const { path, factor } of helps) if (path && factor) effects.set(path, Math.max(effects.get(path) ?? 0, Math.abs(factor - 1)));
+  for (const { path, factor } of helps) if (path && factor && !effects.get(path)?.legal) effects.set(path, { size: Math.max(effect(path) ?? 0, Math.abs(factor - 1)) });
 }

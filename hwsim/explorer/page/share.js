@@ -27,7 +27,7 @@ export function wire(page) {
     for (const which of ["machine", "workload"]) download(`${which}.yaml`, "text/yaml", found[which]);
   });
   doing("html", () => axes());
-  doing("compute", () => save(page, name()));
+  doing("compute", () => save(name()));
   $("cancel").onclick = () => $("saving").close();
   for (const id of ["html", "yaml", "command"]) $(id).hidden = isSaved();
 }
@@ -115,17 +115,17 @@ function axes() {
   $("saving").showModal();
 }
 
-async function save(page, name) {
+async function save(name) {
   const paths = [...new Set([...$("axes").querySelectorAll("select")].map((each) => each.value).filter(Boolean))];
   if (!paths.length) return void ($("progress").textContent = "Select at least one slider.");
   const steps = paths.length === 3 ? 9 : paths.length === 2 ? 15 : 25, began = Date.now();
   const said = setInterval(() => ($("progress").textContent = `${(steps ** paths.length).toLocaleString("en")} runs at most, ${Math.round((Date.now() - began) / 1000)} s elapsed.`), 500);
   $("compute").disabled = true;
   try {
-    const { written } = await import("./saving.js");
-    const [text, many] = await written(paths, steps, page.run());
-    download(`${name}.html`, "text/html", text);
-    $("progress").textContent = `Saved: ${many}, ${Math.round(text.length / 1024).toLocaleString("en")} KiB.`;
+    const found = await ask("saved", { ...asked(), paths, film: state.film });
+    if (found.stale || found.mistakes) throw new Error(found.mistakes?.[0].text ?? "interrupted by a newer request: compute again");
+    download(`${name}.html`, "text/html", found.text);
+    $("progress").textContent = `Saved: ${found.contents}, ${Math.round(found.text.length / 1024).toLocaleString("en")} KiB.`;
   } catch (error) {
     $("progress").textContent = error.message;
   } finally {

@@ -1,6 +1,7 @@
 // A slider for each number of the files: positions that the server chose by its unit; those that move the answer first, strongest
 // on top, those without effect and those of library parts folded.
-import { LEAST, effect } from "./effects.js";
+import { isSaved } from "./asking.js";
+import { LEAST, allowed, effect, reason } from "./effects.js";
 import { remember, state } from "./state.js";
 import { $, el, short } from "./words.js";
 
@@ -19,9 +20,9 @@ export const position = (one) => {
 
 /** Show these sliders; `byEffect`: in the order of their effect on the answer, as far as it is known. */
 export function show(found, byEffect = false) {
-  all = found;
+  all = found.map(allowed);
   const open = [...$("sliders").querySelectorAll("details[open]")].map((box) => box.id), focused = document.activeElement?.id;
-  const own = all.filter(({ group }) => group !== "parts"), known = byEffect && own.some(({ path }) => effect(path) !== undefined);
+  const own = all.filter(({ group }) => group !== "parts"), known = byEffect && !isSaved() && own.some(({ path }) => effect(path) !== undefined);
   const strong = known ? all.filter(({ path }) => effect(path) > LEAST).sort((one, other) => effect(other.path) - effect(one.path)) : [];
   const idle = known ? own.filter(({ path }) => effect(path) <= LEAST) : [], left = own.filter((one) => !strong.includes(one) && !idle.includes(one));
   const groups = Object.entries(TITLES).map(([group, title]) => [title, left.filter((one) => one.group === group)]).filter(([, many]) => many.length);
@@ -29,7 +30,7 @@ export function show(found, byEffect = false) {
   if (strong.length) groups.unshift(["Strongest effect first", strong]);
   $("sliders").replaceChildren(
     ...groups.flatMap(([title, many]) => [el("h3", {}, title), ...many.map(slider)]),
-    ...(idle.length ? [folded("idle", `${idle.length} without effect here (doubled and halved)`, idle, open)] : []),
+    ...(idle.length ? [folded("idle", `${idle.length} ${idle.length === 1 ? "does" : "do"} not matter here`, idle, open)] : []),
     ...(rest.length ? [folded("rest", `${rest.length} more parameters of library parts`, rest, open)] : []),
   );
   if (!all.length) $("sliders").replaceChildren(el("p", { className: "soft" }, "No parameters: the files have none, or they have an error."));
@@ -54,7 +55,7 @@ function folded(id, title, rest, open) {
 }
 
 function slider(one) {
-  const id = `s-${one.path}`, box = el("div", { className: "slider" }), said = el("output", { htmlFor: id });
+  const why = reason(one.path), id = `s-${one.path}`, box = el("div", { className: "slider" }), said = el("output", { htmlFor: id });
   const input = el("input", { type: "range", id, min: 0, max: one.values.length - 1, step: 1 });
   const back = el("button", { className: "plain back", title: "reset (Delete)", ariaLabel: `reset ${one.label}` }, "↺");
   const write = () => {
@@ -80,7 +81,8 @@ function slider(one) {
   mark.style.left = `calc(8px + (100% - 16px) * ${one.at / Math.max(1, one.values.length - 1)})`;
   track.append(mark);
   const label = el("label", { htmlFor: id, title: one.path }, one.label);
-  box.append(el("div", { className: "head" }, label, back, said), track, ...(one.source ? [el("small", { title: one.source }, one.source)] : []));
+  box.append(el("div", { className: "head" }, label, back, said), track, ...(why ? [el("small", { className: "reason" }, why)] : one.source ? [el("small", { title: one.source }, one.source)] : []));
+  input.disabled = one.values.length < 2;
   write();
   return box;
 }

@@ -1,12 +1,13 @@
 // What the address holds: both files, what was turned, the pinned run, the guess, the window. A fragment is sent to nobody.
+// `piece`: where this page is a piece of a chapter, its name and its question.
 
 /** `called`: the names of the two files, as `expect:` may name a machine and `use:` starts at its file. */
-export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "", film: "", called: {} };
+export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "", film: "", called: {}, piece: null };
 
 /** What every question to the server carries. */
 export const asked = () => ({ machine: state.machine, workload: state.workload, set: state.set, called: state.called, coloured, page: PAGE });
 
-const PAGE = crypto.randomUUID(); // two pages of one server do not overtake each other
+const PAGE = crypto.randomUUID?.() ?? `${Math.random()}`; // two pages of one server do not overtake each other
 let coloured = {};
 /** Take note of the colours that the server gave to ops: it gets them back with each question, so that they stay. */
 export const keepColours = (given) => (coloured = given || {});
@@ -63,12 +64,24 @@ export const isOwnAddress = () => location.hash === written;
 
 /** Write the state into the address. */
 export async function keep() {
+  if (state.piece) return tellFrame(await packed(JSON.stringify({ v: 1, name: state.piece.name, guess: state.guess, set: state.set })));
   const found = (written = await fragment());
   try {
     history.replaceState(null, "", found);
   } catch {
     location.replace(found); // some browsers refuse the former for a page opened as a file
   }
+}
+
+/** Tell the page around a piece of a chapter how tall it is, and what was predicted in it: that page has the address. */
+export function tellFrame(text = "") {
+  if (parent !== window) parent.postMessage({ piece: state.piece.name, height: document.documentElement.offsetHeight, state: text, done: Boolean(state.guess?.done) }, "*");
+}
+
+/** What the page around a piece kept of it: predictions and settings. */
+export async function keptByFrame() {
+  const found = name.startsWith("1.") ? JSON.parse(await unpacked(name.slice(2)).catch(() => "null")) : null;
+  return found?.v === 1 ? { guess: found.guess, set: texts(found.set) } : {};
 }
 
 /** What an address holds: null where it holds nothing, an error in words where it cannot be read. */

@@ -55,12 +55,12 @@ export function readAmount(text, unit) {
   return number > 0 ? number : null;
 }
 
-/** Seconds of a text such as "200 ms" or "1.5 min"; null where it is none. */
+/** Seconds of a text such as "200 ms" or "1.5 min"; null where it is none, or has no unit. */
 export function readSeconds(text) {
-  const found = /^\s*([0-9.]+(?:e[+-]?\d+)?)\s*(ps|ns|us|µs|ms|s|min|h|days?)?\s*$/i.exec(text.replace(",", "."));
+  const found = /^\s*([0-9.]+(?:e[+-]?\d+)?)\s*(ps|ns|us|µs|ms|s|sec|seconds?|min|h|days?)\s*$/i.exec(text.replace(",", "."));
   if (!found) return null;
-  const size = { ps: 1e-12, ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, day: 86400, days: 86400 };
-  const value = Number(found[1]) * size[(found[2] || "s").toLowerCase()];
+  const size = { ps: 1e-12, ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1, sec: 1, second: 1, seconds: 1, min: 60, h: 3600, day: 86400, days: 86400 };
+  const value = Number(found[1]) * size[found[2].toLowerCase()];
   return value > 0 ? value : null;
 }
 
