@@ -29,7 +29,7 @@ from hwsim.results.critical import critical_path  # noqa: E402
 from hwsim.results.invariants import checked_text  # noqa: E402
 from hwsim.ticks import FEMTO  # noqa: E402
 from scripts.chapter_pieces import EXTRA, PIECES, Piece  # noqa: E402
-from scripts.d2l import SECTIONS, between, command, figures  # noqa: E402
+from scripts.d2l import SECTIONS, between, commands_of, figures, value_of  # noqa: E402
 from scripts.d2l_row import TIME, Row  # noqa: E402
 
 PARTS: Final = Path(__file__).parent / "chapter_page"
@@ -81,7 +81,7 @@ def _text(paragraph: str) -> str:
 def _number(row: Row) -> dict[str, Any]:
     """Return a row of docs/d2l.md, with the derivation of its simulated figure."""
     run = simulate(row.machine, row.workload, set=row.changed)
-    book, simulated, ratio = figures(row, row.reading.value(run)).split(" | ")
+    book, simulated, ratio = figures(row, value_of(row, run)).split(" | ")
     return {
         "what": row.what,
         "book": book.strip(),
@@ -90,7 +90,7 @@ def _number(row: Row) -> dict[str, Any]:
         "range": between(row.ends(run)),
         "kind": row.kind,
         "why": row.why,
-        "command": command(row),
+        "commands": commands_of(row),
         "line": row.reading.line.replace("`", ""),
         "sum": _sum(run) if row.reading is TIME else "",
         "ops": _derived(run, row),

@@ -55,7 +55,7 @@ def test_numbers_of_the_page_are_those_of_the_chapter_s_table(short: Path) -> No
     section = page[page.index("## Automatic parallelism") : page.index("## Training on several GPUs")]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")][1:]
     shown = re.findall(r"<article>(.*?)</article>", text, re.DOTALL)
-    assert len(shown) == len(rows) == 8
+    assert len(shown) == len(rows) >= 8
     for article, (what, book, simulated, _, between, kind, *_) in zip(shown, rows, strict=True):
         assert all(
             f">{cell}<" in article or f">{cell} <" in article for cell in (what, book, simulated, between, kind) if cell
