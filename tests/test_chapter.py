@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,7 +55,7 @@ def test_numbers_of_the_page_are_those_of_the_chapter_s_table(short: Path) -> No
     text, page = short.read_text(encoding="utf-8"), (ROOT / "docs" / "d2l.md").read_text(encoding="utf-8")
     section = page[page.index("## Automatic parallelism") : page.index("## Training on several GPUs")]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")][1:]
-    shown = re.findall(r"<article>(.*?)</article>", text, re.DOTALL)
+    shown = [unescape(article) for article in re.findall(r"<article>(.*?)</article>", text, re.DOTALL)]
     assert len(shown) == len(rows) >= 8
     for article, (what, book, simulated, _, between, kind, *_) in zip(shown, rows, strict=True):
         assert all(
