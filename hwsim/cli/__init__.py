@@ -59,6 +59,7 @@ SECTIONS: Final = {  # in the order of --help; each command is a module of a pac
         "check": "Validate files and report every mistake with line and column.",
         "show": "Print a machine, part or workload with the source of each number.",
         "new": "Create a machine and a workload file to start from.",
+        "course": "Write exercises with different numbers for each student, and check the answers.",
         "schema": "Print the JSON Schema of a kind of file, for editors.",
         "doctor": "Show what is installed, and how to install what is missing.",
     },
