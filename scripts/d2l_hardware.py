@@ -43,6 +43,14 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 unit="1/s",
             ),
             Row(
+                "8 GB over the 352-bit bus of an RTX 2080 Ti",
+                0.016,
+                "closed form",
+                "d2l-gpu-memory",
+                "d2l/gpu-stream",
+                'at "over 500 GB/s"; the pins have 352 / 8 x 14 GT/s = 616 GB/s, and a stream reaches 91 % of it, 559 GB/s',
+            ),
+            Row(
                 "256 GB through the caches of four cores",
                 1.0,
                 "closed form",

@@ -239,3 +239,11 @@ def test_banks_are_for_memories() -> None:
     op = {"access": {"device": "cpu", "count": 10, "pattern": "random", "banks": 2}}
     with pytest.raises(SpecError, match="`banks` and `row_hit` require a memory"):
         api.simulate("d2l-laptop", {"hwsim": "workload/1", "program": [op]})
+
+
+@pytest.mark.parametrize("channels", [1, 11, 22, 44])
+def test_a_stream_of_a_gpu_takes_the_bus_of_all_its_channels(channels: int) -> None:
+    """bits / 8 x transfers per second at the pins (352 bit x 14 GT/s: 616 GB/s), of which a stream reaches nine tenths."""
+    run = api.simulate("d2l-gpu-memory", "d2l/gpu-stream", set={"machine.gpu.memory.channels": channels}, expect=False)
+    reached = 8e9 / run.makespan_s / (channels * 16 / 8 * 14e9)
+    assert reached == pytest.approx(558.948 / 616, rel=1e-4)

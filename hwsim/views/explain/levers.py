@@ -24,7 +24,7 @@ OF_CAPACITY: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("cpu", "memory"): (r"memory\.bandwidth", r"memory\.dram\.(t\w+|rate)"),
     ("cpu", "line"): (r"coherence\..*",),
     ("gpu", "compute"): (r"(flop|vector)\..*",),
-    ("gpu", "memory"): (r"memory\.bandwidth",),
+    ("gpu", "memory"): (r"memory\.bandwidth", r"memory\.dram\.(t\w+|rate)"),
     ("memory", "memory"): (r"bandwidth", r"dram\.(t\w+|rate)"),
     **dict.fromkeys((("disk", "media"), ("ssd", "media")), (r"read|write",)),
     **dict.fromkeys((("disk", "iops"), ("ssd", "iops")), (r"iops|write_iops",)),
