@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from importlib.resources import files
 from typing import Any, Final
 
 from hwsim.api import Run, simulate
 from hwsim.explorer.answer import answer
 from hwsim.explorer.spans import Tints
 from hwsim.records import dataclass
+from hwsim.spec import read_text
 from hwsim.units import TIME, UnitError, parse_as
 
 RIGHT: Final = 0.03  # relative error up to which an answer is right
 NEAR: Final = 0.15  # up to which it is near
 MISSED: Final = 0.2  # least error of adding all times, in a question in which intuition fails
-DRAWS: Final = 200
+DRAWS: Final = 200  # attempts to draw numbers for which it fails
 ALL_ADDED: Final = 0  # index of the time of all rows added
 
 
@@ -35,7 +36,6 @@ class Question:
         workload: workload of the library.
         drawn: possible values by path for `--set`.
         fails: whether adding all times gives a wrong answer.
-        settings: other settings.
     """
 
     name: str
@@ -44,85 +44,17 @@ class Question:
     workload: str
     drawn: Mapping[str, Sequence[str]]
     fails: bool
-    settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def _times(*numbers: int) -> tuple[str, ...]:
-    return tuple(f"{number} us" for number in numbers)
+def _questions() -> Iterator[Question]:
+    tree = read_text(files("hwsim.explorer").joinpath("course.yaml").read_text("utf-8"), "course.yaml")
+    for name, found in tree.items():
+        entry: dict[str, Any] = {key: value.value for key, value in found.items()}
+        drawn = {path: tuple(str(value.value) for value in values.elements()) for path, values in entry["drawn"].items()}
+        yield Question(name, **{**entry, "drawn": drawn})
 
 
-RUNTIME: Final = "workload.runtime"
-ADD: Final = "workload.program.0.repeat.do.0.busy.time"
-SLOT: Final = "machine.links.slot.bandwidth"
-COUNTS: Final = tuple(str(count) for count in range(200, 1600, 100))
-QUESTIONS: Final = (
-    Question(
-        "asynchronous",
-        "Python issues {n} additions and waits once, at the end. Issuing one takes {dispatch}, computing it {time}, and "
-        "returning the result to Python 8 us. How long does the program take?",
-        "d2l-laptop",
-        "d2l/async-loop",
-        {"n": COUNTS, f"{RUNTIME}.dispatch": _times(6, 8, 10, 12, 14), ADD: _times(18, 22, 25, 30, 36, 40)},
-        fails=True,
-    ),
-    Question(
-        "slow-python",
-        "A faster CPU computes an addition in {time}, but Python still needs {dispatch} to issue one and 8 us to return the last "
-        "result. How long do {n} additions take, with one wait at the end?",
-        "d2l-laptop",
-        "d2l/async-loop",
-        {"n": COUNTS, f"{RUNTIME}.dispatch": _times(15, 18, 21, 24, 28), ADD: _times(5, 7, 9, 11)},
-        fails=True,
-    ),
-    Question(
-        "overlap",
-        "A GPU computes {times} matmuls of 2000 x 2000, 16.57 ms each. Each result of 16 MB is copied to the CPU over a link of "
-        "{bandwidth}, while the next matmuls run. How long does it take?",
-        "d2l-gpu-workstation",
-        "d2l/copy-overlap",
-        {"times": tuple(map(str, range(5, 30))), SLOT: ("0.5 GB/s", "0.6 GB/s", "0.8 GB/s", "1.2 GB/s", "1.5 GB/s", "2 GB/s")},
-        fails=True,
-    ),
-    Question(
-        "shared-work",
-        "The CPU computes {cpu} matmuls of 2000 x 2000, 65.52 ms each, and the GPU {gpu}, 16.57 ms each, at the same time. "
-        "How long does it take?",
-        "d2l-gpu-workstation",
-        "d2l/cpu-gpu-split",
-        {"cpu": tuple(map(str, range(2, 9))), "gpu": tuple(map(str, range(8, 33)))},
-        fails=True,
-    ),
-    Question(
-        "small-copies",
-        "160 MB cross a PCIe link of 16 GB/s in {copies} copies, one after the other. Setting up a copy takes 5 us. "
-        "How long does it take?",
-        "d2l-4gpu-pcie",
-        "d2l/few-large-transfers",
-        {"copies": tuple(str(1000 * count) for count in range(2, 20))},
-        fails=False,
-    ),
-    Question(
-        "random-words",
-        "{words} words of 8 bytes are read from DRAM at random addresses, 100 ns each, and then as many in one burst, 0.2 ns "
-        "each. How long do both take together?",
-        "d2l-memory",
-        "d2l/dram-random-vs-burst",
-        {"words": tuple(str(100_000 * count) for count in range(2, 30))},
-        fails=False,
-    ),
-    Question(
-        "ring",
-        "Eight GPUs sum {bytes} in two rings, each in one direction: one ring has one NVLink of {bandwidth} between neighbours, "
-        "the other has two. How long does it take?",
-        "d2l-8gpu-nvlink",
-        "d2l/two-nvlink-rings",
-        {
-            "bytes": tuple(f"{size} MB" for size in range(80, 400, 20)),
-            "machine.links.nvlink.bandwidth": ("12 GB/s", "18 GB/s", "25 GB/s"),
-        },
-        fails=False,
-    ),
-)
+QUESTIONS: Final = tuple(_questions())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +79,7 @@ class Exercise:
     @property
     def command(self) -> str:
         """The command that simulates it."""
-        changed = {**self.question.settings, **self.drawn}
-        words = " ".join(f"--set '{path}={value}'" for path, value in changed.items())
+        words = " ".join(f"--set '{path}={value}'" for path, value in self.drawn.items())
         return f"hwsim simulate {self.question.machine} {self.question.workload} --no-expect {words}"
 
 
@@ -161,7 +92,7 @@ def exercises(student: str, seed: int) -> Iterator[Exercise]:
 def _drawn(question: Question, dice: random.Random) -> Exercise:
     for _ in range(DRAWS):
         drawn = {path: dice.choice(values) for path, values in question.drawn.items()}
-        run = simulate(question.machine, question.workload, set={**question.settings, **drawn}, expect=False)
+        run = simulate(question.machine, question.workload, set=drawn, expect=False)
         exercise = Exercise(question, drawn, run)
         if not question.fails or abs(exercise.theories[ALL_ADDED][1] / run.makespan_s - 1.0) >= MISSED:
             return exercise
