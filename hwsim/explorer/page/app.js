@@ -217,7 +217,7 @@ function wire() {
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themed);
   let wide = innerWidth;
-  addEventListener("resize", rested(100, () => (show(), wide !== innerWidth && ((wide = innerWidth), again()))));
+  addEventListener("resize", rested(100, () => wide !== innerWidth && ((wide = innerWidth), show(), again()))); // a frame's height follows its content
   addEventListener("keydown", (event) => {
     const writes = event.target.closest?.("textarea, select, .cm-editor, input:not([type=range])");
     if (event.key === "Escape") for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
