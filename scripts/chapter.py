@@ -75,7 +75,8 @@ def _content(piece: Piece) -> dict[str, Any]:
 
 def _text(paragraph: str) -> str:
     """Return a paragraph of docs/d2l.md as HTML, without its links."""
-    return html.escape(re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", paragraph), quote=False)
+    plain = html.escape(re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", paragraph), quote=False)
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", plain)
 
 
 def _number(row: Row) -> dict[str, Any]:
