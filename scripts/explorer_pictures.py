@@ -84,9 +84,17 @@ def film(browser: Any) -> bytes:
 
 def predict(browser: Any) -> bytes:
     """A prediction, revealed."""
-    with shown(browser, *OVERLAP, wide=1100, high=460) as page:
+    with shown(browser, *OVERLAP, wide=1280, high=620) as page:
+        before = page.evaluate("Number(document.body.dataset.rests)")
+        for key in ("ArrowLeft", "Delete"):  # the curve of this slider
+            page.locator(f"[id='s-{SLOT}']").press(key)
+        until(page, f"Number(document.body.dataset.rests) > {before} && !document.querySelector('.old')")
         page.locator("#predict").click()
-        page.locator("#guess").fill("250 ms")
+        page.locator("#guess").fill("262 ms")
+        until(page, "document.querySelectorAll('#guess-change option').length > 2")
+        page.locator("#guess-limit").select_option("link slot gpu->cpu")
+        page.locator("#guess-change").select_option("bandwidth of link slot doubled")
+        page.evaluate("document.querySelector('.turn').scrollTo(0, 0)")
         area = page.locator("#curve").bounding_box()
         x, y = area["x"] + 62, area["y"] + 38
         page.mouse.move(x, y)
