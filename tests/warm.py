@@ -61,8 +61,8 @@ os._exit(status)  # taking modules apart one by one takes longer than a small co
 class Warm:
     """Runs `hwsim ...` as a shell does."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, python: str = sys.executable) -> None:
+        self._root, self._python = root, python
         self._server: subprocess.Popen[str] | None = None
 
     def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str]) -> tuple[str, int]:
@@ -77,7 +77,7 @@ class Warm:
             self._server.communicate()
 
     def _start(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: IO[str]) -> int:
-        command = [sys.executable, "-m", "hwsim", *words]
+        command = [self._python, "-m", "hwsim", *words]
         return subprocess.run(
             command,
             cwd=folder,
@@ -99,7 +99,7 @@ class Warm:
         return int(server.stdout.readline())
 
     def _served(self, variables: Mapping[str, str]) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", _SERVER]
+        command = [self._python, "-c", _SERVER]
         return subprocess.Popen(
             command, cwd=self._root, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
