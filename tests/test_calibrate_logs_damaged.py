@@ -13,6 +13,7 @@ from hwsim.spec import SpecError
 from hwsim_calibrate.logs import TOOLS, Log, LogOptions, Result, fit_logs, read_log
 from hwsim_calibrate.logs.target_part import TargetPart, find_target_part
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
+from tests.each import each
 
 
 @cache
@@ -38,8 +39,8 @@ def changed(tool: str, *swaps: tuple[str, str]) -> str:
     return text
 
 
-@pytest.mark.parametrize("tool", TOOLS)
-@pytest.mark.parametrize("text", ["hello\n1 2 3\n", "{}", "[1, 2]\n", "{" * 5000, '{"jobs": ' + "9" * 5000 + "}\n"])
+@each("tool", TOOLS)
+@each("text", ["hello\n1 2 3\n", "{}", "[1, 2]\n", "{" * 5000, '{"jobs": ' + "9" * 5000 + "}\n"])
 def test_anything_else_is_refused(tool: str, text: str) -> None:
     with pytest.raises(SpecError) as error:
         fitted(tool, text, part=PARTS.get(tool, ""))

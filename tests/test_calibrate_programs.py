@@ -23,6 +23,7 @@ from hwsim_calibrate.snippet_calls import call_of_params, recorded_call, snippet
 from hwsim_calibrate.snippet_inputs import Inputs
 from hwsim_calibrate.snippets import SNIPPETS
 from hwsim_calibrate.suites.kernels import MATRIX
+from tests.each import each
 from tests.present import present
 
 ODD = {
@@ -42,7 +43,7 @@ ODD = {
 }  # of another name, or size
 
 
-@pytest.mark.parametrize("name", sorted(SNIPPETS))
+@each("name", sorted(SNIPPETS))
 def test_a_snippet_is_one_call_that_leads_back_to_it(name: str) -> None:
     call = call_of_params(snippet_case(name, Inputs(32)).params)
     assert call.count > 0

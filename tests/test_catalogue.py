@@ -31,6 +31,7 @@ from hwsim.spec import (
     substitute,
     tree_of,
 )
+from tests.each import each
 
 EXAMPLES = {
     "cpu": "{cores: 4, flop: {fp32: 244 GFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}",
@@ -103,7 +104,7 @@ def _example(kind: str) -> Tree:
     return tree_of(links.KINDS[kind].examples[0]) if kind in links.KINDS else read_text(EXAMPLES[kind])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_every_kind_has_an_example_that_reads(kind: str) -> None:
     mistakes = Mistakes()
     model: Any = decode(_example(kind), KINDS[kind], mistakes)
@@ -111,7 +112,7 @@ def test_every_kind_has_an_example_that_reads(kind: str) -> None:
     assert list(getattr(model, "problems", tuple)()) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_every_key_is_documented_and_every_kind_says_what_it_is(kind: str) -> None:
     assert (KINDS[kind].__doc__ or "").strip()
     for field in plan(KINDS[kind]):
@@ -119,7 +120,7 @@ def test_every_key_is_documented_and_every_kind_says_what_it_is(kind: str) -> No
     assert len(plan(KINDS[kind])) <= len(fields(KINDS[kind]))
 
 
-@pytest.mark.parametrize("name", [name for name in names("part") if name.split("/")[0] in KINDS])
+@each("name", [name for name in names("part") if name.split("/")[0] in KINDS])
 def test_every_part_of_the_library_reads_and_has_a_source_for_every_number(name: str) -> None:
     folder, _, part = name.partition("/")
     tree = read(find(folder, part))
@@ -134,7 +135,7 @@ def test_every_part_of_the_library_reads_and_has_a_source_for_every_number(name:
     assert without_source(whole) == []
 
 
-@pytest.mark.parametrize("name", names("machine"))
+@each("name", names("machine"))
 def test_every_machine_of_the_library_builds_and_has_a_source_for_every_number(name: str) -> None:
     mistakes = Mistakes()
     tree = read(find("machine", name))

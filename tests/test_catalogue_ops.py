@@ -9,14 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
-import pytest
-
 from hwsim import ops
 from hwsim.ops import OPS
 from hwsim.ops.op import Dtype, Op
 from hwsim.spec import Mistakes, decode, plan, read_text
 from hwsim.units import BYTES
 from hwsim.workload.parser import _CONTROL
+from tests.each import each
 
 
 def example(kind: str) -> str:
@@ -53,7 +52,7 @@ def test_no_op_is_called_as_a_statement() -> None:
     assert not set(OPS) & set(_CONTROL)
 
 
-@pytest.mark.parametrize("kind", OPS)
+@each("kind", OPS)
 def test_every_op_has_an_example_that_reads(kind: str) -> None:
     mistakes = Mistakes()
     cls: Any = OPS[kind]
@@ -61,7 +60,7 @@ def test_every_op_has_an_example_that_reads(kind: str) -> None:
     mistakes.raise_if_any()
 
 
-@pytest.mark.parametrize("kind", OPS)
+@each("kind", OPS)
 def test_every_key_of_an_op_is_documented(kind: str) -> None:
     cls: Any = OPS[kind]
     for field in plan(cls):

@@ -16,6 +16,7 @@ from hwsim.machine.classes import with_class_defaults
 from hwsim.origins import case_of
 from hwsim.spec import Origin, SpecError, Tree, find, names, read, tree_of
 from tests import command
+from tests.each import each
 
 DATASHEET = (
     "kind: gpu, {who} flop: {{fp32: 67 TFLOP/s, bf16: 989.4 TFLOP/s}}, memory: {{size: 80 GB, bandwidth: 3.35 TB/s}}{more}"
@@ -121,7 +122,7 @@ def test_an_unknown_class_is_a_mistake() -> None:
         gpu(who="class: nvidia/hoper,")
 
 
-@pytest.mark.parametrize("name", names("class"))
+@each("name", names("class"))
 def test_every_number_of_a_class_says_its_devices_and_its_spread(name: str) -> None:
     part = tree_of({"sms": 100, "clock": "1 GHz", "memory": {"bandwidth": "1 TB/s"}, "class": name.partition("/")[2] or "none"})
     kind = name.partition("/")[0]
@@ -167,7 +168,7 @@ def library(name: str) -> Gpu:
 GPUS = [name for name in names("gpu") if not name.startswith("d2l")]
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_no_gpu_is_ideal(name: str) -> None:
     found = library(name)
     chased = found.access("it", Accesses(count=1e6, size=8.0, pattern="dependent", working_set=1e9))
@@ -180,7 +181,7 @@ def test_no_gpu_is_ideal(name: str) -> None:
     assert found.generation
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_a_small_copy_takes_more_than_a_microsecond(name: str) -> None:
     text = (
         f"hwsim: machine/1\nparts: {{cpu: {{kind: cpu, use: epyc-7742}}, it: {{kind: gpu, use: {name}, lanes: 16}}}}\n"

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.command import hwsim
 from tests.explain_cases import MACHINE, workload
 
@@ -45,9 +43,8 @@ def test_an_op_that_does_not_exist_is_a_mistake_with_a_hint() -> None:
     assert "did you mean 'copy to CPU'" in done.stderr
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_the_figure_is_written_whole(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"path{suffix}"
+def test_the_figure_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "path.pdf"
     done = hwsim("explain", STATION, OVERLAP, "--plot", path, "--no-what-if")
     assert f"wrote {path}" in done.stderr
     assert path.stat().st_size > 1000

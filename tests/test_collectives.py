@@ -35,6 +35,7 @@ from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.algorithms.ring import RingAlgorithm
 from hwsim.communication.rounds import rounds_of
 from hwsim.spec import plan
+from tests.each import each
 
 CASES: list[tuple[str, Operation]] = [(name, op) for name, scheme in ALGORITHMS.items() for op in scheme.operations]
 # Steps of an all-reduce among n ranks, and bytes on the busiest port, each way, in arrays of one rank.
@@ -104,9 +105,9 @@ def test_every_plan_does_what_its_operation_promises(name: str, operation: Opera
     prove(found)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 7, 8, 12, 33])
-@pytest.mark.parametrize("servers", [1, 2, 3, 7])
-@pytest.mark.parametrize("on", ["workers", "beside"])
+@each("ranks", [1, 2, 3, 7, 8, 12, 33])
+@each("servers", [1, 2, 3, 7])
+@each("on", ["workers", "beside"])
 def test_parameter_servers_of_any_number_add_up(ranks: int, servers: int, on: str) -> None:
     algorithm = ParameterServer(servers=servers, on="beside" if on == "beside" else "workers")
     prove(planned(algorithm, "all-reduce", RankGroup(ranks)))
@@ -152,14 +153,14 @@ def test_a_send_that_cannot_be_is_found(send: PlanSend, message: str) -> None:
 # ---- as fast as the textbook says
 
 
-@pytest.mark.parametrize("name", TEXTBOOK)
-@pytest.mark.parametrize("ranks", [2, 4, 16, 64])
+@each("name", TEXTBOOK)
+@each("ranks", [2, 4, 16, 64])
 def test_steps_and_bytes_of_a_plan_are_the_textbook_s(name: str, ranks: int) -> None:
     found = ALGORITHMS[name].plan("all-reduce", RankGroup(ranks))
     assert (found.steps, walk(found, 1.0, 0.0, 1.0)) == pytest.approx(TEXTBOOK[name](ranks))
 
 
-@pytest.mark.parametrize(("name", "operation"), CASES)
+@each(("name", "operation"), CASES)
 def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation) -> None:
     algorithm = ALGORITHMS[name]
     for group in (RankGroup(1), RankGroup(2), RankGroup(4), RankGroup(9), RankGroup(12, (4, 4, 4))):
@@ -203,8 +204,8 @@ def test_weights_that_say_nothing_are_refused(weights: list[float]) -> None:
         RingAlgorithm().plan("all-gather", RankGroup(2)).sizes(1.0, weights)
 
 
-@pytest.mark.parametrize(("name", "operation"), CASES)
-@pytest.mark.parametrize("pieces", [1, 3])
+@each(("name", "operation"), CASES)
+@each("pieces", [1, 3])
 def test_single_sends_carry_the_bytes_and_wait_only_for_earlier_ones(name: str, operation: Operation, pieces: int) -> None:
     found = planned(ALGORITHMS[name], operation, RankGroup(6))
     sends = explicit_sends(found, 600.0, pieces=pieces)

@@ -29,6 +29,7 @@ from hwsim.results.usage import usage
 from published.hdd import DRIVES
 from published.parts import part
 from published.parts import table as rows_of
+from tests.each import each
 from tests.engine_graphs import graph_of, play_open
 from tests.reference_engine import play
 from tests.strategies import Tables, graphs, make_block, tables
@@ -115,8 +116,8 @@ CASES_OF: dict[str, tuple[Storage, Direction, StorageAccesses]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES_OF)
-@pytest.mark.parametrize("split", [(1,) * 16, (16,) * 4, (1, 2, 5, 24), (3, 3, 3, 3, 40)])
+@each("name", CASES_OF)
+@each("split", [(1,) * 16, (16,) * 4, (1, 2, 5, 24), (3, 3, 3, 3, 40)])
 def test_many_shallow_ops_are_one_deep_one(name: str, split: Sequence[int]) -> None:
     device, direction, asked = CASES_OF[name]
     deep = sum(split)

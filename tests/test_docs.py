@@ -27,6 +27,7 @@ import pytest
 
 import hwsim
 from hwsim.results import invariants
+from tests.each import each
 from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -215,7 +216,7 @@ def test_output_of_a_command_is_compared() -> None:
     assert shown == {"docs/extending.md"}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@each("name", PAGES)
 def test_links_between_pages_lead_somewhere(name: str) -> None:
     page = FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
     targets = [match["target"] for match in LINK.finditer(page) if "://" not in match["target"]]

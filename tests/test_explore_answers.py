@@ -118,7 +118,8 @@ def test_equal_lanes_are_one_row_and_waiting_is_marked(desk: WorkerState) -> Non
 
 def test_of_too_many_rows_each_kind_is_seen(desk: WorkerState) -> None:
     """64 rows of cores that decode must not hide the rows of GPUs and disks."""
-    found = asked(desk, "run", texts("dgx-a100", "imagenet-epoch") | {"set": {"epochs": "1"}})
+    few = {"epochs": "1", "workload.pipeline.dataset.samples": "131072"}
+    found = asked(desk, "run", texts("dgx-a100", "imagenet-epoch") | {"set": few})
     names = " ".join(lane["name"] for lane in found["lanes"])
     assert all(part in names for part in ("cpu", "gpu0", "disk"))
     assert found["lanes_left"] > 0

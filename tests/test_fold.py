@@ -27,6 +27,7 @@ from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences
 from hwsim.spec import SpecError
 from tests import command
+from tests.each import each
 from tests.present import present
 
 Spec = dict[str, Any]
@@ -294,10 +295,10 @@ def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int
         assert not list(differences(folded.timeline, whole.timeline))
 
 
-@pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather"])
-@pytest.mark.parametrize("algorithm", [RingAlgorithm(), RingAlgorithm(both=True), HalvingDoubling(), Hierarchical()])
-@pytest.mark.parametrize("group", [RankGroup(2), RankGroup(5), RankGroup(8), RankGroup(6, (3, 3)), RankGroup(12, (4, 4, 4))])
-@pytest.mark.parametrize("pieces", [1, 3])
+@each("operation", ["all-reduce", "reduce-scatter", "all-gather"])
+@each("algorithm", [RingAlgorithm(), RingAlgorithm(both=True), HalvingDoubling(), Hierarchical()])
+@each("group", [RankGroup(2), RankGroup(5), RankGroup(8), RankGroup(6, (3, 3)), RankGroup(12, (4, 4, 4))])
+@each("pieces", [1, 3])
 def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
     algorithm: Algorithm, operation: Operation, group: RankGroup, pieces: int
 ) -> None:

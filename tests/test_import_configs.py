@@ -19,6 +19,7 @@ from hwsim.spec import SpecError, read
 from tests.command import hwsim
 from tests.config_cases import DRAWN, configs
 from tests.config_values import ACTIVE, PARAMETERS, of
+from tests.each import each
 
 LLAMA = of("llama", 4, 512, 8, 2, 1024, 1000)
 
@@ -38,7 +39,7 @@ def model_of(path: Path) -> Transformer:
 # ---- parameters ----
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@each("name", PARAMETERS)
 def test_parameters_are_the_published_ones(name: str, tmp_path: Path) -> None:
     keys, parameters = PARAMETERS[name]
     made = read_config(put(tmp_path, keys))
@@ -50,7 +51,7 @@ def test_parameters_are_the_published_ones(name: str, tmp_path: Path) -> None:
         assert model.active_parameters / 1e9 == pytest.approx(ACTIVE[name], abs=0.011)
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@each("name", PARAMETERS)
 def test_what_is_written_is_the_same_model(name: str, tmp_path: Path) -> None:
     made = read_config(put(tmp_path, PARAMETERS[name][0]))
     text = model_yaml(made, "config of Hugging Face, config.json")

@@ -22,6 +22,7 @@ from hwsim.importers.replay import explain
 from hwsim.importers.say import launches
 from hwsim.importers.say import text as words
 from hwsim.spec import SpecError
+from tests.each import each
 from tests.traces import dumps, kineto, run, write_kineto
 
 OP: dict[str, Any] = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1000, "dur": 10, "args": {}}
@@ -192,7 +193,7 @@ def test_ranks_from_names_and_places(tmp_path: Path) -> None:
 # ------------------------------------------------------------ damaged and hostile files
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "message"),
     [
         (b"", "the file is empty"),

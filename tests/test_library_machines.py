@@ -18,6 +18,7 @@ from hwsim.machine import Machine
 from hwsim.models.cluster import cluster_of
 from hwsim.spec import find, names, read
 from hwsim.units import parse
+from tests.each import each
 
 POWERED = ("cpu", "gpu", "disk", "nic", "switch", "memory")  # kinds of parts that draw power
 ELSEWHERE = ("machines/parts/memory/gddr", "machines/parts/memory/hbm")  # in the power of the GPU they are on
@@ -121,7 +122,7 @@ def test_a_cluster_to_plan_with(let: str) -> None:
         assert 1e9 / seconds < max(cards) * max(1, len(machine.devices_of("nic")) // len(gpus))
 
 
-@pytest.mark.parametrize("name", [name for name in names("part") if name.partition("/")[0] in POWERED])
+@each("name", [name for name in names("part") if name.partition("/")[0] in POWERED])
 def test_every_part_says_what_it_draws_and_who_says_so(name: str) -> None:
     kind, _, part = name.partition("/")
     file = find(kind, part)
@@ -132,7 +133,7 @@ def test_every_part_says_what_it_draws_and_who_says_so(name: str) -> None:
     assert (item.loaded == item.idle == 0) if elsewhere else (0 < item.idle < item.loaded)
 
 
-@pytest.mark.parametrize("name", [name for name in names("machine") if "/" not in name and not name.startswith("d2l-")])
+@each("name", [name for name in names("machine") if "/" not in name and not name.startswith("d2l-")])
 def test_the_power_of_every_machine_is_known(name: str) -> None:
     power = power_of(load(name))
     assert power.missing == ()

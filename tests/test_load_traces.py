@@ -16,6 +16,7 @@ from hwsim.ticks import FEMTO
 from hwsim.workload.load.draws import Values
 from hwsim.workload.load.keys import CountDraw, SizeDraw, TimeDraw
 from hwsim.workload.load.traces import read_trace
+from tests.each import each
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:15:46.6805900,374,44
@@ -82,7 +83,7 @@ def test_paths_start_from_the_workload_and_lines_may_be_fewer(tmp_path: Path) ->
     assert next(iter(error.value.mistakes)).place == place
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("", "lacks the columns"),

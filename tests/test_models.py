@@ -23,6 +23,7 @@ from hwsim.models import (
     one_pass,
 )
 from hwsim.spec import SpecError, find, names, read
+from tests.each import each
 from tests.model_cases import NODES, decode, gpus, prefill, run, small
 
 # As the authors publish them, or as the published weights count.
@@ -100,7 +101,7 @@ def test_parameters_round_to_the_printed_ones(name: str) -> None:
 TRANSFORMERS = [name for name in names("model") if read(find("model", name)).text("kind") == "transformer"]
 
 
-@pytest.mark.parametrize("name", TRANSFORMERS)
+@each("name", TRANSFORMERS)
 def test_every_model_of_the_library_can_be_read(name: str) -> None:
     model = load_transformer(name)
     assert model.parameters >= model.active_parameters > 1e8

@@ -164,7 +164,9 @@ RUNNING = (ROOT / "scripts", ROOT / "tests")  # notebooks
 
 def is_imported(module: str, text: str) -> bool:
     """Whether the text of a file imports a top-level module."""
-    for node in ast.walk(ast.parse(text)) if re.search(rf"\b{module}\b", text) else ():
+    if module not in text or not re.search(rf"\b(?:import|from)\b.*\b{module}\b|\(\s*[\"']{module}", text):
+        return False
+    for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names=several):
                 named = [alias.name for alias in several]

@@ -17,6 +17,7 @@ from hwsim.devices.disk import Disk
 from hwsim.devices.storage import StorageAccesses
 from hwsim.spec import Mistakes, Tree, find, names, read, resolve, sources
 from published.parts import part
+from tests.each import each
 
 GB = 1e9
 CPUS = tuple(name for name in names("cpu") if not name.startswith("d2l-"))
@@ -151,7 +152,7 @@ def near(one: dict[str, tuple[str, str]], other: dict[str, tuple[str, str]]) -> 
     return other.keys() <= one.keys() and len(other) >= 10 and len(one.items() & other.items()) > IN_COMMON * len(one)
 
 
-@pytest.mark.parametrize("name", [name for name in PARTS if used(name)])
+@each("name", [name for name in PARTS if used(name)])
 def test_a_part_that_uses_another_says_only_what_is_its_own(name: str) -> None:
     kind, _, part = name.partition("/")
     base = used(name)

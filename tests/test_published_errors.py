@@ -13,6 +13,7 @@ import pytest
 from published import coverage, errors, left_out, ratios
 from published.intervals import LEVELS, columns, factors, half_widths, held, parts, weighted_quantile
 from published.residual import Residual
+from tests.each import each
 
 CASES = errors.CASES
 # Regimes that models of hwsim name: each must be in the file, or its topic's "*".
@@ -173,7 +174,7 @@ def test_outside_is_wider_than_a_device_of_a_known_generation(file: dict[str, An
         assert cases["outside"]["half"]["90"] >= min(1.5 * cases["device"]["half"]["90"], errors.WIDEST), name
 
 
-@pytest.mark.parametrize("name", NAMED)
+@each("name", NAMED)
 def test_every_regime_that_models_name_has_a_line(name: str, file: dict[str, Any]) -> None:
     topic = name.partition("/")[0]
     assert name in file["regimes"] or f"{topic}/*" in file["regimes"]

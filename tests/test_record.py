@@ -22,6 +22,7 @@ from hwsim_calibrate.recording.numpy_patches import recording
 from hwsim_calibrate.recording.output import document, packed
 from hwsim_calibrate.recording.script import Recording, ScriptFailed, record_script
 from hwsim_calibrate.recording.tape import Step, Tape
+from tests.each import each
 
 MLP = """
 import numpy as np
@@ -140,7 +141,7 @@ def test_the_calls_of_a_training_step_are_these(tmp_path: Path) -> None:
     assert (back.kind, dict(back.keys)) == ("matmul", {"m": 20, "n": 4, "k": 32, "dtype": "fp32", "form": "a"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "kind", "keys"),
     [
         ("y = x + 1", "elementwise", {"function": "add", "form": "scalar", "shape": [8, 6], "dtype": "fp32", "inputs": 1}),

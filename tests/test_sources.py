@@ -10,6 +10,7 @@ import pytest
 from hwsim.origins import SOURCES
 from hwsim.spec import Origin, Tree, library_root, read, read_text, sources
 from hwsim.units import Quantity, UnitError, parse
+from tests.each import each
 
 KINDS = set(SOURCES)
 READ = KINDS - {
@@ -75,7 +76,7 @@ def test_what_is_quoted_from_memory_says_so_by_its_kind() -> None:
     assert [name for name in FILES if MEMORY.search(" ".join((read(LIBRARY / name).text("notes") or "").split()))] == []
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if Path(name).name.startswith("d2l-")])
+@each("name", [name for name in FILES if Path(name).name.startswith("d2l-")])
 def test_profiles_of_the_text_cite_it(name: str) -> None:
     assert "d2l 13." in (LIBRARY / name).read_text("utf-8")
 

@@ -10,6 +10,7 @@ import pytest
 
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, decode_value, field, place_field, read_text, substitute, tree_of
 from hwsim.units import Bytes, BytesPerSecond, Hertz, Quantity, Ratio, Seconds, UnitError, parse
+from tests.each import each
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def test_null_is_nothing_only_where_nothing_is_allowed() -> None:
     assert wrong("bandwidth:\n")[0] == ("1:1", "'bandwidth' has no value", "peak, per direction: a bandwidth, such as '16 GB/s'")
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "column", "message", "hint"),
     [
         ("banwidth: 1 GB/s", 1, "unknown key 'banwidth' in thing", "did you mean 'bandwidth'?"),

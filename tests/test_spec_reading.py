@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hwsim.spec import Mistake, SpecError, read, read_bytes, read_text, yaml_parser
 from hwsim.spec.yaml_writer import flow
+from tests.each import each
 
 
 def mistakes_of(text: str | bytes) -> tuple[Mistake, ...]:
@@ -27,7 +28,7 @@ def only(text: str | bytes) -> tuple[str, str, str | None]:
     return str(mistake.place), mistake.message, mistake.hint
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("on", "on"),
@@ -86,7 +87,7 @@ def test_columns_count_characters_not_bytes() -> None:
     assert only("é: ü\nßß: [ü, !x 1]\n")[0] == "f.yaml:2:9"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "place", "message"),
     [
         ("", "f.yaml:1:1", "the file is empty"),
@@ -119,7 +120,6 @@ def test_columns_count_characters_not_bytes() -> None:
         ("- " * 300 + "x", "f.yaml:1:201", "nested more than 100 levels deep"),
         (b"a: " + b"x" * 20_000_001, "f.yaml", "the file is larger than 20 MB"),
     ],
-    ids=lambda each: str(each)[:24],
 )
 def test_what_is_not_understood_is_said_with_its_place(text: str | bytes, place: str, message: str) -> None:
     found = only(text)

@@ -10,6 +10,7 @@ from hwsim.functions.files import refuse_invented
 from hwsim.spec import SpecError
 from hwsim.spec.library import library_root, names
 from tests.command import hwsim
+from tests.each import each
 
 BOUGHT = """
 hwsim: machine/1
@@ -81,7 +82,7 @@ def test_a_machine_inside_a_machine_is_looked_into(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", names("machine"))
+@each("name", names("machine"))
 def test_machines_of_the_library_are_of_the_library(name: str) -> None:
     refuse_invented(str(library_root() / "machines" / f"{name}.yaml"))
 

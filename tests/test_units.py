@@ -29,11 +29,12 @@ from hwsim.units import (
     parse_as,
     suggest_unit,
 )
+from tests.each import each
 
 NAMED = [var for var in vars(units).values() if isinstance(var, Dimension)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value", "unit"),
     [
         ("12 µs", 1.2e-5, "s"),
@@ -96,7 +97,7 @@ def test_decimal_prefixes_are_rounded_once(number: str) -> None:
         assert parse_as(f"{number} {prefix}B", SIZE) == float(f"{number}e{power}")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "dimension", "message", "hint"),
     [
         ("16 GBps", BANDWIDTH, "'16 GBps' is not a bandwidth: unknown unit 'GBps'", "did you mean 'GB/s'?"),

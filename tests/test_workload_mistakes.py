@@ -10,8 +10,9 @@ import hwsim
 from hwsim.api import prepare
 from hwsim.engine import simulate
 from hwsim.graph.opgraph import OpGraph
-from hwsim.spec import Mistakes, SpecError, find, names, read, read_text
+from hwsim.spec import Mistakes, SpecError, find, read, read_text
 from hwsim.workload import check_statements, read_workload, suspicions
+from tests.test_engine_plain import LARGE
 
 MACHINE = """
 hwsim: machine/1
@@ -200,11 +201,12 @@ def test_the_library_has_no_mistakes_and_gives_no_cause_for_suspicion(path: Path
     assert suspicions(workload) == ()
 
 
-PROGRAMS = [name for name in names("workload") if {"program", "programs"} & set(dict(read(find("workload", name)).items()))]
+PROGRAMS = [name for name in LARGE if {"program", "programs"} & set(dict(read(find("workload", name)).items()))]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_every_workload_of_the_library_keeps_its_promise(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_a_large_workload_of_the_library_keeps_its_promise(name: str) -> None:
+    """The others: `test_engine_plain.py`."""
     promised = read(find("workload", name)).get("expect")
     assert [verdict.status for verdict in hwsim.simulate(str(promised.text("machine")), name).verdicts] == ["met"]
 
