@@ -69,7 +69,7 @@ def choose(task: Task, library: Nccl | None = None) -> ChosenCollective:
     if library is None:
         return _tuned_choice(task, ranks.group)
     best, second = first_two(estimates(task, library, ranks.group))
-    algorithm = algorithm_of_method(best.method, ranks.group, meshed=_is_mesh(task.machine, task.devices))
+    algorithm = algorithm_of_method(best.method, ranks.group, meshed=is_mesh(task.machine, task.devices))
     flows = as_measured(task, algorithm, library, best, max(ranks.group.sizes))
     return ChosenCollective(flows, chosen_among(library, best, second, len(task.devices), task.size))
 
@@ -169,7 +169,7 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
         return RingBandwidth(rate, rate, link, link)
     inside, link = math.inf, "nvlink"
     for node in _kinds(machine, [names[start : start + count] for start, count in zip(ranks.group.starts, sizes, strict=True)]):
-        around = DirectExchange() if _is_mesh(machine, node) else ring
+        around = DirectExchange() if is_mesh(machine, node) else ring
         inside, link = min((inside, link), _rate(machine, node, around, "all-gather"))
     if len(sizes) == 1:
         return RingBandwidth(inside, link=link)
@@ -211,7 +211,7 @@ def _pcie_path(machine: Machine, names: Sequence[str]) -> str:
     return ("pcie", "host", "sockets")[min(max_hosts, 2)]
 
 
-def _is_mesh(machine: Machine, names: Sequence[str]) -> bool:
+def is_mesh(machine: Machine, names: Sequence[str]) -> bool:
     """Return whether GPUs are linked by xGMI: each to all others, and the rings of RCCL together use every link."""
     return generation(machine, names[0]) == Xgmi.kind
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.communication import ALGORITHMS, Overheads, Task, placement, timing
+from hwsim.communication.selection import is_mesh
 from hwsim.demand import knee_bytes
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
@@ -271,9 +272,9 @@ def _ring_bandwidth(machine: Machine, names: list[str]) -> float:
     """Return the ring bandwidth per rank among these GPUs (B/s): of the rings found, or of the library's fastest algorithm.
 
     NETWORK and the start times were fitted to trainings over NVLink, where rings reach the link rate. Over PCIe, a library
-    reaches a share of it, and the share is a constant of the library.
+    reaches a share of it, and the share is a constant of the library. In a mesh, its rings together use every link.
     """
-    if isinstance(timing.library_of(machine, names), Overheads) or timing.over_pcie(machine, names):
+    if isinstance(timing.library_of(machine, names), Overheads) or timing.over_pcie(machine, names) or is_mesh(machine, names):
         flows = timing.timed(machine, None, "all-gather", names, _LONG)
     else:
         flows = Task(machine, "all-gather", names, _LONG).flows(ALGORITHMS["rings-both-ways"])
