@@ -20,8 +20,7 @@ from hwsim.results.activities import bounds_of
 
 LEAST: Final = 0.01  # relative change of the answer from which a slider matters
 BUDGET: Final = 0.5  # s of computing per answer
-PATIENCE: Final = 0.05  # s of a run up to which all values of a count are tried
-FEW: Final = 64  # values that are tried at most
+PATIENCE: Final = 1.0  # s of CPU for the values of a slider of which some may be refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +70,23 @@ def allowed(slider: Slider, legal: Sequence[int]) -> Slider:
 
 def _effect(runs: Runs, settings: Mapping[str, str], slider: Slider, base: Run) -> Effect:
     own = slider.values.index(settings[slider.path]) if settings.get(slider.path) in slider.values else slider.at
-    answers, refused, message, longest = list[float](), set[int](), "", 0.0
-    tried = list(dict.fromkeys(_near(slider, own)))
-    for place in tried:
-        began = time.monotonic()
+    answers, refused, message = list[float](), set[int](), ""
+    near = list(dict.fromkeys(_near(slider, own)))
+    others = [place for place in range(len(slider.values)) if place != own and place not in near]
+    until = time.process_time() + PATIENCE
+    for place in [*near, *others]:
+        is_near = place in near
+        if not is_near and slider.kind != "count" and not refused:
+            break  # a quantity whose double and half are possible
+        if not is_near and time.process_time() > until:
+            refused.add(place)  # a value that was not tried is not offered
+            continue
         run, mistake = try_run(runs, {**settings, slider.path: slider.values[place]})
-        longest = max(longest, time.monotonic() - began)
         if run is None:
             refused.add(place)
             message = message or mistake
-        elif (change := _change(base, run)) is not None:
-            answers.append(change)
-    if refused or (slider.kind == "count" and longest < PATIENCE and len(slider.values) <= FEW):
-        others = [place for place in range(len(slider.values)) if place != own and place not in tried]
-        for place in others if longest < PATIENCE and len(others) <= FEW else ():
-            run, mistake = try_run(runs, {**settings, slider.path: slider.values[place]})
-            if run is None:
-                refused.add(place)
-                message = message or mistake
-            elif len(refused) >= len(tried) and (change := _change(base, run)) is not None:
-                answers.append(change)  # the values near the double and the half are refused
+        elif (is_near or not answers) and (change := _change(base, run)) is not None:
+            answers.append(change)  # of another value only if those near the double and the half are refused
     if not answers:  # a value that was not tried is not offered where all those tried are refused
         refused = {place for place in range(len(slider.values)) if place != own}
     legal = tuple(place for place in range(len(slider.values)) if place not in refused)
