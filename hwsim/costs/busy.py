@@ -18,7 +18,7 @@ from hwsim.demand import Capacity, by_name
 from hwsim.graph.opgraph import Floats, Ints, RepresentedRanks
 from hwsim.machine import Machine
 from hwsim.results.result import Result
-from hwsim.ticks import FEMTO
+from hwsim.ticks import FEMTO, distinct
 
 PARTS: Final = ("compute", "memory")  # GPU capacities that set its power
 Flags = NDArray[np.bool_]
@@ -73,7 +73,7 @@ def _gpus(
             numbers.setdefault(capacity, []).append(number)
     op_key, listed = np.where(flat.cost >= 0, flat.cost, count), list(units)
     slots: list[dict[int, tuple[float, float, list[tuple[int, float]]]]] = []
-    for key in np.unique(op_key).tolist():
+    for key in distinct(op_key).tolist():
         rows_of = _rows(drawn[key], listed, numbers) if key < count else {}
         for place, ((compute, memory), who) in enumerate(rows_of.items()):
             if place == len(slots):

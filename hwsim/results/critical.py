@@ -111,12 +111,13 @@ def critical_path(timeline: Timeline, *, pools: bool = True, last: int | None = 
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
     if last is not None:
         return _pieces(timeline, walk(timeline, last), pools=pools)
-    paths = timeline.found.setdefault("paths", {})
-    if not paths:
-        path = walk(timeline)
-        paths[False] = _pieces(timeline, path, pools=False)
-        paths[True] = _pieces(timeline, path) if (timeline.granted[path] >= 0).any() else paths[False]
-    pieces: CriticalPath = paths[pools]
+    if "path" not in timeline.found:
+        timeline.found["path"] = walk(timeline)
+    path, paths = timeline.found["path"], timeline.found.setdefault("paths", {})
+    waits = pools and bool((timeline.granted[path] >= 0).any())
+    if waits not in paths:
+        paths[waits] = _pieces(timeline, path, pools=waits)
+    pieces: CriticalPath = paths[waits]
     return pieces
 
 

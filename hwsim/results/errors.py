@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from statistics import median, stdev
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hwsim.formats import pluralized
@@ -199,6 +198,8 @@ def updated(prior: float, within: float, logs: Sequence[float]) -> Update:
     count = len(logs)
     if count < FEWEST:
         return Update()
+    from statistics import median, stdev  # slow import, rarely needed
+
     middle, error = median(logs), MEDIAN_ERROR * stdev(logs) / math.sqrt(count)
     correction = middle * prior**2 / (prior**2 + error**2) if abs(middle) > error and prior > 0 else 0.0
     off = sorted(abs(log - correction) for log in logs)

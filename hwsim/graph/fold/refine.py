@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.records import dataclass
 
 Ints = NDArray[np.signedinteger[Any]]
@@ -84,7 +85,7 @@ def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
     where = np.repeat(np.arange(len(classes)), count)
     as_leader = np.arange(len(where)) - ties.first[where] + ties.first[leader[where]]
     around = classes[ties.other]
-    unlike = np.unique(where[(ties.label != ties.label[as_leader]) | (around != around[as_leader])])
+    unlike = ticks.distinct(where[(ties.label != ties.label[as_leader]) | (around != around[as_leader])])
     if not len(unlike):  # equal order of neighbours
         return True
     is_looked_at = np.zeros(len(classes), np.bool_)
