@@ -2,7 +2,8 @@
 
 A training runs collectives in many such groups at once. Their ranks lie on nodes in the same pattern, every pair of neighbours
 has a route of the same shape (`Machine.draws_among`), and the routes share capacities in the same positions. So a library behaves
-equally in all groups, and times and amounts are bitwise equal, capacity by capacity.
+equally in all groups, and times and amounts are bitwise equal, capacity by capacity. Of a few ranks in one node, all pairs are
+compared instead of their places in the node: four pairs of eight GPUs on one switch are equivalent.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from hwsim.machine.contents import within
 
 _SIZE: Final = 1e6  # bytes; the equivalence of routes does not depend on it
 _AT_ONCE: Final = 1 << 14  # maximum ranks per batch
+_FEW: Final = 8  # maximum ranks in one node of which all pairs are compared
 
 
 class RingLook(NamedTuple):
@@ -32,10 +34,12 @@ class RingLook(NamedTuple):
     Args:
         key: equal for equivalent rings.
         numbers: capacities between neighbours, each once; equivalent capacities have equal positions in rings with the same key.
+        is_complete: whether all pairs are neighbours, so that any algorithm is equivalent, not only a ring.
     """
 
     key: tuple[object, ...]
     numbers: Ints
+    is_complete: bool
 
     def to(self, target: RingLook, numbers: Ints) -> Ints | None:
         """Return the capacities of another ring with the same key in the positions of these; None if one is not in the ring."""
@@ -85,16 +89,16 @@ class RingLooks:
             return [None] * len(groups)
         shapes = np.array([self._shapes.setdefault(sample, len(self._shapes)) for sample in draws.kinds], np.int32)
         parts = machine.device_numbers.parts[0][machine.device_numbers.numbers(everyone)].reshape(len(groups), -1)
-        looks, pairs = [], len(sources) // len(groups)
+        looks, pairs, is_complete = [], len(sources) // len(groups), _is_compared_in_pairs(len(groups[0]), size)
         for place, members in enumerate(groups):
             low, high = place * pairs, (place + 1) * pairs
             capacity = draws.capacity[draws.first[low] : draws.first[high]]
             numbers, first, indices = np.unique(capacity, return_index=True, return_inverse=True)
-            local = tuple([within(name)[1] for name in members]) if size > 1 else ()
+            local = tuple([within(name)[1] for name in members]) if size > 1 and not is_complete else ()
             places = first[indices.ravel()].astype(np.int32)
             pattern = [self._patterns.setdefault(key, key) for key in (shapes[draws.shape[low:high]].tobytes(), places.tobytes())]
             key = size, parts[place].tobytes(), local, *pattern, id(library_of(machine, members))
-            looks.append(RingLook(key, numbers[np.argsort(first)]))
+            looks.append(RingLook(key, numbers[np.argsort(first)], is_complete))
         return looks
 
 
@@ -121,13 +125,20 @@ def _ranks_of_node(machine: Machine, members: Sequence[str]) -> int:
     return size if is_regular and all(node == starts[index // size] for index, node in enumerate(nodes)) else 0
 
 
+def _is_compared_in_pairs(ranks: int, size: int) -> bool:
+    return ranks == size <= _FEW
+
+
 def _neighbours(groups: int, ranks: int, size: int) -> tuple[Ints, Ints]:
     """Return the pairs of ring neighbours as (senders, receivers), indices among all ranks, group by group.
 
-    Neighbours are the next rank, and the same rank of the next node, in both directions; `size`: ranks per node.
+    Neighbours are the next rank, and the same rank of the next node, in both directions; `size`: ranks per node. All pairs of a
+    few ranks in one node are neighbours.
     """
     rank = np.arange(ranks)
     steps = [1] if size in (1, ranks) else [1, size]
+    if _is_compared_in_pairs(ranks, size):
+        steps = [*range(1, ranks // 2 + 1)]
     senders, receivers = np.tile(rank, len(steps)), np.concatenate([(rank + step) % ranks for step in steps])
     starts = ranks * np.arange(groups)[:, None]
     return (starts + np.concatenate([senders, receivers])).ravel(), (starts + np.concatenate([receivers, senders])).ravel()

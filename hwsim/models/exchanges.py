@@ -79,7 +79,7 @@ class CollectiveCosts:
     known: Capacities = field(init=False)
     _named: dict[tuple[tuple[Names, ...], Operation, float, Uneven], Cost] = field(default_factory=dict)
     _costs: dict[tuple[tuple[Names, ...], Operation, float, Uneven], NumberedCost] = field(default_factory=dict)
-    _rings: dict[tuple[object, Operation, float], tuple[_CollectiveFlow, RingLook]] = field(default_factory=dict)
+    _rings: dict[tuple[object, Operation, float, Uneven], tuple[_CollectiveFlow, RingLook]] = field(default_factory=dict)
     _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # cost id -> cost and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class CollectiveCosts:
 
         self.look_at([groups])
         for members, look in zip(groups, self._looked_at[groups], strict=True):
-            key = None if look is None else (look.key, operation, size)
+            key = None if look is None else (look.key, operation, size, uneven)
             if look is not None and key in self._rings:
                 flow = self._map_flow(*self._rings[key], look)
                 if flow is not None:
@@ -185,7 +185,7 @@ class CollectiveCosts:
             sent = size * math.fsum(weights) / len(weights) if uneven[2] else size
             flows = timed(self.machine, None, operation, members, sent, weights=weights)
             flow = self._flow(tuple(phase.cost for phase in flows.phases))
-            if look is not None and key is not None and isinstance(flows.algorithm, RingAlgorithm):
+            if look is not None and key is not None and (look.is_complete or isinstance(flows.algorithm, RingAlgorithm)):
                 self._rings.setdefault(key, (flow, look))
             yield flow
 

@@ -10,6 +10,7 @@ pipeline, data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -149,13 +150,8 @@ class DerivedPlan:
 
         Each group consists of `copies` consecutive replicas. There is one group for each tensor-parallel part.
         """
-        strides, ep = self.strides, self.plan.ep
-        copy = np.arange(self.dp)
-        copied = (copy % ep * strides["ep"] + copy // ep * strides["dp"]).reshape(-1, 1, copies, 1)
-        parts = np.arange(self.plan.tp).reshape(-1, 1, 1) * strides["tp"]
-        splits = np.arange(self.plan.cp) * strides["cp"]
-        groups: NDArray[np.int64] = stage * strides["pp"] + parts + copied + splits
-        return groups.reshape(-1, copies * self.plan.cp)
+        plan = self.plan
+        return _sharing(plan.order, (plan.tp, plan.cp, plan.pp, plan.ep, self.dp), copies, stage)
 
     def layers_of(self, stage: int) -> int:
         """Return the number of layers of a stage."""
@@ -193,6 +189,16 @@ class DerivedPlan:
     def unit(self) -> str:
         """Unit of `tokens`: tokens or examples."""
         return "tokens" if isinstance(self.model, Transformer) else "examples"
+
+
+@lru_cache(64)
+def _sharing(order: tuple[Axis, ...], sizes: tuple[int, ...], copies: int, stage: int) -> NDArray[np.int64]:
+    tp, cp, pp, ep, dp = sizes
+    strides, copy = strides_of(order, tp=tp, cp=cp, pp=pp, ep=ep, dp=dp), np.arange(dp)
+    copied = (copy % ep * strides["ep"] + copy // ep * strides["dp"]).reshape(-1, 1, copies, 1)
+    parts = np.arange(tp).reshape(-1, 1, 1) * strides["tp"]
+    groups: NDArray[np.int64] = stage * strides["pp"] + parts + copied + np.arange(cp) * strides["cp"]
+    return groups.reshape(-1, copies * cp)
 
 
 def strides_of(order: Sequence[Axis], *, tp: Size, cp: Size, pp: Size, ep: Size, dp: Size) -> dict[Axis, Size]:

@@ -11,8 +11,10 @@ sums for a single plan: kernels once per GPU type, exchanges once per cluster.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -96,8 +98,8 @@ class PlanColumns:
         """Return a lower bound of the step time (s), without exchanges between stages or replicas and without the step's end."""
         plans, of_layers = self.plans, seconds[self.layer_of[columns]]
         m, chunks = self.batches[columns], plans.stagings.chunks[stagings]
-        longest = _summed(plans.stagings.rows[stagings], of_layers).max(axis=1)
-        whole, part = of_layers @ self.all_layers, _summed(plans.stagings.parts[stagings], of_layers).max(axis=1)
+        longest = _largest(_summed(plans.stagings.rows[stagings], of_layers))
+        whole, part = of_layers @ self.all_layers, _largest(_summed(plans.stagings.parts[stagings], of_layers))
         filled = (whole - longest) / chunks
         bubble = np.where(chunks > 1, np.maximum(filled, whole + (m - 1) * part - m * longest), filled)
         bound: Floats = m * longest + bubble
@@ -141,13 +143,13 @@ class PlanColumns:
         parameters, experts = _summed(rows, parameters_of), _summed(rows, experts_of)
         sharers = np.minimum(dp, base.shards or dp) * cp
         spread = (parameters - experts) / sharers + experts / np.maximum(1, sharers // ep)
-        kept = flying * _summed(rows, kept_of) + (again_of[:, None] * (rows > 0)).max(axis=2)
+        kept = flying * _summed(rows, kept_of) + _largest(again_of[:, None] * (rows > 0))
         tokens = microbatch * (base.sequence or plans.model.sequence) / cp
         buffers = np.where(tp > 1, WHOLE * tokens * plans.model.hidden * w, 0.0)
         buffers = buffers + rows[:, :, -1] * (tokens * plans.model.vocab / tp * framework.logits)
         always = RESERVED + FRAGMENTS * (kept + buffers)
         layers = parameters_of[:, None, :-2]
-        gathered = (layers * (rows[:, :, :-2] > 0)).max(axis=2) * (2 * w + gradient)
+        gathered = _largest(layers * (rows[:, :, :-2] > 0)) * (2 * w + gradient)
         outside = parameters - (layers * rows[:, :, :-2]).sum(axis=2)
         optimizer, needs = OPTIMIZER[base.optimizer] - (4.0 if w == 4.0 else 0.0), []
         for sharding, shardable in zip(plans.shardings, self.shardable[:, columns], strict=True):
@@ -160,14 +162,19 @@ class PlanColumns:
                 states = 4.0 + OPTIMIZER[base.optimizer] if fsdp else w + gradient + optimizer
                 full = always + states * spread + FRAGMENTS * (gathered + (outside * 2 * w if fsdp else 0.0))
                 need = np.where(pp == 1, full, need)
-            needs.append(np.where(shardable, need.max(axis=1), math.inf))
+            needs.append(np.where(shardable, _largest(need), math.inf))
         return np.stack(needs, axis=1)
 
 
 def _summed(rows: Floats, of_layers: Floats) -> Floats:
     """Return the sums over the layers of each stage: plans x stages."""
-    sums: Floats = np.matmul(rows, of_layers[:, :, None])[:, :, 0]
+    sums: Floats = np.einsum("psl,pl->ps", rows, of_layers)
     return sums
+
+
+def _largest(values: Floats) -> Floats:
+    """Return the maxima over the last axis, whose length is small."""
+    return reduce(np.maximum, np.moveaxis(values, -1, 0))
 
 
 def _cases(*columns: Any) -> tuple[Ints, Ints]:
@@ -269,12 +276,12 @@ class LayerSeconds:
         laid = plans.laid(column)
         model, part = laid.transformer, slice_of(laid, self.framework)
         layers = (*blocks_of(laid, self.framework), embedding_layer(model, part), head_layer(model, part))
-        exchanges = tuple(
-            (number, item.times * item.exposed, item.axis, group_exchange(item, laid))
-            for number, layer in enumerate(layers)
-            for item in _items(layer)
-            if isinstance(item, Exchange)
-        )
+        times = Counter[tuple[int, Axis, GroupExchange]]()
+        for number, layer in enumerate(layers):
+            for item in _items(layer):
+                if isinstance(item, Exchange):
+                    times[number, item.axis, group_exchange(item, laid)] += item.times * item.exposed
+        exchanges = tuple((number, count, axis, arguments) for (number, axis, arguments), count in times.items())
         seconds = [math.fsum(self.times.seconds(item) for item in _items(layer) if isinstance(item, Kernel)) for layer in layers]
         return _LayerWork(np.array(seconds), exchanges)
 

@@ -85,6 +85,7 @@ class Search:
     fixed: frozenset[str] = frozenset()
     within: float = 0.0
     _columns: dict[tuple[int, int], PlanColumns] = field(default_factory=dict)
+    _found: dict[tuple[object, ...], PlanSearchResult] = field(default_factory=dict)
     _layers: list[LayerSeconds] = field(default_factory=list)  # of each GPU type
 
     def on(self, cluster: Cluster, *, margin: float = 0.0, few: int = 10) -> PlanSearchResult:
@@ -97,6 +98,12 @@ class Search:
         Raises:
             WrongPlan: no plan is legal; contains the mistakes of the given plan.
         """
+        known = cluster.timed, cluster.gpus, cluster.network, cluster.bucket, margin, few
+        if cluster.timed is None or known not in self._found:
+            self._found[known] = self._searched(cluster, margin, few)
+        return self._found[known]
+
+    def _searched(self, cluster: Cluster, margin: float, few: int) -> PlanSearchResult:
         size = cluster.gpu.memory.size
         room = math.inf if size is None else (1.0 - margin) * size
         rooms = (room, room / (1.0 - SPREAD)) if margin <= 0 else (room,)  # plans that may fit

@@ -253,7 +253,7 @@ def group_exchange(exchange: Exchange, laid: DerivedPlan) -> GroupExchange:
 def replica_exchange(exchange: Exchange, laid: DerivedPlan, cluster: Cluster, stage: int) -> Callable[[float], float]:
     """Return a function from bytes to the seconds of an exchange between replicas, as `collective`."""
     copies, bucket = (laid.shards, cluster.bucket) if exchange.name == "weights" else (laid.dp, None)
-    parameters = [stage_parameters(laid.transformer, laid.plan, number) for number in range(stage + 1)]
+    parameters = [stage_parameters(laid.transformer, laid.plan, number) for number in range(stage + 1 if stage else 0)]
     groups, stride = laid.sharing(copies, stage), laid.stride("pp")
 
     def seconds(size: float) -> float:
