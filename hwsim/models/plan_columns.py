@@ -11,7 +11,7 @@ sums for a single plan: kernels once per GPU type, exchanges once per cluster.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import reduce
@@ -174,7 +174,8 @@ def _summed(rows: Floats, of_layers: Floats) -> Floats:
 
 def _largest(values: Floats) -> Floats:
     """Return the maxima over the last axis, whose length is small."""
-    return reduce(np.maximum, np.moveaxis(values, -1, 0))
+    largest: Floats = reduce(np.maximum, np.moveaxis(values, -1, 0))
+    return largest
 
 
 def _cases(*columns: Any) -> tuple[Ints, Ints]:
@@ -276,7 +277,7 @@ class LayerSeconds:
         laid = plans.laid(column)
         model, part = laid.transformer, slice_of(laid, self.framework)
         layers = (*blocks_of(laid, self.framework), embedding_layer(model, part), head_layer(model, part))
-        times = Counter[tuple[int, Axis, GroupExchange]]()
+        times = defaultdict[tuple[int, Axis, GroupExchange], float](float)
         for number, layer in enumerate(layers):
             for item in _items(layer):
                 if isinstance(item, Exchange):
