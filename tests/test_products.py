@@ -49,15 +49,15 @@ def test_a_tile_has_one_side_of_at_least_the_rows() -> None:
     assert (128, 16) in tiles_of(16, 32768, 128)
 
 
-def test_an_op_in_8_bits_casts_unless_it_is_told_not_to() -> None:
-    plain, lines = op(dtype="fp8", cast=False)
-    casting, more = op(dtype="fp8")
+def test_an_op_in_8_bits_is_the_product_alone_unless_it_is_told_to_cast() -> None:
+    plain, lines = op(dtype="fp8")
+    casting, more = op(dtype="fp8", cast=True)
     assert "cast" not in lines
     assert casting > plain + 0.9 * more["cast"]
 
 
 def test_software_and_narrow_weights_have_kernels_of_their_own() -> None:
-    chained, direct = op(dtype="fp8")[0], op(dtype="fp8", software="vllm")[0]
+    chained, direct = op(dtype="fp8", cast=True)[0], op(dtype="fp8", software="vllm")[0]
     assert chained > direct + 4e-6  # a chain of casts and scales
     assert op(dtype="bf16", weights="int4")[0] != op(dtype="bf16")[0]
     assert op(dtype="fp8", scales="block")[0] != chained

@@ -95,6 +95,7 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
         **_marlin(row, model),
         **_load(row, max(1, clients // copies), kind),
         **_server(row, model, max(1, clients // copies), shape.attention),
+        "top_p": False,  # InferenceX's client asks for temperature 0; NVIDIA's runs are taken to be greedy, too
     }
     group = f"{row['backend']}, {row['system']}, {model}, {row['precision'] or 'bf16'}"
     guesses = not own(row) and serving_scripts.guesses(row["backend"], model, row.get("measured", ""))

@@ -22,13 +22,14 @@ _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a framework runs the kernels of one op: norm, rotary, activation, residual, embedding, softmax or sampling."""
+    """How a framework runs the kernels of one op: norm, rotary, activation, residual, embedding, softmax, sampling or top-p."""
 
     kernels: int = field("number of kernels that run one after another; 0: fused into another kernel", default=1, minimum=0)
     moved: float = field("bytes moved, relative to one fused kernel", default=1.0, exclusive_minimum=0.0)
     flop: float = field("FLOP per element of the result, including conversions and address arithmetic", default=0.0)
     start: Seconds = field("launch latency of each kernel, in addition to the GPU's own", default=0.0)
     walk: Seconds = field("additional time of a kernel per 1024 elements of a row, which one thread block reads", default=0.0)
+    sort: Seconds = field("additional time of a kernel per 1024 fp32 numbers that it sorts, on any GPU", default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,8 @@ class Framework:
     all_reduce: str = field(
         "custom all-reduce of tensor-parallel activations: a file in machines/parts/own (default: NCCL)", default=""
     )
-    ops: Mapping[str, Style] = field("settings of single ops: norm, rotary, activation, residual, embedding, softmax, sampling",
+    ops: Mapping[str, Style] = field("settings of single ops: norm, rotary, activation, residual, embedding, softmax, sampling, "
+                                     "top-p (sampling from a filtered vocabulary; default: as sampling)",
                                      default_factory=dict)  # fmt: skip
     cached: bool = field("activations stay in the L2 cache from one kernel to the next", default=False)
     steady: bool = field("sustained load: the GPU runs for hours at its power limit, with cold caches (training)", default=True)
@@ -85,6 +87,11 @@ class Framework:
     server: ServerKeys = field("inference server settings", default=ServerKeys(), example="{budget: 8192, sequences: 1024}")
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
     called: str = dataclasses.field(default="", init=False, repr=False, compare=False)  # name of its file
+
+    def style(self, name: str) -> Style | None:
+        """Return the settings of a kernel's op, or of its backward; sampling from a filtered vocabulary is sampling by default."""
+        op = name.removeprefix("d-")
+        return self.ops.get(op, self.ops.get("sampling") if op == "top-p" else None)
 
     def gradient_bytes(self, dtype: str) -> float:
         """Return the bytes of a gradient of weights stored as `dtype`.

@@ -121,10 +121,13 @@ class KernelTimes:
 
     def _seconds_once(self, kernel: Kernel, work: Work) -> float:
         least = self.framework.launch
-        style = self.framework.ops.get(kernel.name.removeprefix("d-"))
+        style = self.framework.style(kernel.name)
         if style is not None and style.kernels == 0:
             return 0.0
-        start = 0.0 if style is None else (style.start + style.walk * kernel.across / 1024) * style.kernels
+        start = 0.0
+        if style is not None:
+            sort = style.sort * kernel.work.reads / (4 * 1024)
+            start = (style.start + style.walk * kernel.across / 1024 + sort) * style.kernels
         if kernel.work.mix == "matmul":
             return max(least, start + self.alone(work) * self.slowdown(kernel))
         return max(least * work.kernels, start + self.alone(work))
@@ -146,7 +149,7 @@ class KernelTimes:
             if product is work.product and starts == "stream":
                 return work
             return dataclasses.replace(work, product=product, start=work.start if starts == "stream" else starts)
-        style = self.framework.ops.get(kernel.name.removeprefix("d-"))
+        style = self.framework.style(kernel.name)
         if style is not None:
             factor, count = style.moved, style.kernels
             flop = style.flop * work.writes / BYTES[work.dtype]

@@ -7,9 +7,10 @@
 The op runs on the queue `compute` of its device. The traffic is the minimum: every matrix is transferred to or from memory once,
 as with perfect blocking for caches.
 
-Quantized layers: `dtype: fp8` computes in fp8. If the GPU has a model of casts, A is read in 16 bits and cast first, and C is
-written in 16 bits. `scales: block` selects kernels with one scale per block. `dtype: bf16, weights: int4` reads B in four bits
-and computes in bf16. `software: vllm` selects the kernels of that framework, if the GPU distinguishes them.
+Quantized layers: `dtype: fp8` is the product alone, of operands in fp8. With `cast: true`, A is read in 16 bits and cast first, and
+C is written in 16 bits. `software: vllm` selects the kernels of that framework, if the GPU distinguishes them, and `scales: block`
+those with one scale per block: they are parts of layers, so their default is to cast. `dtype: bf16, weights: int4` reads B in four
+bits and computes in bf16.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Matmul(CalledOp):
     scales: Literal["tensor", "block"] = field("scales of narrow data types: one per tensor or per block", default="tensor")
     software: str = field("framework of the kernels, if in the gpu's `matmul` ({fp8-vllm: ...})", default="", example="vllm")
     cast: bool | None = field(
-        "whether A is cast from 16 bits to `dtype` and C is written in 16 bits (default: if the gpu's `matmul` has a `cast`)",
-        default=None,
+        "whether A is cast from 16 bits to `dtype` and C is written in 16 bits, if the gpu's `matmul` has a `cast` (default: with"
+        " `software` or `scales: block`, which are kernels of a framework's layers)", default=None,
     )
 
     def lower(self, scope: Scope) -> LoweredOp:
@@ -94,6 +95,8 @@ class Matmul(CalledOp):
         """Return whether A is cast before the product."""
         if self.cast is not None:
             return self.cast
+        if not self.software and self.scales == "tensor":
+            return False
         _, model = scope.computing(self.device)
         tiles = model.tiles(self.dtype, self._variant, self.software) if isinstance(model, Gpu) else None
         return tiles is not None and tiles.cast is not None

@@ -39,6 +39,8 @@ class Dimensions:
                        default=2, minimum=1, maximum=8)  # fmt: skip
     bias: bool | tuple[Biased, ...] = field("biases of linear layers and norms; a list: only these parts have them", default=True)
     qk_norm: QkNorm = field("norm of queries and keys: of each head; or of the whole vector of all heads", default="none")
+    top_p: bool = field("the checkpoint's generation settings filter the vocabulary (top-p or top-k) before a token is drawn; of "
+                        "a service, `top_p` of `infer:` replaces it", default=True)  # fmt: skip
     sinks: bool = field("attention sinks: each head has a learnt score that takes a share of the softmax", default=False)
     final_norm: bool = field("norm after the last block", default=True)
     embedding_norm: bool = field("norm after the embedding", default=False)

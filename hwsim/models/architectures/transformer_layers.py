@@ -259,7 +259,8 @@ def output(model: Transformer, part: MicrobatchSlice, *, training: bool = True) 
     norm = rows * h * part.width
     kernels = [memory_kernel("final norm", norm, norm, part.dtype, "output"), logits]
     if not training and model.causal and model.vocab:  # fp32 logits of the whole vocabulary on one GPU
-        kernels.append(memory_kernel("sampling", 4.0 * rows * model.vocab, 4.0 * rows, part.dtype, "output"))
+        name = "top-p" if model.top_p else "sampling"
+        kernels.append(memory_kernel(name, 4.0 * rows * model.vocab, 4.0 * rows, part.dtype, "output"))
     if training:
         scores = 4.0 * rows * columns  # in fp32
         kernels += [

@@ -149,7 +149,7 @@ def gpt_oss(config: Config) -> Keys:
     """Return the keys of gpt-oss: windows in every second layer, attention sinks, biases everywhere, including the router."""
     keys = decoder_keys(config)
     set_biases(config, keys, {"attention_bias": ATTENTION}, ("ffn", "router"), default=True)
-    keys["sinks"] = family_constant(True, config)
+    keys["sinks"], keys["top_p"] = family_constant(True, config), family_constant(False, config)
     _set_experts(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token"))
     return set_layer_windows(
         keys, *layer_windows_of(config, keys, alternating_layer_types(required_key(keys, "layers").value, 2))

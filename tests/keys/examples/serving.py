@@ -157,6 +157,20 @@ EXAMPLES: Final = (
         tried={"framework.all_reduce": ("trtllm",)},
     ),
     Example(
+        "service that sorts the vocabulary",
+        gpus(4),
+        infer(arrivals="all at once", requests=4, top_p=True, model={**BIG, "top_p": False}),
+        framework={"ops": {"top-p": {"kernels": 1, "sort": "1 us"}}},
+        tried={"infer.top_p": (False,)},
+    ),
+    Example(
+        "service of a checkpoint without a filter",
+        gpus(4),
+        infer(arrivals="all at once", requests=4, model={**BIG, "top_p": False}),
+        framework={"ops": {"top-p": {"kernels": 1, "sort": "1 us"}}},
+        tried={"model.top_p": (True,)},
+    ),
+    Example(
         "service of a server of its own",
         gpus(4),
         infer(arrivals={"poisson": "4000 1/s"}, requests=60, **OWN, server={"look": 2}, output={"uniform": [5, 60]}),

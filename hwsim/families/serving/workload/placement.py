@@ -115,6 +115,11 @@ def _plan_part(
     )
     if isinstance(model, Transformer) and model.cache == "window" and server.windows is False:
         model = replace(model, cache="all")
+    if keys.top_p is not None:
+        if answers and isinstance(model, Transformer):
+            model = replace(model, top_p=keys.top_p)
+        else:
+            mistakes.add(_place_of(tree, "top_p"), "`top_p` needs a model that writes tokens", "leave out `top_p`")
     before = len(mistakes)
     guesses = None
     if keys.speculate is not None and answers and isinstance(model, Transformer):

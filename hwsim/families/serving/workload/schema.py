@@ -62,6 +62,10 @@ class InferKeys:
         "serving framework, which sets kernel times, overlap and server settings (default: vllm, or pytorch-ngc for"
         " a convolutional network)", default="", example="sarathi-serve",
     )  # fmt: skip
+    top_p: bool | None = field(
+        "tokens are drawn from the most probable part of the vocabulary (top-p or top-k); false: greedy, or temperature alone"
+        " (default: as the checkpoint's generation settings say)", default=None, example="false",
+    )  # fmt: skip
     arrivals: ArrivalKeys | Literal["all at once"] = field(
         "arrival of requests: a random process, a trace or clients; or all requests at the start",
         default="all at once", example="{poisson: 4 1/s}",
