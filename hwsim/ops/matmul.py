@@ -43,7 +43,8 @@ class Matmul(CalledOp):
     software: str = field("framework of the kernels, if in the gpu's `matmul` ({fp8-vllm: ...})", default="", example="vllm")
     cast: bool | None = field(
         "whether A is cast from 16 bits to `dtype` and C is written in 16 bits, if the gpu's `matmul` has a `cast` (default: with"
-        " `software` or `scales: block`, which are kernels of a framework's layers)", default=None,
+        " `software` or `scales: block`, which are kernels of a framework's layers)",
+        default=None,
     )
 
     def lower(self, scope: Scope) -> LoweredOp:
