@@ -1,7 +1,7 @@
 """Saturated vLLM 0.11.1 of the ML.ENERGY leaderboard: batches of 8 to 512 sequences on one to eight H100 and B200.
 
-All requests are sent at once, more than the batch holds, and sampled as the checkpoint's generation settings say. Time per token is
-batch / throughput, as both are measured in the steady state. The lengths of prompts are not published: those of chats and of
+All requests are sent at once, more than the batch holds, and sampled as the checkpoint's generation settings say. Time per token
+is batch / throughput, as both are measured in the steady state. The lengths of prompts are not published: those of chats and of
 questions are guesses that fit medians and means of the time between tokens alike. The spread of answers is a guess, too.
 """
 

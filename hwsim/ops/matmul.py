@@ -7,10 +7,10 @@
 The op runs on the queue `compute` of its device. The traffic is the minimum: every matrix is transferred to or from memory once,
 as with perfect blocking for caches.
 
-Quantized layers: `dtype: fp8` is the product alone, of operands in fp8. With `cast: true`, A is read in 16 bits and cast first, and
-C is written in 16 bits. `software: vllm` selects the kernels of that framework, if the GPU distinguishes them, and `scales: block`
-those with one scale per block: they are parts of layers, so their default is to cast. `dtype: bf16, weights: int4` reads B in four
-bits and computes in bf16.
+Quantized layers: `dtype: fp8` is the product alone, of operands in fp8. With `cast: true`, A is read in 16 bits and cast first,
+and C is written in 16 bits. `software: vllm` selects the kernels of that framework, if the GPU distinguishes them, and
+`scales: block` those with one scale per block: they are parts of layers, so their default is to cast. `dtype: bf16,
+weights: int4` reads B in four bits and computes in bf16.
 """
 
 from __future__ import annotations
