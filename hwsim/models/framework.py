@@ -89,7 +89,7 @@ class Framework:
     called: str = dataclasses.field(default="", init=False, repr=False, compare=False)  # name of its file
 
     def style(self, name: str) -> Style | None:
-        """Return the settings of a kernel's op, or of its backward; sampling from a filtered vocabulary is sampling by default."""
+        """Return the settings of a kernel's op, or of its backward; by default, top-p is as sampling."""
         op = name.removeprefix("d-")
         return self.ops.get(op, self.ops.get("sampling") if op == "top-p" else None)
 
