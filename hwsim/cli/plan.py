@@ -17,7 +17,8 @@ from hwsim.results.invariants import document
 @click.argument("sources", nargs=-1, required=True, metavar="FILE | MACHINE WORKLOAD")
 @settings_option
 @click.option("--vary", multiple=True, metavar="PATH=VALUES",
-              help="Search space: let.nodes=16..640, machine.gpu.use=a10,l4, workload.train.parallel=auto.")  # fmt: skip
+              help="Search space: let.nodes=16..640, machine.gpu.use=a10,l4, workload.train.parallel=auto, "
+              "workload.infer=auto.")  # fmt: skip
 @click.option("--require", multiple=True, metavar="'NAME at most|at least VALUE'",
               help="Requirement: 'training p90 at most 60 day', 'power at most 2 MW', 'memory at most 90 %'.")  # fmt: skip
 @click.option(
@@ -37,7 +38,7 @@ from hwsim.results.invariants import document
 @click.option("--simulate", type=click.IntRange(min=0), metavar="N",
               help="Simulate up to N options near the best (default: 20; 0: closed form only).")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Add the best options, the Pareto frontier, all numbers, prices and reasons.")
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/2).")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/2, or deployments/1).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure of the Pareto frontier (.png, .svg or .pdf).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")
 @click.option("--journal", type=FILE, metavar="FILE", help="Save simulations in FILE, so that an interrupted search resumes.")
@@ -63,7 +64,7 @@ def command(
         raise click.UsageError(f"expected FILE, or MACHINE and WORKLOAD, got {len(sources)} arguments")
     from hwsim.cli.errors import print_errors
     from hwsim.cli.progress import progress
-    from hwsim.planning import plan, read_question
+    from hwsim.planning import DeploymentAnswer, PlanAnswer, plan, plan_deployment, read_question
     from hwsim.planning.flags import file_with_flags, question_from_flags
 
     with print_errors(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
@@ -72,7 +73,12 @@ def command(
             if len(sources) == 2
             else file_with_flags(sources[0], settings, options)
         )
-        answer = plan(read_question(tree), journal=journal, progress=shown)
+        question = read_question(tree)
+        answer: PlanAnswer | DeploymentAnswer = (
+            plan(question, journal=journal, progress=shown)
+            if question.varied.deployments is None
+            else plan_deployment(question, journal=journal, progress=shown)
+        )
 
     def show() -> None:
         click.echo(document(answer.to_json()) if as_json else folded(answer.summary(verbose=verbose)), nl=False)

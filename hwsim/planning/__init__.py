@@ -5,7 +5,8 @@ All options are evaluated in closed form; those near the best are simulated; rej
 from __future__ import annotations
 
 from hwsim.planning.answer import PlanAnswer
+from hwsim.planning.deployments.answer import DeploymentAnswer
 from hwsim.planning.question import Question, read_question
-from hwsim.planning.solve import plan
+from hwsim.planning.solve import plan, plan_deployment
 
-__all__ = ["PlanAnswer", "Question", "plan", "read_question"]
+__all__ = ["DeploymentAnswer", "PlanAnswer", "Question", "plan", "plan_deployment", "read_question"]

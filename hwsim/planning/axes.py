@@ -17,6 +17,8 @@ MAX_FIRST_VALUES: Final = 32  # maximum number of values of a range that are eva
 REPLICAS: Final = "replicas"
 AUTO: Final = "train.parallel"
 BATCH: Final = "train.global_batch"
+SERVED: Final = "infer"
+DEPLOYMENT_AXES: Final = ("tp", "pp", "groups", "ep", "split", "budget", "dtype", "replicas")
 Kind = Literal["values", "range", "replicas"]
 
 
@@ -87,16 +89,18 @@ class PlanAxes:
         axes: search axes.
         auto: workloads whose parallel plan is searched.
         batches: batches with a tolerance, by workload.
+        deployments: axes of the deployment of a served model that are searched; None without such a search.
     """
 
     axes: tuple[PlanAxis, ...]
     auto: frozenset[str] = frozenset()
     batches: Mapping[str, GlobalBatch] | None = None
+    deployments: frozenset[str] | None = None
 
 
 def read_axes(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes) -> PlanAxes:
     """Parse a `vary:`; add its mistakes to `mistakes`."""
-    axes, auto, batches = list[PlanAxis](), set[str](), dict[str, GlobalBatch]()
+    axes, auto, batches, deployments = list[PlanAxis](), set[str](), dict[str, GlobalBatch](), None
     if tree is not None and not tree.is_mapping:
         mistakes.add(tree.place, f"`vary` must be a mapping, got {tree.what()}", "vary: {let.nodes: 16..640}")
         return PlanAxes(())
@@ -107,13 +111,27 @@ def read_axes(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes)
         workload, inside = _of_workload(path, workloads)
         if inside == AUTO and given.value == "auto":
             auto.add(workload)
+        elif inside == SERVED:
+            deployments = _deployment_axes(given, workloads, mistakes)
         elif inside == BATCH and given.is_mapping:
             batch = _batch(given, mistakes)
             if batch is not None:
                 batches[workload] = batch
         elif (axis := _axis(path, given, mistakes)) is not None:
             axes.append(replace(axis, place=(tree or given).key_place(path)))
-    return PlanAxes(tuple(axes), frozenset(auto), batches)
+    return PlanAxes(tuple(axes), frozenset(auto), batches, deployments)
+
+
+def _deployment_axes(given: Tree, workloads: Collection[str], mistakes: Mistakes) -> frozenset[str]:
+    """Parse the axes of a served model: `auto`, or a list of them."""
+    names = DEPLOYMENT_AXES if given.value == "auto" else [entry.value for entry in given.elements()]
+    if unknown := [name for name in names if name not in DEPLOYMENT_AXES]:
+        mistakes.add(
+            given.place, f"unknown axis '{unknown[0]}' of a deployment", f"auto, or a list of {', '.join(DEPLOYMENT_AXES)}"
+        )
+    if len(workloads) > 1:
+        mistakes.add(given.place, "the deployment of one served model can be searched, got several workloads", "one workload")
+    return frozenset(str(name) for name in names)
 
 
 def _of_workload(path: str, workloads: Collection[str]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hwsim.planning.axes import AUTO
+from hwsim.planning.axes import AUTO, SERVED
 from hwsim.planning.question import FORMAT
 from hwsim.spec import Mistake, Mistakes, Place, SourceText, SpecError, Tree, read, tree_of
 from hwsim.spec.ranges import is_range
@@ -87,7 +87,7 @@ def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:
 
 
 def _values(path: str, values: str) -> Any:
-    if values == "auto" and path.endswith(AUTO):
+    if values == "auto" and path.endswith((AUTO, f".{SERVED}")):
         return values
     if is_range(values) and ":" not in values:
         return values

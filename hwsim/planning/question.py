@@ -42,7 +42,7 @@ class PlanKeys:
     settings: Mapping[str, Tree] = field("values of all options, by path", key="set", default_factory=dict)
     vary: Tree | None = field(
         "values to choose from, by path: a list; a range (without a step, the planner selects values); `auto` for "
-        "`train.parallel`; {tokens, within} for `train.global_batch`, a batch and its relative tolerance",
+        "`train.parallel` and `infer`; {tokens, within} for `train.global_batch`, a batch and its relative tolerance",
         default=None,
         example="{let.nodes: 16..640, workload.train.parallel: auto}",
     )
@@ -191,7 +191,9 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     ]
     wanted = tuple(requirement for requirement in requirements if requirement is not None)
     contradictions(wanted, mistakes)
-    objectives = _objectives(keys, tree, names, mistakes)
+    objectives = _objectives(keys, tree, names, mistakes) if varied.deployments is None else ()
+    if varied.deployments is not None:
+        _deployed(keys, tree, wanted, mistakes)
     also = [quantity_of(text, names, mistakes, tree.key_place("also")) for text in keys.also]
     for path in keys.settings:
         if any(axis.path == path for axis in varied.axes):
@@ -248,6 +250,18 @@ def _workloads(tree: Tree, folder: Path, mistakes: Mistakes) -> dict[str, Tree]:
         except SpecError as error:
             mistakes.extend(error.mistakes)
     return trees
+
+
+def _deployed(keys: PlanKeys, tree: Tree, wanted: Sequence[Requirement], mistakes: Mistakes) -> None:
+    """Add the mistakes of a search of deployments, whose objective is the fewest GPUs and whose requirements are latencies."""
+    for key in ("minimise", "maximise", "also"):
+        if getattr(keys, key):
+            message = f"`{key}` does not apply to a search of deployments: it finds the fewest GPUs, and the frontier"
+            mistakes.add(tree.key_place(key), message, "remove it; require: tpot_p95 at most 20 ms")
+    for limit in wanted:
+        if not limit.quantity.measure.name.startswith(("ttft_", "tpot_", "latency_")) or limit.low > 0:
+            message = f"a search of deployments cannot require {limit.quantity.title}"
+            mistakes.add(limit.place, message, "ttft_p95 at most 500 ms, tpot_p95 at most 20 ms, latency_p95 at most 10 s")
 
 
 def _timed(

@@ -12,6 +12,8 @@ from typing import Any
 
 from hwsim.failures import load_failures
 from hwsim.planning.answer import PlanAnswer
+from hwsim.planning.deployments.answer import DeploymentAnswer
+from hwsim.planning.deployments.solve import deploy
 from hwsim.planning.options import PlanOption
 from hwsim.planning.ordering import frontier, sort_options
 from hwsim.planning.outlay import Outlay
@@ -21,7 +23,7 @@ from hwsim.planning.requirement_checks import with_unknown_reasons
 from hwsim.planning.screen import Screening
 from hwsim.planning.search import PlanSearch, Progress, kind_of, kind_path
 from hwsim.planning.variants import Variants, lost_paths
-from hwsim.spec import Mistakes, Tree, resolve
+from hwsim.spec import Mistakes, SpecError, Tree, resolve
 from hwsim.spec.memo import with_memo
 from hwsim.studies.journal import Journal
 from hwsim.version import __version__
@@ -47,6 +49,10 @@ def plan(
     read = question if isinstance(question, Question) else read_question(question)
     lost_paths(read).raise_if_any()
     began = time.process_time()
+    if read.varied.deployments is not None:
+        raise SpecError.of(
+            None, "`workload.infer: auto` has an answer of its own", "hwsim plan, or hwsim.planning.plan_deployment"
+        )
     variants = Variants(read)
     screen = Screening(read, variants, Outlay.of(read), _failures(read))
     searching = PlanSearch(read, screen, progress=progress)
@@ -58,6 +64,18 @@ def plan(
             searching.keep = lambda number, row: kept.add(number, {"plan": row})
             searching.run()
     return _answer(searching, time.process_time() - began)
+
+
+@with_memo
+def plan_deployment(
+    question: Question, *, journal: str | Path | None = None, progress: Progress | None = None
+) -> DeploymentAnswer:
+    """Answer a question that varies `workload.infer`: the deployment with the fewest GPUs, and the frontier; as `plan`."""
+    if journal is None:
+        return deploy(question, {}, None, progress)
+    with Journal(journal, {"study": fingerprint(question), "version": __version__}) as kept:
+        rows = {number: dict(row["deployment"]) for number, row in kept.done.items() if "deployment" in row}
+        return deploy(question, rows, lambda number, row: kept.add(number, {"deployment": row}), progress)
 
 
 def _failures(question: Question) -> Any:

@@ -12,6 +12,7 @@ from hwsim.devices import Gpu
 from hwsim.families.serving.workload.adapters import adapters_of, with_load_time
 from hwsim.families.serving.workload.autoscaler import fixed_scale, scale_of
 from hwsim.families.serving.workload.offload import offload_of
+from hwsim.families.serving.workload.parallel import SplitKeys
 from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.families.serving.workload.requests import ServiceRequests, draw, min_tokens
 from hwsim.families.serving.workload.schema import InferKeys
@@ -37,7 +38,7 @@ ANYTHING: Final = 10**9  # tokens: sequence limit of a network that reads no tok
 
 def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str = "", start: float = 0.0) -> ServicePlan | None:
     """Return the plan of an `infer:`; None if it is not valid, which is noted in `mistakes`."""
-    read_keys = _decode_keys(tree, mistakes)
+    read_keys = decode_service(tree, mistakes)
     if read_keys is None:
         return None
     keys, model, software = read_keys
@@ -205,13 +206,13 @@ def _crosses_nics(machine: Machine, gpus: Sequence[str]) -> bool:
 
 def check_service(tree: Tree, mistakes: Mistakes) -> None:
     """Add every mistake of an `infer:` that can be found without a machine."""
-    read_keys = _decode_keys(tree, mistakes)
+    read_keys = decode_service(tree, mistakes)
     if read_keys is not None:
         keys, model, _ = read_keys
         _draw_requests(keys, _max_sequence(model), isinstance(model, Transformer) and model.causal, tree, mistakes)
 
 
-def _decode_keys(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework | Software] | None:
+def decode_service(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework | Software] | None:
     """Return keys, model and framework, which need no machine; None if they are not valid, which is noted in `mistakes`."""
     keys = decode(tree, InferKeys, mistakes)
     if keys is None or not _is_consistent(keys, tree, mistakes):
@@ -289,25 +290,32 @@ def _common_gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: 
     return first if isinstance(first, Gpu) else None
 
 
+def parallel_mistake(model: Model, parallel: SplitKeys) -> tuple[str, str] | None:
+    """Return (message, hint) if a model cannot have a parallel plan on any number of GPUs; None if it can."""
+    tp, group = parallel.tp, parallel.groups * parallel.tp
+    if not isinstance(model, Transformer):
+        return ("a convolutional network cannot be split over GPUs", "tp: 1, dp: rest") if parallel.gpus > 1 else None
+    if model.heads % tp:
+        return f"tp {tp} does not divide {model.heads} heads", f"a divisor of {model.heads}"
+    if uneven := dict(uneven_widths(model, tp)):
+        return uneven["tp"], "a smaller power of two"
+    if (parallel.groups > 1 or parallel.ep > 1) and not any(kind.experts > 1 for kind in model.kinds):
+        return "the model has no experts, which `groups` and `ep` need", "dp: rest"
+    if group % parallel.ep:
+        return f"ep {parallel.ep} does not divide {group} GPUs", f"ep: {group}"
+    if parallel.pp > model.layers:
+        return f"pp {parallel.pp} is more than the {model.layers} layers", f"pp: {model.layers}"
+    return None
+
+
 def _replicas(
     keys: InferKeys, model: Model, names: Sequence[str], place: Place, mistakes: Mistakes
 ) -> tuple[tuple[str, ...], ...]:
     """Return the GPUs of each replica; none if the parallel plan is not valid, which is noted in `mistakes`."""
     parallel, gpus = keys.parallel, len(names)
-    tp, dp, gpu_count = parallel.tp, parallel.dp, parallel.gpus
-    sparse = isinstance(model, Transformer) and any(kind.experts > 1 for kind in model.kinds)
-    if isinstance(model, Transformer) and model.heads % tp:
-        mistakes.add(place, f"tp {tp} does not divide {model.heads} heads", f"a divisor of {model.heads}")
-    elif isinstance(model, Transformer) and (uneven := dict(uneven_widths(model, tp))):
-        mistakes.add(place, uneven["tp"], "a smaller power of two")
-    elif not isinstance(model, Transformer) and gpu_count > 1:
-        mistakes.add(place, "a convolutional network cannot be split over GPUs", "tp: 1, dp: rest")
-    elif not sparse and (parallel.groups > 1 or parallel.ep > 1):
-        mistakes.add(place, "the model has no experts, which `groups` and `ep` need", "dp: rest")
-    elif parallel.groups * tp % parallel.ep:
-        mistakes.add(place, f"ep {parallel.ep} does not divide {parallel.groups * tp} GPUs", f"ep: {parallel.groups * tp}")
-    elif isinstance(model, Transformer) and parallel.pp > model.layers:
-        mistakes.add(place, f"pp {parallel.pp} is more than the {model.layers} layers", f"pp: {model.layers}")
+    dp, gpu_count = parallel.dp, parallel.gpus
+    if (wrong := parallel_mistake(model, parallel)) is not None:
+        mistakes.add(place, *wrong)
     elif dp == "rest" and gpus % gpu_count:
         mistakes.add(
             place,
