@@ -109,6 +109,8 @@ class Shell:
     def printed_by(self, command: str) -> str:
         """As a page shows it: with the exit status in a last line, if it is not 0."""
         printed, status = self.outcome(command)
+        if status < 0:
+            pytest.fail(f"`{command}` was ended by signal {-status}, in place of an answer")
         return printed + (f"(exit {status})\n" if status else "")
 
 

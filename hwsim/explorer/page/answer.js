@@ -86,7 +86,8 @@ function verdict([quantity, wanted, status, reason]) {
 /** Show sentences and changes that would help, once the input rests; `turn(path)` returns the handler if a slider has that path. */
 export function more(found, turn) {
   for (const id of ["says", "helps"]) $(id).classList.remove("old");
-  $("says").textContent = found.text.filter((each) => !each.startsWith("What helps")).slice(0, 3).join(" ");
+  const text = found.text.filter((each) => !each.startsWith("What helps")).slice(0, 3).join(" ");
+  $("says").replaceChildren(...text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part)));  // names
   const worth = found.helps.filter((each) => each.factor > 1.005).slice(0, 4);
   if (!worth.length) return $("helps").replaceChildren();
   const items = worth.map((each) => {
