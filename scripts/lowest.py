@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "simulate p3.16xlarge resnet50-dp --json",
     "simulate web-server services/web-and-database --json",
     "estimate dgx-h100 mixtral-8x7b --plan auto --global-batch 128 --json",
+    "course new sheets --students students.txt --key key.md",
     "score d2l-4gpu-pcie d2l/allreduce-160mb measured.csv --json",
     "sensitivity d2l-laptop d2l/async-matmul --against d2l-quad-core --json",
     "simulate d2l-disks d2l/ssd-queue-depth",
@@ -73,6 +74,7 @@ COMMANDS: Final = (
     "--help",
 )
 GIVEN: Final = {
+    "students.txt": "Ada\nGrace\n",
     "study.yaml": """\
 hwsim: study/1
 machine: d2l-laptop

@@ -21,7 +21,7 @@ from hwsim.results.invariants import document
 from tests import command
 from tests.present import present
 
-ON_THE_COMMAND_LINE: Final = {"doctor", "import"}  # a word of Python: `import_run`
+ON_THE_COMMAND_LINE: Final = {"course", "doctor", "import"}  # a word of Python: `import_run`
 LOOP: Final = ("d2l-laptop", "d2l/async-loop")
 HOSTILE: Final = "<script>alert(1)</script>&"
 SERVED = """hwsim: workload/1

@@ -144,7 +144,7 @@ class Queues:
             return -1
         key = (program.name, placed.device, placed.queue)
         if key not in self._pools:
-            name = _shown(*key).removesuffix(".compute")
+            name = _shown(program.name, placed.device, "" if placed.queue == "compute" else placed.queue)
             self._pools[key] = self._builder.pool(f"workers of {name}", count, backend=True)
         return self._pools[key]
 
@@ -156,8 +156,8 @@ class Queues:
 
 
 def _shown(program: str, device: str, queue: str) -> str:
-    """The name of a queue in the results."""
-    name = f"{device}.{queue}" if device else queue
+    """The name of a queue in the results; of a device without a queue."""
+    name = f"{device}.{queue}" if device and queue else device or queue
     return name if program in {MAIN, device} else f"{program}:{name}"
 
 

@@ -166,10 +166,8 @@ class SteadyService:
         known: iterations of other services of the same model, requests and GPUs, which are reused.
         """
         requests = list(islice(iter(plan.requests), SAMPLE))
-        prompt, output = (
-            sum(getattr(row, name) for row in requests) / len(requests) for name in ("prompt", "output")
-        )  # integers
-        whole = sum(row.output * (row.prompt + row.output / 2) for row in requests)
+        prompt, output = (math.fsum(getattr(row, name) for row in requests) / len(requests) for name in ("prompt", "output"))
+        whole = math.fsum(row.output * (row.prompt + row.output / 2) for row in requests)
         shared = plan.keys.shared
         hit = shared.tokens if shared is not None and plan.settings.prefixes and isinstance(shared.tokens, int) else 0
         context, read = whole / (output * len(requests)), max(1.0, prompt - hit)
