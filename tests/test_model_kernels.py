@@ -86,7 +86,7 @@ def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:
     [up] = [kernel for kernel in forward(model, served_slice(1, 64, 64, 1, "fp8", "flash", gpu)) if kernel.name == "up"]
     seconds = {}
     for software in ("", "vllm"):
-        op = Matmul(device="gpu0", m=64, n=16384, k=4096, dtype="fp8", software=software)
+        op = Matmul(device="gpu0", m=64, n=16384, k=4096, dtype="fp8", cast=True, software=software)
         cost = op.lower(Scope(machine)).cost
         seconds[software] = cost.demand.alone(machine.rates())
         framework = replace(load_framework("vllm"), software=software)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
@@ -42,15 +43,21 @@ def test_what_is_known_less_well_is_less_sure() -> None:
 
 
 def test_intervals_hold_nine_of_ten_rows_whose_model_and_gpu_were_left_out() -> None:
-    """By rows as they count for the widths, a group of many for less than its rows; and by rows one by one."""
+    """By rows as they count for the widths, a group of many for less than its rows; by rows one by one; and by groups.
+
+    The widths are for the first.  All rows of a group (a framework, machine and model) are off alike, so the other two differ:
+    the three largest groups of TPOT whose rows are all inside are a quarter of its rows.
+    """
     found = list(residual.folded(serving_kept.residuals(serving_kept.read())))
     without = [verdict for verdict in coverage.judged(found) if verdict.case == "source"]
     assert {verdict.topic for verdict in without} == {"ttft", "tpot", "e2e", "throughput"}
     for verdict in without:
-        weight = weights(columns(verdict.rows).group)
+        group = columns(verdict.rows).group
+        weight = weights(group)
         share = float((verdict.inside[0.9] * weight).sum() / weight.sum())
         assert 0.88 <= share <= 0.92, verdict.topic
-        assert 0.88 <= float(verdict.inside[0.9].mean()) <= 0.94, verdict.topic
+        assert 0.88 <= float(verdict.inside[0.9].mean()) <= 0.95, verdict.topic
+        assert 0.85 <= fmean(verdict.inside[0.9][group == each].mean() for each in set(group)) <= 0.94, verdict.topic
 
 
 def test_the_kept_rows_are_those_that_the_errors_are_of() -> None:

@@ -219,6 +219,15 @@ def test_the_same_number_changes_nothing(data: st.DataObject) -> None:
     assert (again.makespan_s, again.interval) == (usual.makespan_s, usual.interval)
 
 
+def test_a_number_of_kernels_of_one_version_can_be_stated_anew() -> None:
+    """A dot of the version in `vllm-0.12 fp8-block` separates no keys."""
+    [number] = [each for each in numbers_of("gpu", "gb200") if each.key == "experts.vllm-0.12 fp8-block.passing"]
+    layer = {"device": "it", "tokens": 600, "hidden": 2048, "inner": 1024, "experts": 16, "top_k": 4, "weights": "fp8-block"}
+    op: Op = {"moe": {**layer, "kernel": "vllm-0.12"}}
+    usual, slower = (run(alone("gpu", "gb200"), op, **{number.path: number.times(factor)}) for factor in (1, 0.1))
+    assert usual.makespan_s == run(alone("gpu", "gb200"), op).makespan_s < slower.makespan_s
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), PARTS)
 def test_a_better_number_never_slows_an_op_of_the_whole_catalogue(kind: str, name: str) -> None:

@@ -3,10 +3,13 @@
 algorithm                   a parameter of the workload            let.nodes                  a parameter of either file or both
 machine.gpu.count           a key of a part                        machine.node.gpu.use       a key of a part inside a machine
 machine.links.fabric.use    a key of a link                        workload.train.parallel.tp a key of the workload
+
+Dots separate keys, except in a version at the end of a word: `machine.gpu.experts.vllm-0.12 fp8-block.padded`.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +19,7 @@ from hwsim.spec.use import readable_used_file, replacing_value
 from hwsim.spec.warning import Warning
 from hwsim.spec.yaml_parser import read_text
 
+_DOT: Final = re.compile(r"(?<!-\d)(?<!-\d\d)\.|\.(?!\d)")  # the dot of a version is none: vllm-0.12
 _PART_KEYS: Final = ("use", "kind", "count", "let", "name", "source", "ref")
 
 
@@ -43,7 +47,7 @@ def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Change
     source = SourceText("--set", shown)
     place = Place("--set", 1, 1, source)
     new = _value(path, value, source)
-    steps = path.split(".")
+    steps = _DOT.split(path)
     if not all(steps) or path != path.strip():
         raise SpecError.of(place, f"'{path}' is not a path", "separate keys by dots: machine.gpu.count")
     if steps[0] == "machine" and len(steps) > 1:

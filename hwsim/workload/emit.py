@@ -374,7 +374,8 @@ class Emitter:
         insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
         ref = self._add((op.label, op.cost, 1.0 / op.pieces, op.time, op.queue, insert), after, op.pool)
         if piece == 0:
-            named = ref if self._runtime is None or op.call >= 0 else thread.inserted
+            is_inserted = self._runtime is not None and (op.call < 0 or self._runtime.late)
+            named = thread.inserted if is_inserted else ref
             self._leaving[rank] = self._rename(op, thread, named, ref)
         if piece == op.pieces - 1:
             self._free(op, self._leaving.pop(rank, ()), ref)

@@ -61,6 +61,7 @@ def _products() -> list[dict[str, Any]]:
         *found,
         {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "transposed": True}},
         {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "cast": False}},
+        {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "cast": True}},
         {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "weights": "int4"}},
         {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "scales": "block"}},
         {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "software": "vllm"}},
