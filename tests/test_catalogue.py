@@ -55,6 +55,7 @@ EXAMPLES = {
     "dragonfly": "{leaf_ports: 4, routers: 8, global_ports: 4}",
     "tree": "{root: cpu, fan_out: [2, 4]}",
     "fat-tree": "{leaf_ports: 32, rails: 8, pod: 16}",
+    "fabric": "{ll: 13 us, ll128: 13 us, simple: 29 us, network: 95 %, tree: 78 %}",
     "mpi": "{curves: {all-reduce: {start: 4 us, bandwidth: 2 GB/s, ranks: 4}}}",
     "nccl": "{start: 30 us, ll: {step: 1 us, rate: 25 %}, ll128: {step: 2 us, rate: 70 %}, simple: {step: 4 us}, channels: 24}",
     "overheads": "{start: 10 us, step: 2 us, efficiency: 80 %}",

@@ -196,6 +196,7 @@ parts:
 links: [{between: [node*.nic, leaf], kind: infiniband, use: ndr400}]
 """,
 }  # fmt: skip
+NETWORKS = {"meshes": "tcp", "pod": "infiniband"}  # those that the machines have anyway
 LENGTHS = {
     "gpt2": (128, 1024),
     "bert-large": (128, 512),
@@ -272,9 +273,10 @@ def test_random_plans_are_judged_alike(seed: int, count: int) -> None:
 def test_groups_that_leave_a_node_at_once_share_its_cards_alike(where: str, operation: Any, stride: int) -> None:
     """A ring of all GPUs, two of every second, eight of one GPU of each node: over one card of a node, or over eight.
 
-    The closed form that is left for more nodes than the machine has.
+    The closed form that is left for more nodes than the machine has, of rings: trees between nodes are not used.
     """
-    machine, whole = place(where)
+    machine = load_machine(PLACES[where] + f"collectives: {{fabric: {{use: {NETWORKS[where]}, tree: 0}}}}\n")
+    whole = cluster_of(machine)
     cluster = replace(whole, named=whole.named[:1])
     gpus = machine.devices_of("gpu")
     groups = np.arange(len(gpus)).reshape(-1, stride).T

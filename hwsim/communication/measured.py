@@ -39,6 +39,7 @@ _ENTRY = ("hwsim", "kind", "name", "notes", "use")
 _SMALL, _LARGE = 65536.0, 16.0 * 2**20  # bytes
 _TWINS = ("nvlink3", "nvlink4", "nvlink5")  # link generations measured on several machines
 _LONG = 1e9  # bytes of a message whose latency is negligible
+_EQUAL = 1e-9  # relative difference of equal times
 _ALIKE = 0.1  # maximum relative difference of rate and latency of similar networks
 _MOST = 0.95  # maximum share of a GPU's compute
 _SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL implements with sends
@@ -243,7 +244,7 @@ def as_one(machine: Machine, together: PhaseSum, name: str, latency: float, flow
     demand = replace(together.total.demand, latency=latency, floor=flow)
     total = replace(together.total, demand=demand, why=terms)
     over, binding = slowest_capacity(machine, total)
-    if over > flow:  # links limit that the measured machine did not have
+    if over > flow * (1 + _EQUAL):  # links limit that the measured machine did not have
         inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
         total = replace(total, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
     return replace(together.flows, phases=(CollectivePhase(name, total),))

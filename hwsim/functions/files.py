@@ -24,7 +24,7 @@ from hwsim.spec.memo import memo_table
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.sources import Source, data_or_name, with_settings
 
-LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of communication libraries
+LIBRARIES: Final = frozenset({"fabric", "mpi", "nccl", "overheads", "own"})  # kinds of communication libraries
 SCHEMAS: Final[Mapping[str, str]] = {  # kind of file: module of its schema
     "failures": "failures", "machine": "machine.schema", "model": "models.library", "workload": "workload.schema",
     "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "scores": "machine.scores",

@@ -69,7 +69,7 @@ class PartEntry:
 class LibraryEntry:
     """A communication library of a machine: keys common to all kinds."""
 
-    kind: Literal["mpi", "nccl", "overheads", "own"] = field("kind of communication library", default="overheads")
+    kind: Literal["fabric", "mpi", "nccl", "overheads", "own"] = field("kind of communication library", default="overheads")
     use: str | None = field("measured constants of the library, or a file; other keys override it", default=None)
     name: str = field("name for readers", default="", record="for readers")
     notes: str = field("remarks for readers", default="", record="for readers")

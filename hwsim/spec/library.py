@@ -25,7 +25,7 @@ _FOLDERS: Final = {
     "runtime": "workloads/runtimes",
 }
 _ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "disk")  # kinds in one folder
-_ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own")}  # kinds that a machine file may omit
+_ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own", "fabric")}  # kinds that a machine file may omit
 _TRAINED: Final = ("workload", "model")  # a model where a workload is expected
 _ENDINGS: Final = (".yaml", ".yml")
 _GRAPHS: Final = (".npz",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from tests.keys.schemas import ELSEWHERE, ROOTS, Found, standing
 
 Path = tuple[str | int, ...]
@@ -24,9 +25,17 @@ def in_machine(document: Mapping[str, Any]) -> Iterator[Found]:
             yield from standing(kind, ROOTS[kind], link, path)
     library = document.get("collectives")
     if isinstance(library, Mapping):
-        kind = library.get("kind", "overheads")
-        yield from standing("library", ROOTS["library"], library, ("collectives",))
-        yield from standing(f"library {kind}", ROOTS[f"library {kind}"], library, ("collectives",))
+        if library.keys() <= LIBRARIES.keys():
+            for kind, one in library.items():
+                yield from _library(one, ("collectives", kind))
+        else:
+            yield from _library(library, ("collectives",))
+
+
+def _library(library: Mapping[str, Any], path: Path) -> Iterator[Found]:
+    kind = library.get("kind", "overheads")
+    yield from standing("library", ROOTS["library"], library, path)
+    yield from standing(f"library {kind}", ROOTS[f"library {kind}"], library, path)
 
 
 def _part(part: Mapping[str, Any], path: Path) -> Iterator[Found]:

@@ -10,8 +10,8 @@ from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.overheads import Overheads
 
-Library = Mpi | Nccl | Overheads | CustomAllReduce | Fabric
+Library = Fabric | Mpi | Nccl | Overheads | CustomAllReduce
 
 KINDS: Final[dict[str, type[Library]]] = {
-    "mpi": Mpi, "nccl": Nccl, "overheads": Overheads, "own": CustomAllReduce, "fabric": Fabric,
+    "fabric": Fabric, "mpi": Mpi, "nccl": Nccl, "overheads": Overheads, "own": CustomAllReduce,
 }  # fmt: skip
