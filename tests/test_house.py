@@ -11,7 +11,7 @@ from tests.loading import script
 
 BUDGETS: Final = {  # code lines
     "cli": 1_954,
-    "communication": 3_098,
+    "communication": 3_099,
     "comparing": 2_377,
     "costs": 1_353,
     "devices": 5_658,
@@ -19,7 +19,7 @@ BUDGETS: Final = {  # code lines
     "explorer": 1_907,
     "exporters": 196,
     "failures": 640,
-    "families": 16_970,
+    "families": 16_968,
     "functions": 1_117,
     "graph": 1_474,
     "hwsim": 1_797,
@@ -34,10 +34,10 @@ BUDGETS: Final = {  # code lines
     "results": 3_256,
     "scoring": 279,
     "sensitivities": 716,
-    "spec": 2_562,
+    "spec": 2_564,
     "studies": 2_759,
     "views": 8_371,
-    "workload": 4_454,
+    "workload": 4_455,
 }
 SIZES: Final = {
     "modules of a run of three ops": 129,
