@@ -184,7 +184,7 @@ def test_two_machines_and_their_choice(tmp_path: Path) -> None:
     )
     found = json.loads(done.stdout)
     assert found["hwsim"] == "sensitivity/2"
-    assert found["answer"] == pytest.approx(9.3368954186162 / 28.0255499092307)  # MXNet: 150 x 583 ns more than the ops
+    assert found["answer"] == pytest.approx(9.3368954186162 / 28.0255499092307)
     assert found["wrong_choice"] is not None
     assert sum(doubt["share"] for doubt in found["measure_first"]) == pytest.approx(1.0, abs=1e-6)
     assert (tmp_path / "t.svg").read_text(encoding="utf-8").startswith("<?xml")
