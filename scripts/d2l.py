@@ -11,11 +11,12 @@ import hwsim
 from hwsim.formats import format_between, format_quantity
 from hwsim.results.invariants import checked_text
 from scripts.d2l_hardware import HARDWARE
+from scripts.d2l_parallel import PARALLEL
 from scripts.d2l_row import Row
-from scripts.d2l_rows import EXPERIMENTS
+from scripts.d2l_software import SOFTWARE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "d2l.md"
-SECTIONS = {**EXPERIMENTS, **HARDWARE}
+SECTIONS = {**SOFTWARE, **PARALLEL, **HARDWARE}
 WIDE = 10.0  # upper / lower end of an interval that hardly tests a prediction
 
 HEAD = """# The d2l chapter, measured and simulated

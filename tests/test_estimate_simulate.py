@@ -196,7 +196,6 @@ parts:
 links: [{between: [node*.nic, leaf], kind: infiniband, use: ndr400}]
 """,
 }  # fmt: skip
-NETWORKS = {"meshes": "tcp", "pod": "infiniband"}  # those that the machines have anyway
 LENGTHS = {
     "gpt2": (128, 1024),
     "bert-large": (128, 512),
@@ -273,10 +272,9 @@ def test_random_plans_are_judged_alike(seed: int, count: int) -> None:
 def test_groups_that_leave_a_node_at_once_share_its_cards_alike(where: str, operation: Any, stride: int) -> None:
     """A ring of all GPUs, two of every second, eight of one GPU of each node: over one card of a node, or over eight.
 
-    The closed form that is left for more nodes than the machine has, of rings: trees between nodes are not used.
+    The closed form that is left for more nodes than the machine has.
     """
-    machine = load_machine(PLACES[where] + f"collectives: {{fabric: {{use: {NETWORKS[where]}, tree: 0}}}}\n")
-    whole = cluster_of(machine)
+    machine, whole = place(where)
     cluster = replace(whole, named=whole.named[:1])
     gpus = machine.devices_of("gpu")
     groups = np.arange(len(gpus)).reshape(-1, stride).T
@@ -343,6 +341,20 @@ def test_each_exchange_crosses_a_link_with_the_bytes_that_it_has_by_hand(
         plan = ParallelPlan(global_batch=8 * m, sequence=512, sharding=sharding, recompute=recompute)
         step = estimate(model, plan, cluster_of(machine), framework)
         assert step.seconds == pytest.approx(run.trainings[0].step_s, rel=NEAR)
+
+
+@pytest.mark.parametrize("nodes", [64, 66])
+def test_a_step_of_few_and_of_many_gpus_is_judged_alike(nodes: int) -> None:
+    """Up to 512 GPUs, estimates time exchanges between nodes as simulations do; beyond, by a closed form."""
+    machine = {
+        "hwsim": "machine/1",
+        "parts": {"node": {"kind": "machine", "use": "dgx-h100", "count": nodes}, "leaf": {"kind": "switch"}},
+        "links": [{"between": ["node*.nic*", "leaf"], "kind": "infiniband", "use": "ndr400"}],
+    }
+    keys: dict[str, Any] = {"sequence": 2048, "global_batch": 2 * nodes, "sharding": "none"}
+    found = hwsim.estimate(machine, "llama-3-8b", tp=8, **keys)
+    run = hwsim.simulate(machine, {"hwsim": "workload/1", "train": {"model": "llama-3-8b", "parallel": {"tp": 8}, **keys}})
+    assert found.seconds == pytest.approx(run.trainings[0].step_s, rel=NEAR)
 
 
 @pytest.mark.parametrize("plan", [{"tp": 2, "dp": 4}, {"pp": 2, "dp": 4}, {"dp": 8}], ids=str)

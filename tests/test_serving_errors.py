@@ -16,6 +16,8 @@ from published.intervals import columns, weights
 from tests.test_infer import SMALL
 from tests.test_serving_ways import only, served
 
+REACHED = {"tpot": 0.944}  # misses 0.94: three groups whose rows are all inside are a quarter of its rows
+
 
 def test_a_served_answer_says_first_tokens_and_the_others_apart() -> None:
     run = served("auto", device="gpu0")
@@ -45,8 +47,7 @@ def test_what_is_known_less_well_is_less_sure() -> None:
 def test_intervals_hold_nine_of_ten_rows_whose_model_and_gpu_were_left_out() -> None:
     """By rows as they count for the widths, a group of many for less than its rows; by rows one by one; and by groups.
 
-    The widths are for the first.  All rows of a group (a framework, machine and model) are off alike, so the other two differ:
-    the three largest groups of TPOT whose rows are all inside are a quarter of its rows.
+    The widths are for the first.  All rows of a group (a framework, machine and model) are off alike, so the other two differ.
     """
     found = list(residual.folded(serving_kept.residuals(serving_kept.read())))
     without = [verdict for verdict in coverage.judged(found) if verdict.case == "source"]
@@ -56,7 +57,7 @@ def test_intervals_hold_nine_of_ten_rows_whose_model_and_gpu_were_left_out() -> 
         weight = weights(group)
         share = float((verdict.inside[0.9] * weight).sum() / weight.sum())
         assert 0.88 <= share <= 0.92, verdict.topic
-        assert 0.88 <= float(verdict.inside[0.9].mean()) <= 0.95, verdict.topic
+        assert 0.88 <= float(verdict.inside[0.9].mean()) <= REACHED.get(verdict.topic, 0.94), verdict.topic
         assert 0.85 <= fmean(verdict.inside[0.9][group == each].mean() for each in set(group)) <= 0.94, verdict.topic
 
 

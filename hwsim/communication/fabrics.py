@@ -18,20 +18,26 @@ UNKNOWN: Final = "unknown"  # the middle of the measured networks
 _OF_LINKS: Final[Mapping[str, str]] = {"infiniband": "infiniband", "omnipath": "infiniband", "slingshot": "slingshot"}
 
 
-class NetworkedLibraries(BoundedCache[tuple[int, str], Nccl]):
+class NetworkedLibraries(BoundedCache[tuple[int, str, bool], Nccl]):
     """Cached libraries of a machine with the constants of their networks, by identity of the library and network."""
 
 
-def on_network(machine: Machine, devices: Sequence[str], library: Nccl) -> Nccl:
-    """Return NCCL with the constants of the network between these devices; unchanged within a node."""
+def on_network(machine: Machine, devices: Sequence[str], library: Nccl, *, trees: bool = True) -> Nccl:
+    """Return NCCL with the constants of the network between these devices; unchanged within a node.
+
+    Args:
+        trees: whether trees of a network of the library of parts are included; those that the machine states are.
+    """
     other = _elsewhere(machine, devices)
     if other is None:
         return library
     stated = machine.library(devices, ("fabric",))
     if isinstance(stated, Fabric):
-        return machine.kept(NetworkedLibraries).known((id(library), f"{id(stated)}"), library.over, stated)
+        return machine.kept(NetworkedLibraries).known((id(library), f"{id(stated)}", True), library.over, stated)
     name = network_of(machine, devices[0], other)
-    return library if name is None else machine.kept(NetworkedLibraries).known((id(library), name), _over, library, name)
+    if name is None:
+        return library
+    return machine.kept(NetworkedLibraries).known((id(library), name, trees), _over, library, name, trees)
 
 
 def network_of(machine: Machine, first: str, other: str) -> str | None:
@@ -54,11 +60,11 @@ def _elsewhere(machine: Machine, devices: Sequence[str]) -> str | None:
     return next((name for name in (devices[-1], *devices) if machine.node_of(name) != node), None)
 
 
-def _over(library: Nccl, name: str) -> Nccl:
+def _over(library: Nccl, name: str, trees: bool) -> Nccl:
     """Return a library over a network of the library of parts; its constants count as measured on other machines."""
     fabric: Fabric = measured(Fabric, name)
     known = {key: origin if origin.kind != "fitted" else Origin("default", str(origin), known="device")
              for key, origin in fabric.sources.items()}  # fmt: skip
-    found = replace(fabric)
+    found = replace(fabric, tree=fabric.tree if trees else 0.0)
     object.__setattr__(found, "sources", known)
     return library.over(found)

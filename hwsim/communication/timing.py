@@ -84,8 +84,11 @@ _OF_MPI: Final[dict[Operation, Algorithm]] = {
 }  # links in use; else those of a ring
 
 
-def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
+def library_of(machine: Machine, devices: Sequence[str], *, trees: bool = True) -> Library | None:
     """Return the library that exchanges data between these devices: NCCL if all are GPUs, else MPI.
+
+    Args:
+        trees: whether NCCL may use the trees that were measured on other machines with such a network.
 
     None if the machine states none and its links have no known generation. For GPUs on links of a known generation, the
     generation's defaults apply.
@@ -94,7 +97,7 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     found = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
     library = by_default(machine, devices) if found is None and gpus else found
     if isinstance(library, Nccl):
-        return on_network(machine, devices, library)
+        return on_network(machine, devices, library, trees=trees)
     return library if isinstance(library, Mpi | Overheads) else None
 
 
@@ -123,13 +126,14 @@ def timed(
     *,
     weights: Sequence[float] = (),
     columns: bool = False,
+    trees: bool = True,
 ) -> Flows:
     """Return the phases of a collective by the machine's library; algorithm None is auto. The first phase has the choice.
 
-    Other arguments and errors as in `cost`.
+    Other arguments and errors as in `cost` and `library_of`.
     """
     task = Task(machine, operation, devices, size, weights, columns)
-    flows = _timed(task, library_of(machine, devices), algorithm)
+    flows = _timed(task, library_of(machine, devices, trees=trees), algorithm)
     exchange = CollectiveExchange(operation, size, len(devices))
     return replace(
         flows, phases=tuple(CollectivePhase(phase.name, replace(phase.cost, exchange=exchange)) for phase in flows.phases)

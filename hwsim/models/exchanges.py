@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hwsim.communication.flows import Flows
     from hwsim.models.sends import SendCosts
 
+TREES: Final = False  # NETWORK was fitted with the rings of all-reduces, on machines whose library measured no trees
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time, exposed: the rest overlaps kernels"
 HIDDEN: Final = "of its time, overlapped with kernels"
@@ -110,7 +111,7 @@ class CollectiveCosts:
             if not named:
                 usual = timing.default_algorithm(self.machine, operation, devices)
                 algorithm = None if usual == AUTO else ALGORITHMS[usual]
-            self._flows[key] = timing.timed(self.machine, algorithm, operation, devices, size)
+            self._flows[key] = timing.timed(self.machine, algorithm, operation, devices, size, trees=TREES)
         return self._flows[key]
 
     def of(self, item: Exchange, groups: Sequence[Names]) -> Cost:
@@ -183,7 +184,7 @@ class CollectiveCosts:
                     continue
             weights = _parts(tuple(map(self._domain, members)), uneven)
             sent = size * math.fsum(weights) / len(weights) if uneven[2] else size
-            flows = timed(self.machine, None, operation, members, sent, weights=weights)
+            flows = timed(self.machine, None, operation, members, sent, weights=weights, trees=TREES)
             flow = self._flow(tuple(phase.cost for phase in flows.phases))
             if look is not None and key is not None and (look.is_complete or isinstance(flows.algorithm, RingAlgorithm)):
                 self._rings.setdefault(key, (flow, look))

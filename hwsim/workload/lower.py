@@ -20,8 +20,9 @@ from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.spec.memo import MOST_BUILT, memoize_result
 from hwsim.workload.assemble import add_blocks, tie_meetings
-from hwsim.workload.emit import Emitter, HostRuntime, HostTime
+from hwsim.workload.emit import Emitter
 from hwsim.workload.file import WORKLOAD_FORMS, Job, Runtime, Workload
+from hwsim.workload.host_runtime import HostRuntime, HostTime
 from hwsim.workload.parser import ProgramGroup, read_group
 from hwsim.workload.programs import MAIN, host_cost, named_devices
 from hwsim.workload.send_steps import in_full

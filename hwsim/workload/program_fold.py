@@ -19,7 +19,7 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.fold import CannotFold, Classes, Fold, NoEquals, fold
 from hwsim.graph.opgraph import Label, RepresentedRanks
 from hwsim.records import dataclass
-from hwsim.workload.emit import HostRuntime, HostTime
+from hwsim.workload.host_runtime import HostRuntime, HostTime
 from hwsim.workload.parser import ProgramGroup
 from hwsim.workload.send_steps import UnrolledCourse, UnrolledSend, refuse_more, steps
 from hwsim.workload.statements import (

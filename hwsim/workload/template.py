@@ -9,7 +9,7 @@ from typing import Final
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.fold import TemplateOp
 from hwsim.records import dataclass
-from hwsim.workload.emit import HostRuntime, HostTime
+from hwsim.workload.host_runtime import HostRuntime, HostTime
 from hwsim.workload.parser import ProgramGroup
 from hwsim.workload.statements import CollectiveStatement, Fetch, Issue, PlacedOp, RepeatedSends, walk
 
