@@ -258,3 +258,48 @@ def test_the_books_process_grows_in_the_right_order_and_size() -> None:
     assert 0.5 < (barrier - forward) / 21.576e6 < 2
     assert free - barrier <= 3.248e6
     assert peak(barrier=0, allocate="issue") > 10 * barrier
+
+
+# ---- beside other features ----
+
+NODES = api.load_machine("""
+hwsim: machine/1
+class: ideal
+parts:
+  node:
+    kind: machine
+    count: 3
+    parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 100 GFLOP/s}, memory: {size: 16 GB, bandwidth: 1 TB/s}}}
+""")
+
+
+def products(device: str, times: int = 6) -> dict[str, Any]:
+    """Two independent matmuls of one core and a third that reads both, several times, by two workers of each CPU."""
+    one = {"device": device, "m": 500, "n": 500, "k": 500, "cores": 1}
+    body = [
+        {"matmul": {**one, "name": "p", "writes": "a"}},
+        {"matmul": {**one, "name": "q", "writes": "b"}},
+        {"matmul": {**one, "name": "s", "reads": ["a", "b"], "writes": "c"}},
+    ]
+    return {"runtime": {"dispatch": "1 us", "workers": {"cpu": 2}}, "program": wrapped([], body, times)}
+
+
+def seen(workload: Mapping[str, Any], engine: Which = "auto") -> int:
+    return api.simulate(NODES, {"hwsim": "workload/1", **workload}, engine=engine).timeline.makespan_fs
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("node", [0, 2])
+def test_workers_meet_jobs_and_events(engine: Which, node: int) -> None:
+    device = f"node{node}.cpu"
+    own = products(device)
+    alone = seen(own, engine)
+    assert alone == seen(products("node1.cpu"))  # the same on every node
+    assert seen({**own, "events": [{"part": device, "speed": "100 %", "at": "1 ms", "for": "1 ms"}]}, engine) == alone
+    idle = {"program": [{"busy": {"device": device, "time": "0 s"}}]}
+    assert seen({"jobs": {"a": own, "b": products("node1.cpu", 1)}}, engine) == alone  # on another node
+    assert seen({"jobs": {"a": own, "b": idle}}, engine) == alone  # of nothing
+    half = seen({**own, "events": [{"part": device, "speed": "50 %", "at": "0 s"}]}, engine)
+    assert half == pytest.approx(2 * alone, rel=0.01)  # two cores of four, each at half the speed
+    late = seen({**own, "events": [{"part": device, "speed": "50 %", "at": f"{alone / 2e15} s"}]}, engine)
+    assert late == pytest.approx(1.5 * alone, rel=0.01)
