@@ -137,6 +137,7 @@ def drags(reader: Reader) -> None:
     page = reader.page
     says_numbers_as_the_command(page)
     assert reader.time() == "175 ms"
+    reader.until("Number(document.body.dataset.rests) > 0")  # sliders stand where they stay, the strongest first
     before = page.evaluate(COLOURS)
     page.locator("#pin").click()
     slot = reader.slider(SLOT)

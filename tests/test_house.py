@@ -11,7 +11,7 @@ from tests.loading import script
 
 BUDGETS: Final = {  # code lines
     "cli": 1_954,
-    "communication": 3_099,
+    "communication": 3_102,
     "comparing": 2_377,
     "costs": 1_353,
     "devices": 5_658,
@@ -27,22 +27,22 @@ BUDGETS: Final = {  # code lines
     "importers": 4_844,
     "links": 427,
     "machine": 4_814,
-    "models": 5_660,
+    "models": 5_661,
     "ops": 1_524,
-    "planning": 4_249,
+    "planning": 4_255,
     "published": 8_754,
     "results": 3_256,
     "scoring": 279,
     "sensitivities": 716,
     "spec": 2_564,
-    "studies": 2_759,
+    "studies": 2_760,
     "views": 8_371,
-    "workload": 4_455,
+    "workload": 4_460,
 }
 SIZES: Final = {
-    "modules of a run of three ops": 129,
-    "files that a bandwidth passes": 25,
-    "functions that a bandwidth passes": 74,
+    "modules of a run of three ops": 130,
+    "files that a bandwidth passes": 24,
+    "functions that a bandwidth passes": 69,
 }
 
 

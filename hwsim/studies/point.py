@@ -10,6 +10,7 @@ from dataclasses import asdict, field, fields, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hwsim.api import OutOfMemory, Run, Source, simulate
@@ -205,12 +206,13 @@ def run_point(
         study: name of a study whose points share unchanged parts; "": nothing is shared.
         paying: payment option.
     """
-    with shared(_shelf_of(study)) if study else nullcontext():
+    with shared(_shelf_of(study, get_ident())) if study else nullcontext():
         return _run(machine, workload, settings, wanted, paying)
 
 
-@lru_cache(maxsize=2)
-def _shelf_of(study: str) -> Shelf:  # noqa: ARG001 (a shelf for each)
+@lru_cache(maxsize=16)
+def _shelf_of(study: str, thread: int) -> Shelf:  # noqa: ARG001 (a shelf for each)
+    """Return the shelf of a study in a thread: two threads never change one."""
     return {}
 
 

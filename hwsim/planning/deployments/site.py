@@ -26,6 +26,7 @@ NAMES: Final = {f"workload.infer.parallel.{axis}": axis for axis in ("tp", "pp",
     "workload.infer.dtype": "dtype",
     REPLICAS: REPLICAS,
 }  # paths of the axes of a deployment
+ALONE: Final = ("hwsim", "name", "notes", "source", "ref", "let", "infer", "expect")  # keys of a workload that is searched
 MOST: Final = 1 << 16  # replicas
 WAVES: Final = 10  # requests per client, as in InferenceX
 LEAST: Final = 100  # requests of a simulated replica
@@ -117,6 +118,11 @@ def _site(question: Question, variants: Variants, point: PlanPoint, named: Mappi
     if infer is None or written.get("infer") is None or not gpus:
         missing = "a machine with GPUs" if infer is not None else "a workload with `infer`"
         raise SpecError.of(written.place, f"a search of deployments needs {missing}", "hwsim plan dgx-h100 serving/chat")
+    for name, _ in written.items():
+        if name not in ALONE:
+            raise SpecError.of(written.key_place(name), f"a search of deployments compares steady states, without `{name}`")
+    if any(machine.device(name).model != machine.device(gpus[0]).model for name in gpus):
+        raise SpecError.of(written.place, f"a search of deployments needs equal GPUs, but those of {machine.name} differ")
     read = decode_service(infer.without(*PLACED), mistakes)
     mistakes.raise_if_any()
     assert read is not None
