@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from hwsim.planning import plan_deployment, read_question
 from hwsim.planning.deployments.search import DeploymentNumbers, DeploymentOption, DeploymentSearch
 from hwsim.planning.deployments.site import sites_of
-from hwsim.spec import tree_of
+from hwsim.spec import SpecError, tree_of
 
 DENSE = {"kind": "transformer", "layers": 8, "hidden": 2048, "heads": 16, "vocab": 8000, "sequence": 8192}
 KINDS = ({**DENSE}, {**DENSE, "kv_heads": 4, "ffn": 8192}, {**DENSE, "experts": 8, "top_k": 2, "ffn": 2048})
@@ -79,3 +82,26 @@ def test_no_deployment_named_by_hand_beats_the_best_or_the_frontier_by_more_than
     assert asked.best is not None
     assert asked.best.meets
     assert asked.best.option.gpus <= min(option.gpus for option, numbers in found if numbers.values["tpot_p95"] <= limit)
+
+
+REFUSED = (
+    ({"arrivals": {"day": {"mean": "5 1/s", "peak": "8 1/s"}}}, {}, {}, "needs a steady load"),
+    ({"model": "bert-large"}, {}, {}, "needs a model that writes tokens"),
+    ({"batching": "static"}, {}, {}, "continuous batching"),
+    ({}, {"events": [{"slow": {"device": "gpu0", "to": 0.5, "from": "1 s"}}]}, {}, "compares steady states, without `events`"),
+    ({}, {}, {"gpu0": {"kind": "gpu", "use": "a100-sxm-80gb"}, "gpu1": {"kind": "gpu", "use": "h100-sxm"}}, "needs equal GPUs"),
+    ({}, {}, {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}, "needs a machine with GPUs"),
+)  # changed keys of `infer` and of the workload, another machine's parts
+
+
+@pytest.mark.parametrize(("infer", "workload", "parts", "message"), REFUSED)
+def test_what_the_search_does_not_model_is_refused(
+    infer: dict[str, Any], workload: dict[str, Any], parts: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    asked = question(0)
+    asked["workload"] = {**asked["workload"], **workload, "infer": {**asked["workload"]["infer"], **infer}}
+    if parts:
+        asked["machine"] = str(tmp_path / "another.yaml")
+        Path(asked["machine"]).write_text(json.dumps({"hwsim": "machine/1", "name": "another", "parts": parts}), encoding="utf-8")
+    with pytest.raises(SpecError, match=re.escape(message)):
+        sites_of(read_question(tree_of(asked)))
