@@ -25,7 +25,6 @@ from hwsim.views.kit.answer_forms import FigureAnswer
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
                             "accesses_per_s"})  # measures with the uncertainty of the time  # fmt: skip
-BY: Final = {"model": "ttft_p95, tpot_p95, requests/s", "program": "latency_p50, latency_p99, requests/s, goodput/s"}
 _INSIDE: Final = re.compile(r"(?<![\w*-])[\w-]+\*?\.(?=[\w-]+\*)")  # `node*.` of `node*.gpu*`
 
 
@@ -189,8 +188,7 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     if by:
         compared, why = measure(by), AS_ASKED
     elif first.service or second.service:
-        compared = None
-        why = f"not compared: choose a measure of a service with --by {BY[first.service or second.service]}"
+        compared, why = None, f"not compared: choose a measure of a service: --by {', '.join(_option(one) for one in common(first, second))}"
     elif is_uncounted:
         compared, why = None, "not compared: the runs do different work, or amounts of work that no op counts"
     elif unit:
@@ -213,6 +211,15 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     notes = provenance_warnings([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
     warnings = distinct_warnings(first.warnings, second.warnings, [note for note in notes if note is not None])
     return Comparison(first, second, compared, values, over, why, unit, warnings, alike=None if found is None else found.alike)
+
+
+def common(first: Side, second: Side) -> list[StudyMeasure]:
+    """Return the measures of a service, training or pipeline that both sides have."""
+    return [measure(name) for name in first.measures if name in second.measures]
+
+
+def _option(of: StudyMeasure) -> str:
+    return of.title.casefold().replace(" ", "_")
 
 
 def _machine(side: Side) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from hwsim.comparing.class_defaults import UNLIKE
-from hwsim.comparing.comparison import CauseTimes, Comparison, OpPair
+from hwsim.comparing.comparison import CauseTimes, Comparison, OpPair, common
 from hwsim.comparing.sides import OpSum, Side
 from hwsim.comparing.waterfall import Waterfall
 from hwsim.formats import format_quantity
@@ -83,6 +83,8 @@ def _runs(both: Comparison) -> Iterator[str]:
         columns.append(Column(TITLE, [interval or "-" for interval in intervals]))
     if both.measure is not None and both.values is not None and both.measure.column != TIME:
         columns.append(Column(both.measure.title, [both.measure.shown(value) for value in both.values]))
+    elif both.measure is None:
+        columns += [Column(one.title, [one.shown(side.measures[one.column]) for side in sides]) for one in common(*sides)]
     billed = (measure_of("energy"), measure_of("cost")) if all("cost_usd" in side.bill for side in sides) else ()
     columns += [
         Column(wanted.title, [wanted.shown(side.bill[wanted.column]) for side in sides])
