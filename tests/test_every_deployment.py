@@ -84,7 +84,7 @@ def test_no_deployment_named_by_hand_beats_the_best_or_the_frontier_by_more_than
     assert asked.best.option.gpus <= min(option.gpus for option, numbers in found if numbers.values["tpot_p95"] <= limit)
 
 
-REFUSED = (
+REFUSED: tuple[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str], ...] = (
     ({"arrivals": {"day": {"mean": "5 1/s", "peak": "8 1/s"}}}, {}, {}, "needs a steady load"),
     ({"model": "bert-large"}, {}, {}, "needs a model that writes tokens"),
     ({"batching": "static"}, {}, {}, "continuous batching"),

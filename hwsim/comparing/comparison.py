@@ -188,7 +188,8 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     if by:
         compared, why = measure(by), AS_ASKED
     elif first.service or second.service:
-        compared, why = None, f"not compared: choose a measure of a service: --by {', '.join(_option(one) for one in common(first, second))}"
+        options = ", ".join(one.title.casefold().replace(" ", "_") for one in common(first, second))
+        compared, why = None, f"not compared: choose a measure of a service: --by {options}"
     elif is_uncounted:
         compared, why = None, "not compared: the runs do different work, or amounts of work that no op counts"
     elif unit:
@@ -216,10 +217,6 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
 def common(first: Side, second: Side) -> list[StudyMeasure]:
     """Return the measures of a service, training or pipeline that both sides have."""
     return [measure(name) for name in first.measures if name in second.measures]
-
-
-def _option(of: StudyMeasure) -> str:
-    return of.title.casefold().replace(" ", "_")
 
 
 def _machine(side: Side) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ LINES: Final[Mapping[str, str]] = {  # term by label of a derivation line withou
     "kernel": "measured call",
     "kernels": "GPU kernels",
     "kernels (memory)": MEMORY["gpu"],
+    "kernels (small)": "small kernels",
     "kernels (starts)": LAUNCH,
     "kernels (with communication)": "GPU kernels and communication",
     "kernels (units)": COMPUTE["gpu"],

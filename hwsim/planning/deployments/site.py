@@ -118,9 +118,8 @@ def _site(question: Question, variants: Variants, point: PlanPoint, named: Mappi
     if infer is None or written.get("infer") is None or not gpus:
         missing = "a machine with GPUs" if infer is not None else "a workload with `infer`"
         raise SpecError.of(written.place, f"a search of deployments needs {missing}", "hwsim plan dgx-h100 serving/chat")
-    for name, _ in written.items():
-        if name not in ALONE:
-            raise SpecError.of(written.key_place(name), f"a search of deployments compares steady states, without `{name}`")
+    for name in [name for name in written.plain() if name not in ALONE]:
+        raise SpecError.of(written.key_place(name), f"a search of deployments compares steady states, without `{name}`")
     if any(machine.device(name).model != machine.device(gpus[0]).model for name in gpus):
         raise SpecError.of(written.place, f"a search of deployments needs equal GPUs, but those of {machine.name} differ")
     read = decode_service(infer.without(*PLACED), mistakes)

@@ -6,7 +6,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 WIDTH: Final = 100  # columns
 TITLE: Final = 12  # width of a label (columns)
@@ -68,8 +68,12 @@ def wrap_lines(text: str, indent: int, *, deeper: int = 0) -> list[str]:
         indent: indent of the first line.
         deeper: indent of the further lines; default: indent + 2.
     """
-    kept, further = _JOIN.sub("\u00a0", text), " " * (deeper or indent + 2)
-    lines = textwrap.wrap(kept, WIDTH, initial_indent=" " * indent, subsequent_indent=further, break_on_hyphens=False)
+    return wrap_text(text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (deeper or indent + 2))
+
+
+def wrap_text(text: str, width: int, **options: Any) -> list[str]:
+    """Return lines of at most `width` characters that keep each number with its unit; `options` are those of `textwrap.wrap`."""
+    lines = textwrap.wrap(_JOIN.sub("\u00a0", text), width, break_on_hyphens=False, **options)
     return [line.replace("\u00a0", " ") for line in lines]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from hwsim.formats import format_quantity, precise
-from hwsim.views.kit.lines import WIDTH
+from hwsim.views.kit.lines import WIDTH, wrap_text
 
 BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -85,7 +84,7 @@ def wrap_column(columns: Sequence[Column], place: int, room: int) -> list[Column
       gpu ->      1 us
       other gpu
     """
-    pieces = [textwrap.wrap(cell, room, break_long_words=False, break_on_hyphens=False) or [""] for cell in columns[place].cells]
+    pieces = [wrap_text(cell, room, break_long_words=False) or [""] for cell in columns[place].cells]
     return [
         column._replace(
             cells=[

@@ -43,7 +43,7 @@ LONGEST: Final = 10**15  # fs: longest op whose time in seconds is exact to the 
 MOST_PIECES: Final = 1000  # ops of a run; a run above 17 minutes has longer ops, and its rounding error becomes an own time
 NAMED: Final = {"compute": "compute", "memory": "memory bandwidth"}
 KERNELS: Final = "of the time of the iteration's kernels"
-BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "start": "kernels (starts)"}
+BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "small": "kernels (small)"}
 
 
 Registry: TypeAlias = "Host | IssuedOps"  # registry of labels, queues and costs
@@ -318,7 +318,7 @@ def a_second(
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}
     amounts = [(f"{gpu}.{kind}", part / stages) for gpu in gpus for kind, part in parts.items() if part > 0]
     clocks = tuple((f"{gpu}.compute", 1.0) for gpu in gpus)
-    bound = next((BOUND[kind] for kind, part in parts.items() if part >= max(0.5, *parts.values())), BOUND["start"])
+    bound = next((BOUND[kind] for kind, part in parts.items() if part >= max(0.5, *parts.values())), BOUND["small"])
     natural: tuple[tuple[str, float, Unit], ...] = (("compute", flop, "FLOP"), ("memory", moved, "B"))
     return Cost(
         Demand(amounts=tuple(sorted(amounts)), floor=1.0, share=bandwidth, clocks=clocks),
