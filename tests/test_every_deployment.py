@@ -84,9 +84,26 @@ def test_no_deployment_named_by_hand_beats_the_best_or_the_frontier_by_more_than
     assert asked.best.option.gpus <= min(option.gpus for option, numbers in found if numbers.values["tpot_p95"] <= limit)
 
 
+def test_a_search_uses_the_gpus_of_the_workload_and_varies_the_replicas_in_any_case() -> None:
+    asked = question(0)
+    asked["workload"]["infer"]["device"] = "gpu0..1"
+    asked["vary"]["workload.infer"] = ["tp"]
+    read = read_question(tree_of(asked))
+    (site,) = sites_of(read)
+    assert (site.gpus, site.space.gpus) == (("gpu0", "gpu1"), 2)
+    assert read.varied.deployments == frozenset({"tp", "replicas"})
+
+
 REFUSED: tuple[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str], ...] = (
     ({"arrivals": {"day": {"mean": "5 1/s", "peak": "8 1/s"}}}, {}, {}, "needs a steady load"),
     ({"model": "bert-large"}, {}, {}, "needs a model that writes tokens"),
+    (
+        {"split": {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}},
+        {},
+        {},
+        "replaces `split`, which is not among its axes",
+    ),
+    ({"device": "cpu0"}, {}, {}, "cpu0 is no GPU"),
     ({"batching": "static"}, {}, {}, "continuous batching"),
     ({}, {"events": [{"slow": {"device": "gpu0", "to": 0.5, "from": "1 s"}}]}, {}, "compares steady states, without `events`"),
     ({}, {}, {"gpu0": {"kind": "gpu", "use": "a100-sxm-80gb"}, "gpu1": {"kind": "gpu", "use": "h100-sxm"}}, "needs equal GPUs"),

@@ -9,6 +9,7 @@ from hwsim.communication import timing
 from hwsim.communication.measured import measured
 from hwsim.machine import Machine
 from hwsim.machine.libraries.fabric import Fabric
+from hwsim.spec import SpecError
 
 
 def cluster(nic: str, wire: str, more: str = "") -> Machine:
@@ -54,6 +55,33 @@ def test_within_a_node_the_network_does_not_matter() -> None:
 def test_a_stated_network_comes_before_that_of_the_card() -> None:
     stated = cluster(*EFA, more="collectives: {fabric: {use: infiniband}}")
     assert small(stated) == pytest.approx(small(cluster(*INFINIBAND)), rel=0.01)
+
+
+@pytest.mark.parametrize("order", [(0, 0, 1), (0, 1, 0), (1, 0, 0)])
+def test_nodes_on_different_networks_are_refused_in_any_order_unless_the_machine_states_one(order: tuple[int, ...]) -> None:
+    def mixed(more: str) -> Machine:
+        nodes = "".join(
+            f"""
+  n{number}:
+    kind: machine
+    parts:
+      cpu: {{kind: cpu, use: xeon-8480}}
+      gpu: {{kind: gpu, use: h100-sxm}}
+      nic: {{kind: nic, {(INFINIBAND, EFA)[network][0]}}}
+    links: [{{between: [cpu, gpu], kind: pcie, use: pcie5-x16}}, {{between: [cpu, nic], kind: pcie, use: pcie5-x16}}]"""
+            for number, network in enumerate(order)
+        )
+        links = "\n".join(f"  - {{between: [n{n}.nic, leaf], kind: {(INFINIBAND, EFA)[way][1]}}}" for n, way in enumerate(order))
+        return api.load_machine(f"hwsim: machine/1\n{more}\nparts:{nodes}\n  leaf: {{kind: switch}}\nlinks:\n{links}\n")
+
+    with pytest.raises(SpecError, match="different networks: efa, infiniband"):
+        small(mixed(""), nodes=3)
+    assert small(mixed("collectives: {fabric: {use: roce}}"), nodes=3) > 0
+
+
+def test_a_card_on_an_unknown_network_is_a_mistake_of_the_machine() -> None:
+    with pytest.raises(SpecError, match="no fabric 'nonsense'"):
+        cluster(f"{EFA[0]}, fabric: nonsense", EFA[1])
 
 
 @pytest.mark.parametrize(

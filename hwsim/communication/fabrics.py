@@ -13,6 +13,7 @@ from hwsim.machine.contents import BoundedCache
 from hwsim.machine.libraries.fabric import Fabric
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.origins import Origin
+from hwsim.spec import SpecError
 
 UNKNOWN: Final = "unknown"  # the middle of the measured networks
 _OF_LINKS: Final[Mapping[str, str]] = {"infiniband": "infiniband", "omnipath": "infiniband", "slingshot": "slingshot"}
@@ -27,6 +28,9 @@ def on_network(machine: Machine, devices: Sequence[str], library: Nccl, *, trees
 
     Args:
         trees: whether trees of a network of the library of parts are included; those that the machine states are.
+
+    Raises:
+        SpecError: the nodes are on different networks.
     """
     other = _elsewhere(machine, devices)
     if other is None:
@@ -35,6 +39,11 @@ def on_network(machine: Machine, devices: Sequence[str], library: Nccl, *, trees
     if isinstance(stated, Fabric):
         return machine.kept(NetworkedLibraries).known((id(library), f"{id(stated)}", True), library.over, stated)
     name = network_of(machine, devices[0], other)
+    ends = [(sample.name, _elsewhere(machine, (sample.name, devices[0], other))) for sample in machine.samples(devices)]
+    names = {network_of(machine, one, two) for one, two in ends if two is not None} - {UNKNOWN}
+    if len(names) > 1:
+        message = f"the nodes are on different networks: {', '.join(sorted(map(str, names)))}"
+        raise SpecError.of(None, message, "state one in the machine: `collectives: {fabric: {use: unknown}}`")
     if name is None:
         return library
     return machine.kept(NetworkedLibraries).known((id(library), name, trees), _over, library, name, trees)

@@ -27,6 +27,7 @@ from hwsim.demand import Capacity
 from hwsim.devices.kind import Device
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.library import names
 from hwsim.spec.mistakes import Problem, did_you_mean
 from hwsim.units import Bytes, BytesPerSecond, DataRate, PerSecond, Seconds
 
@@ -56,6 +57,8 @@ class Nic(Device):
         for protocol in self.overhead:
             if protocol not in PROTOCOLS:
                 yield f"overhead.{protocol}", f"unknown protocol '{protocol}'", did_you_mean(protocol, PROTOCOLS)
+        if self.fabric is not None and self.fabric not in (known := names("fabric")):
+            yield "fabric", f"there is no fabric '{self.fabric}' in the library", did_you_mean(self.fabric, known)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         both = Capacity.of(name, "tx", self.bandwidth, "B"), Capacity.of(name, "rx", self.bandwidth, "B")

@@ -123,7 +123,7 @@ def read_axes(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes)
 
 
 def _deployment_axes(given: Tree, workloads: Collection[str], mistakes: Mistakes) -> frozenset[str]:
-    """Parse the axes of a served model: `auto`, or a list of them."""
+    """Parse the axes of a served model: `auto`, or a list of them; the number of replicas is always one."""
     names = DEPLOYMENT_AXES if given.value == "auto" else [entry.value for entry in given.elements()]
     if unknown := [name for name in names if name not in DEPLOYMENT_AXES]:
         mistakes.add(
@@ -131,7 +131,7 @@ def _deployment_axes(given: Tree, workloads: Collection[str], mistakes: Mistakes
         )
     if len(workloads) > 1:
         mistakes.add(given.place, "the deployment of one served model can be searched, got several workloads", "one workload")
-    return frozenset(str(name) for name in names)
+    return frozenset(str(name) for name in (*names, REPLICAS))
 
 
 def _of_workload(path: str, workloads: Collection[str]) -> tuple[str, str]:

@@ -29,7 +29,7 @@ from hwsim.planning.variants import PlanPoint
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, resolve
 
-RULES: Final = ("not legal", "do not fit", "worse by the estimate", "simulated")
+RULES: Final = ("not legal", "do not fit", "worse by the estimate", "not simulated", "simulated")
 KNOWN: Final = 0.02  # least error of an estimate that is corrected by a simulation of the same GPUs
 ENOUGH: Final = 4  # simulated plans from whose errors those of other plans are inferred
 SPREAD_GROUPS: Final = 2.5  # error of estimates with data-parallel attention, whose prompts are uneven, relative to others
@@ -116,8 +116,8 @@ class DeploymentSearch:
                 break
             self.play(following)
         self.open_count = sum(1 for option in self._fresh() if self._gain(option) > GAIN)
-        self.counts["simulated"] = len(self.simulated)
-        self.counts["worse by the estimate"] = len(self.options) - len(self.simulated)
+        self.counts["simulated"], self.counts["not simulated"] = len(self.simulated), self.open_count
+        self.counts["worse by the estimate"] = len(self.options) - len(self.simulated) - self.open_count
 
     # ---- estimates ----
 
@@ -291,7 +291,7 @@ class DeploymentSearch:
         bounds = {key: [0, 0] for key in self._services}  # most replicas that miss a requirement, fewest that meet all
         sites = {site.point: site for site in self.sites}
         self.is_settled = False
-        while len(self.simulated) < budget:
+        while True:
             best = min((high * key[1].gpus for key, (_, high) in bounds.items() if high), default=0)
             choices = list[tuple[int, int, Any, int, int, int]]()
             for key, (low, high) in bounds.items():
@@ -301,6 +301,7 @@ class DeploymentSearch:
                 choices.append((least * key[1].gpus, len(choices), key, least, low, high))
             if not choices:
                 self.is_settled = True
+            if self.is_settled or len(self.simulated) >= budget:
                 return
             _, _, key, least, low, high = min(choices)
             likely = self._fewest(sites[key[0]], key[1], low, 0.0) or least

@@ -9,11 +9,11 @@ from typing import Final
 from hwsim.devices import Gpu
 from hwsim.families.serving.workload.placement import decode_service
 from hwsim.families.serving.workload.settings import server_of
-from hwsim.machine import Machine
+from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Transformer
 from hwsim.models.framework import Framework
 from hwsim.planning.axes import REPLICAS, PlanAxis
-from hwsim.planning.deployments.space import PLACED, DeploymentSpace
+from hwsim.planning.deployments.space import DeploymentSpace
 from hwsim.planning.question import Question
 from hwsim.planning.variants import PlanPoint, Values, Variants
 from hwsim.records import dataclass
@@ -115,23 +115,31 @@ def _site(question: Question, variants: Variants, point: PlanPoint, named: Mappi
     (written,) = variants.trees(point)[1].values()
     infer, gpus = resolve(written, mistakes, kind="workload").get("infer"), tuple(machine.devices_of("gpu"))
     mistakes.raise_if_any()
+    axes = question.varied.deployments or frozenset()
     if infer is None or written.get("infer") is None or not gpus:
         missing = "a machine with GPUs" if infer is not None else "a workload with `infer`"
         raise SpecError.of(written.place, f"a search of deployments needs {missing}", "hwsim plan dgx-h100 serving/chat")
     for name in [name for name in written.plain() if name not in ALONE]:
         raise SpecError.of(written.key_place(name), f"a search of deployments compares steady states, without `{name}`")
-    if any(machine.device(name).model != machine.device(gpus[0]).model for name in gpus):
-        raise SpecError.of(written.place, f"a search of deployments needs equal GPUs, but those of {machine.name} differ")
-    read = decode_service(infer.without(*PLACED), mistakes)
+    if infer.get("split") is not None and "split" not in axes:
+        raise SpecError.of(infer.key_place("split"), "the search replaces `split`, which is not among its axes", "remove it")
+    read = decode_service(infer.without("parallel", "split"), mistakes)
     mistakes.raise_if_any()
     assert read is not None
     keys, model, software = read
+    try:
+        gpus = gpus if infer.get("device") is None else machine.select(keys.device)
+    except UnknownName as error:
+        raise SpecError.of(infer.place, error.message, error.hint) from error
+    if any(machine.device(name).model != machine.device(gpus[0]).model for name in gpus):
+        raise SpecError.of(written.place, f"a search of deployments needs equal GPUs, but those of {machine.name} differ")
     gpu, arrivals = machine.device(gpus[0]).model, keys.arrivals
     if not isinstance(model, Transformer) or not model.causal or not isinstance(software, Framework) or keys.batching == "static":
         raise SpecError.of(infer.place, "a search of deployments needs a model that writes tokens, and continuous batching")
     if keys.sessions is not None or keys.scale is not None:
         raise SpecError.of(infer.place, "a search of deployments needs requests at a steady load, without `sessions` and `scale`")
-    assert isinstance(gpu, Gpu)
+    if not isinstance(gpu, Gpu):
+        raise SpecError.of(infer.place, f"{gpus[0]} is no GPU: a search of deployments needs GPUs", "device: gpu*")
     clients = per_s = None
     if not isinstance(arrivals, str):
         clients, per_s = arrivals.clients, arrivals.poisson or (1.0 / arrivals.every if arrivals.every else None)
@@ -150,7 +158,7 @@ def _site(question: Question, variants: Variants, point: PlanPoint, named: Mappi
             model=model,
             gpus=len(gpus),
             infer=infer,
-            axes=question.varied.deployments or frozenset(),
+            axes=axes,
             named=values,  # type: ignore[arg-type]
             formats=tuple(gpu.flop),
             chunked=bool(server.chunked),
