@@ -155,6 +155,14 @@ def test_changes_that_cannot_be_made_alone_are_one() -> None:
     assert found.first + sum(step.share for step in found.steps) == found.last
 
 
+def test_workloads_without_a_common_name_are_not_mixed() -> None:
+    services = ({"log": {"device": "cpu"}}, {"front": {"device": "cpu"}, "store": {"device": "cpu"}})
+    before, after = (files(MACHINE, {"hwsim": "workload/1", "name": f"{len(few)}", "services": few}) for few in services)
+    [change] = parameters(before, after)
+    assert (change.name, change.before, change.after) == ("workload", "1", "2")
+    assert mixed(before, after, [change]).workload.plain() == {**after.workload.plain(), "name": "1"}
+
+
 def test_changes_that_disagree_only_in_the_middle_are_all_one() -> None:
     before, after = (files(MACHINE, {**WORKLOAD, "let": dict.fromkeys("abcd", n)}) for n in (1, 2))
 
@@ -350,7 +358,8 @@ def test_a_program_that_is_a_service_is_not_compared_by_how_long_its_requests_co
     plain = compare((IDEAL, IDEAL), files, attribute=False)
     assert plain.measure is None
     assert plain.over is None
-    assert "--by latency_p50, latency_p99" in plain.why
+    assert "--by latency_p50, latency_p99, requests/s" in plain.why
+    assert re.search(r"run +time +p50 +p99 +requests/s", str(plain)), "all measures of both, without a choice"
     by = compare((IDEAL, IDEAL), files, by="latency_p99", attribute=False)
     assert by.values == pytest.approx((1e-3, 1e-3))
     with pytest.raises(SpecError, match="`time` cannot rank services"):

@@ -188,7 +188,7 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     if by:
         compared, why = measure(by), AS_ASKED
     elif first.service or second.service:
-        options = ", ".join(one.title.casefold().replace(" ", "_") for one in common(first, second))
+        options = ", ".join(one.title if one.most else one.column.removesuffix("_s") for one in common(first, second))
         compared, why = None, f"not compared: choose a measure of a service: --by {options}"
     elif is_uncounted:
         compared, why = None, "not compared: the runs do different work, or amounts of work that no op counts"

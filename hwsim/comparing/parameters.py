@@ -52,7 +52,10 @@ def parameters(first: Files, second: Files) -> tuple[Parameter, ...]:
     """Return all changes from the first files to the second, by name."""
     machines = list(_walk(first.machine, second.machine, ("machine",), ()))
     workloads = list(_walk(first.workload, second.workload, ("workload",), ("workload",)))
-    if len(workloads) > MANY:
+    if _is_other(first.workload, second.workload):
+        places = tuple(place for change in _top(first.workload, second.workload) for place in change.places)
+        workloads = [Parameter("workload", _name(first.workload), _name(second.workload), places)]
+    elif len(workloads) > MANY:
         workloads = list(_top(first.workload, second.workload))
     changes = sorted(_distinct([*_wiring(machines, first, second), *workloads]), key=lambda change: change.name)
     priced = [] if first.price == second.price else [Parameter(PRICE, _hourly(first), _hourly(second), ((PRICE,),))]
@@ -185,6 +188,17 @@ def _top(first: Tree, second: Tree) -> Iterator[Parameter]:
     for key in _keys(first, second):
         if key not in SAYS and _content(first.get(key)) != _content(second.get(key)):
             yield _change(first.get(key), second.get(key), ("workload", key), ("workload", key))
+
+
+def _is_other(first: Tree, second: Tree) -> bool:
+    """Return whether two workloads have nothing in common, so that a mixture of them would mean nothing."""
+    pairs = [(first.get(key), second.get(key)) for key in _keys(first, second) if key not in SAYS]
+    names = [(set(one.plain()), set(two.plain())) for one, two in pairs if one and two and one.is_mapping and two.is_mapping]
+    return bool(names) and not any(one & two for one, two in names)
+
+
+def _name(workload: Tree) -> str:
+    return workload.text("name") or "unnamed"
 
 
 def _wiring(changes: list[Parameter], first: Files, second: Files) -> list[Parameter]:
