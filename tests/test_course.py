@@ -86,4 +86,11 @@ def test_sheets_are_written_filled_and_checked_and_the_key_is_apart(tmp_path: Pa
     hwsim("course", "new", sheets, "--students", names)
     assert sheet.read_text(encoding="utf-8") == names_before, "a filled sheet is not overwritten"
     sheet.write_text("hwsim: machine/1\n", encoding="utf-8")
-    assert "expected the sheet of a course" in hwsim("course", "check", sheet, code=2).output
+    other = sheets / "charles-babbage.yaml"
+    other.write_text(other.read_text(encoding="utf-8").replace("answer: ''", "answer: 45", 1), encoding="utf-8")
+    checked = hwsim("course", "check", sheet, other, code=2).output
+    assert "expected the sheet of a course" in checked
+    assert "Charles Babbage: 0 of 7 right" in checked, "a sheet that cannot be read hides no other"
+    assert "45 has no unit" in checked
+    names.write_text("Ada\nAda\n", encoding="utf-8")
+    assert "two names" in hwsim("course", "new", sheets, "--students", names, code=2).output

@@ -303,3 +303,24 @@ def test_workers_meet_jobs_and_events(engine: Which, node: int) -> None:
     assert half == pytest.approx(2 * alone, rel=0.01)  # two cores of four, each at half the speed
     late = seen({**own, "events": [{"part": device, "speed": "50 %", "at": f"{alone / 2e15} s"}]}, engine)
     assert late == pytest.approx(1.5 * alone, rel=0.01)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_front_end_issues_its_last_op_before_the_workers_have_run_it(engine: Which) -> None:
+    body = [{"busy": {"device": "cpu", "time": "1 ms", "writes": "a"}}, {"busy": {"device": "cpu", "time": "1 ms", "reads": "a"}}]
+    for workers in ({}, {"cpu": 1}, {"cpu": 3}):
+        file = {"hwsim": "workload/1", "runtime": {"dispatch": "1 us", "workers": workers}, "program": wrapped([], body, 10)}
+        assert api.simulate(WIDE, file, engine=engine).issued_s == pytest.approx(20e-6)
+
+
+def test_a_runtime_that_no_program_of_its_job_uses_is_told() -> None:
+    runtime = {"dispatch": "1 us", "workers": {"cpu": 2}}
+    idle = {"pipeline": {"batches": 2, "stages": [{"busy": {"device": "node1.cpu", "time": "1 ms"}}]}}
+    for jobs, told in (
+        ({"a": {**products("node0.cpu"), "runtime": runtime}, "b": idle}, []),
+        ({"a": {**idle, "runtime": runtime}}, ["a"]),
+    ):
+        warnings = api.simulate(NODES, {"hwsim": "workload/1", "jobs": jobs}).warnings
+        assert [warning.text for warning in warnings] == [
+            f"`runtime` has no effect: the job {name} has no program that uses it" for name in told
+        ]

@@ -31,7 +31,7 @@ def new(folder: Path, students: Path, seed: int, key: Path | None) -> None:
     from hwsim.spec import tree_of
     from hwsim.spec.yaml_writer import to_yaml
 
-    names = list(dict.fromkeys(line.strip() for line in students.read_text("utf-8-sig").splitlines() if line.strip()))
+    names = [line.strip() for line in students.read_text("utf-8-sig").splitlines() if line.strip()]
     if not names:
         raise click.UsageError(f"{students}: expected one name in each line, got none")
     if key is not None and folder.resolve() in key.resolve().parents:
@@ -65,18 +65,23 @@ def check(sheets: tuple[Path, ...]) -> None:
     """Judge the answers of filled sheets: right, near, or wrong and why. The right answers are not printed."""
     from hwsim.cli.errors import print_errors
     from hwsim.explorer.course import exercises, judged
-    from hwsim.spec import read
+    from hwsim.spec import Mistakes, SpecError, read
 
+    mistakes = Mistakes()
     with print_errors():
         for file in sheets:
-            tree = read(file)
-            student, seed, given = _read(tree)
+            try:
+                student, seed, given = _read(read(file))
+            except SpecError as error:
+                mistakes.extend(error.mistakes)
+                continue
             verdicts = [(exercise.question.name, *judged(exercise, given.get(exercise.question.name, "")))
                         for exercise in exercises(student, seed)]  # fmt: skip
             right = sum(verdict == "right" for _, verdict, _ in verdicts)
             click.echo(f"{student}: {right} of {len(verdicts)} right")
             for name, _, words in verdicts:
                 click.echo(f"  {name:<14}{words}")
+        mistakes.raise_if_any()
 
 
 def _file_name(student: str) -> str:
@@ -91,4 +96,5 @@ def _read(sheet: Tree) -> tuple[str, int, dict[str, str]]:
     if not student or seed is None or not isinstance(seed.value, int) or questions is None or not questions.is_mapping:
         hint = "take a sheet that `hwsim course new` wrote, and fill in the answers"
         raise SpecError.of(sheet.place, "expected the sheet of a course, with `course`, `student` and `questions`", hint)
-    return student, seed.value, {name: question.text("answer") or "" for name, question in questions.items()}
+    answers = {name: question.get("answer") for name, question in questions.items()}
+    return student, seed.value, {name: "" if found is None else str(found.plain()) for name, found in answers.items()}

@@ -354,7 +354,7 @@ class Emitter:
             """An op that ends when `earlier` and `ref` have ended; `ref` if the op itself follows the earlier one."""
             if op.pool < 0 or earlier is None or earlier in before or earlier == thread.awaited.get(line_of_pool(op.pool)):
                 return ref
-            return self._add((op.insert, -1, 1.0, 0, -1, -1), [earlier, ref])
+            return self._add((op.join, -1, 1.0, 0, -1, -1), [earlier, ref])
 
         thread.issued(op, ref, joined)
         for frame in self._frames:

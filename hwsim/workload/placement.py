@@ -114,6 +114,7 @@ class OpPlacer:
             pointwise=placed.pointwise,
             sent=placed.memory if op.kind == "send" else "",
             pool=pool,
+            join=label(name, "wait", "", program.name) if pool >= 0 else -1,
         )
 
     def _scope(self, program: Program, homes: dict[str, ValueLocation], starts: Start) -> Scope:

@@ -33,6 +33,7 @@ class PlacedOp:
         pointwise: element count, inputs and FLOP of an elementwise op, for fusion; None for other ops.
         sent: device that can receive the op with `recv`; "" unless the op is a `send`.
         pool: index of the pool of workers that runs the op when its inputs are ready; -1: the op is in its queue.
+        join: with a pool, label of a join of the op with earlier ones.
     """
 
     name: str
@@ -59,6 +60,7 @@ class PlacedOp:
     pointwise: Pointwise | None = None
     sent: str = ""
     pool: int = -1
+    join: int = -1
 
     @property
     def names(self) -> tuple[str, ...]:

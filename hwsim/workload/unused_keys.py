@@ -20,7 +20,7 @@ from hwsim.ops.op import CalledOp
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Warning, decode, did_you_mean, plan, substitute
 from hwsim.spec.memo import MOST_BUILT, memoize_result
-from hwsim.workload.file import RankProgram, Runtime, Workload
+from hwsim.workload.file import Job, RankProgram, Runtime, Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.programs import Program, find_programs
 
@@ -275,8 +275,11 @@ def _of_runtimes(workload: Workload) -> Iterator[Warning]:
     """Warnings for a runtime without a program, and for keys of compiled bodies if no body is compiled."""
     programs = list(programs_of(workload))
     runtimes = {id(runtime): runtime for _, _, runtime in programs if runtime is not None}
-    if workload.runtime is not None and not programs:
-        yield Warning("no-effect", "`runtime` has no effect: the workload has no program", workload.place)
+    stated: list[tuple[str, Workload | Job]] = [("workload", workload)]
+    stated += [(f"job {name}", job) for name, job in (workload.jobs or {}).items() if not job.skip]
+    for owner, part in stated:
+        if part.runtime is not None and id(part.runtime) not in runtimes:
+            yield Warning("no-effect", f"`runtime` has no effect: the {owner} has no program that uses it", part.place)
     for runtime in runtimes.values():
         compiled = [key for key in OF_COMPILED if getattr(runtime, key) != _default_of(key)]
         calls = runtime.call is not None and any(_has_call(_body(tree)) for _, tree, other in programs if other is runtime)

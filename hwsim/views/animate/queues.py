@@ -57,7 +57,7 @@ def ops(result: Result) -> Scene:
             if not is_issue[op] and int(flat.queue[op]) >= 0:
                 launched[op] = max(launched.get(op, 0), int(timeline.end[issue]))
     if not launched:
-        raise NothingMoves("no op of this run is launched into a queue: the workload needs a runtime (see `runtime:`)")
+        raise NothingMoves("no op of this run is launched into a queue: the workload needs a `runtime:`, without `workers`")
     queues = sorted({int(flat.queue[op]) for op in launched})[:UNITS]
     unit = {queue: number for number, queue in enumerate(queues)}
     names = list(dict.fromkeys(labels[flat.label[op]].name for op in launched))
