@@ -79,6 +79,19 @@ def test_nodes_on_different_networks_are_refused_in_any_order_unless_the_machine
     assert small(mixed("collectives: {fabric: {use: roce}}"), nodes=3) > 0
 
 
+@pytest.mark.parametrize("size", [8.0, 1e6, 1e9])
+def test_a_training_takes_no_tree_of_a_library_file_whichever_way_the_machine_names_the_network(size: float) -> None:
+    """With `tree:` of its own, it does."""
+
+    def time(machine: Machine) -> float:
+        flows = timing.timed(machine, None, "all-reduce", machine.devices_of("gpu"), size, trees=False)
+        return flows.alone(machine.rates())
+
+    stated, own = (cluster(*EFA, more=f"collectives: {{fabric: {{use: efa{tree}}}}}") for tree in ("", ", tree: 99 %"))
+    assert time(stated) == pytest.approx(time(cluster(*EFA)), rel=1e-9)
+    assert time(own) <= time(stated)
+
+
 def test_a_card_on_an_unknown_network_is_a_mistake_of_the_machine() -> None:
     with pytest.raises(SpecError, match="no fabric 'nonsense'"):
         cluster(f"{EFA[0]}, fabric: nonsense", EFA[1])

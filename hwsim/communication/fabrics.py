@@ -12,7 +12,7 @@ from hwsim.machine import Machine
 from hwsim.machine.contents import BoundedCache
 from hwsim.machine.libraries.fabric import Fabric
 from hwsim.machine.libraries.nccl import Nccl
-from hwsim.origins import Origin
+from hwsim.origins import GIVEN, Origin
 from hwsim.spec import SpecError
 
 UNKNOWN: Final = "unknown"  # the middle of the measured networks
@@ -37,7 +37,8 @@ def on_network(machine: Machine, devices: Sequence[str], library: Nccl, *, trees
         return library
     stated = machine.library(devices, ("fabric",))
     if isinstance(stated, Fabric):
-        return machine.kept(NetworkedLibraries).known((id(library), f"{id(stated)}", True), library.over, stated)
+        own = trees or stated.sources.get("tree", GIVEN).kind not in ("fitted", "guess")  # sources of the library of parts
+        return machine.kept(NetworkedLibraries).known((id(library), f"{id(stated)}", own), _stated, library, stated, own)
     name = network_of(machine, devices[0], other)
     ends = [(sample.name, _elsewhere(machine, (sample.name, devices[0], other))) for sample in machine.samples(devices)]
     names = {network_of(machine, one, two) for one, two in ends if two is not None} - {UNKNOWN}
@@ -69,11 +70,20 @@ def _elsewhere(machine: Machine, devices: Sequence[str]) -> str | None:
     return next((name for name in (devices[-1], *devices) if machine.node_of(name) != node), None)
 
 
+def _stated(library: Nccl, fabric: Fabric, trees: bool) -> Nccl:
+    """Return a library over a network that the machine states."""
+    return library.over(fabric if trees else _changed(fabric, 0.0, fabric.sources))
+
+
 def _over(library: Nccl, name: str, trees: bool) -> Nccl:
     """Return a library over a network of the library of parts; its constants count as measured on other machines."""
     fabric: Fabric = measured(Fabric, name)
     known = {key: origin if origin.kind != "fitted" else Origin("default", str(origin), known="device")
              for key, origin in fabric.sources.items()}  # fmt: skip
-    found = replace(fabric, tree=fabric.tree if trees else 0.0)
-    object.__setattr__(found, "sources", known)
-    return library.over(found)
+    return library.over(_changed(fabric, fabric.tree if trees else 0.0, known))
+
+
+def _changed(fabric: Fabric, tree: float, sources: Mapping[str, Origin]) -> Fabric:
+    found = replace(fabric, tree=tree)
+    object.__setattr__(found, "sources", sources)
+    return found

@@ -48,7 +48,7 @@ def saved(
             raise NotSaved("; ".join(mistake["text"] for mistake in found["mistakes"]))
         return found
 
-    settings = question.get("set", {})
+    settings, paths = question.get("set", {}), tuple(dict.fromkeys(paths))
     base = asked("run", part=[0, 1])
     question = {**question, "coloured": base["coloured"]}
     grid = asked("grid", paths=list(paths), steps=steps or STEPS[len(paths)])
