@@ -12,14 +12,14 @@ from hwsim.machine.libraries.fabric import Fabric
 from hwsim.spec import SpecError
 
 
-def cluster(nic: str, wire: str, more: str = "") -> Machine:
+def cluster(nic: str, wire: str, more: str = "", nodes: int = 2) -> Machine:
     return api.load_machine(f"""
 hwsim: machine/1
 {more}
 parts:
   node:
     kind: machine
-    count: 2
+    count: {nodes}
     parts:
       cpu: {{kind: cpu, use: xeon-8480}}
       gpu: {{kind: gpu, use: h100-sxm, count: 2}}
@@ -79,7 +79,7 @@ def test_nodes_on_different_networks_are_refused_in_any_order_unless_the_machine
     assert small(mixed("collectives: {fabric: {use: roce}}"), nodes=3) > 0
 
 
-@pytest.mark.parametrize("size", [8.0, 1e6, 1e9])
+@pytest.mark.parametrize("size", [8.0, 1e6])
 def test_a_training_takes_no_tree_of_a_library_file_whichever_way_the_machine_names_the_network(size: float) -> None:
     """With `tree:` of its own, it does."""
 
@@ -87,9 +87,9 @@ def test_a_training_takes_no_tree_of_a_library_file_whichever_way_the_machine_na
         flows = timing.timed(machine, None, "all-reduce", machine.devices_of("gpu"), size, trees=False)
         return flows.alone(machine.rates())
 
-    stated, own = (cluster(*EFA, more=f"collectives: {{fabric: {{use: efa{tree}}}}}") for tree in ("", ", tree: 99 %"))
-    assert time(stated) == pytest.approx(time(cluster(*EFA)), rel=1e-9)
-    assert time(own) <= time(stated)
+    stated, own = (cluster(*EFA, f"collectives: {{fabric: {{use: efa{tree}}}}}", nodes=32) for tree in ("", ", tree: 99 %"))
+    assert time(stated) == pytest.approx(time(cluster(*EFA, nodes=32)), rel=1e-9)
+    assert time(own) != time(stated)
 
 
 def test_a_card_on_an_unknown_network_is_a_mistake_of_the_machine() -> None:
