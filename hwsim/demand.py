@@ -183,7 +183,7 @@ class Crowd:
     times: int = 1
 
     def slowness(self, under_way: int) -> tuple[float, float]:
-        """Return the factors on the op's time and on the device time per access at this number in flight; both are 1 alone."""
+        """Return the factors on the op's time and on the device time per access at this number in flight; 1 for a single op."""
         (seconds_alone, busy_alone), (seconds, busy) = self.each(self.depth), self.each(under_way)
         alone = seconds_alone + self.rest
         slow = (under_way / self.depth * seconds + self.rest) / alone if alone > 0 else 1.0

@@ -114,7 +114,7 @@ class FamilyResult(Protocol):
         return ()
 
     def half(self, result: Result) -> float:
-        """Return the half-width of the interval of its work, as a logarithm; by default that of the critical path."""
+        """Return the half-width of the interval of its work, as a logarithm; default: the half-width of the critical path."""
         return result.interval.reach
 
 
@@ -130,7 +130,7 @@ class FamilyReport(Protocol):
     undrawn: str = ""
 
     def headline(self, result: Result) -> Iterable[SummaryLine]:
-        """Yield the first lines of the summary, in place of the duration of the run."""
+        """Yield the first lines of the summary, which replace the duration of the run."""
         return ()
 
     def headline_s(self, result: Result) -> float | None:
@@ -226,7 +226,7 @@ class FamilyReport(Protocol):
         return ()
 
     def page(self, result: Result, what: Shown) -> Any:
-        """Return content of the explorer's page in place of that from the timeline; None: keep that."""
+        """Return content that replaces the timeline's on the explorer's page; None: no replacement."""
         return None
 
 
@@ -234,7 +234,7 @@ class FamilyRun(Protocol):
     """A family during one run."""
 
     def enter(self, graph: OpGraph, *, clocked: bool) -> tuple[OpGraph, Sequence[Actor]]:
-        """Return the graph with the ops that need no clock, and actors for the rest; clocked: whether other actors run, too."""
+        """Return the graph with the ops that need no clock, and actors for other work; clocked: whether other actors run, too."""
         ...
 
     def usage(self, rows: Sequence[Usage], makespan_fs: int) -> Sequence[Usage]:
@@ -298,7 +298,7 @@ class FamilyInterface(Protocol):
     unfolded: str = ""
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
-        """Add the JSON Schema of its keys to that of workload files."""
+        """Add its keys to the JSON Schema of workload files."""
         ...
 
     def kept(self, tree: Tree) -> frozenset[str]:

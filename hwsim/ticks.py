@@ -91,7 +91,7 @@ def widened(values: Column) -> Column:
 
 
 def matching(values: Iterable[int] | NDArray[Any], *columns: Column) -> Column:
-    """Return a column with a dtype that matches these columns: Python integers if one of them has Python integers."""
+    """Return a column with the dtype of these columns: Python integers if any column has Python integers."""
     result = column(values)
     return widened(result) if any(other.dtype == object for other in columns) else result
 

@@ -83,7 +83,7 @@ def test_what_the_file_does_not_say_has_a_reason_and_views_are_free() -> None:
     old = facts(IMAGE, WEIGHTS)  # a file without values, as those of PyTorch before 2.1 are
     assert (
         meaning("aten::cudnn_convolution", SliceFacts(shapes=old.shapes, dtypes=old.dtypes)).why
-        == "no values of stride and padding"
+        == "the file has no stride and padding"
     )
 
 

@@ -44,11 +44,11 @@ class ComparedInput(NamedTuple):
     "--by", default="", metavar="MEASURE", help="Quantity to compare: time (default), step, tokens/s, ttft_p95, ... as in sweep."
 )
 @click.option("--waterfall/--no-waterfall", "attribute", default=True,
-              help="Attribute the difference to each change of the files by more runs (default: yes).")  # fmt: skip
+              help="Attribute the difference to the single changes of the files by more runs (default: yes).")  # fmt: skip
 @click.option("--orders", type=click.IntRange(min=2), metavar="N",
-              help="Orders sampled for more than eight changes (default: 64); fewer are less exact.")  # fmt: skip
+              help="Number of orders to sample for more than eight changes (default: 64); fewer are less exact.")  # fmt: skip
 @click.option("--interval", is_flag=True, help="Simulate both ends of the 90 % intervals, with queueing.")
-@click.option("-v", "--verbose", is_flag=True, help="Add causes and ops; of measurements and traces, print every row.")
+@click.option("-v", "--verbose", is_flag=True, help="Add causes and ops; for measurements and traces, print every row.")
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/2, comparison/2).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")

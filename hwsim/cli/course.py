@@ -21,7 +21,7 @@ def command() -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--students", required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
               help="Text file with one name in each line.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another seed draws other numbers.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the numbers in the students' tasks.")
 @click.option("--key", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.md",
               help="Write the answers of all students into this file, outside DIR.")  # fmt: skip
 def new(folder: Path, students: Path, seed: int, key: Path | None) -> None:

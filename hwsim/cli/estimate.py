@@ -55,7 +55,7 @@ class Bandwidth(Text):
 @settings_option
 @click.option("--nodes", type=COUNT, metavar="N", help="Number of machines, their NICs on one non-blocking switch (default: 1).")
 @click.option("--framework", type=FRAMEWORK, metavar="NAME",
-              help="Software (default: megatron-core; with --infer vllm; other networks pytorch-ngc).")  # fmt: skip
+              help="Framework (default: megatron-core; with --infer: vllm; for other networks: pytorch-ngc).")  # fmt: skip
 @click.option("--tp", type=COUNT, default=1, metavar="N", help="Tensor-parallel size (default: 1).")
 @click.option("--pp", type=COUNT, default=1, metavar="N", help="Pipeline-parallel size (default: 1).")
 @click.option("--dp", type=Replicas(), default="rest", metavar="N",
@@ -63,7 +63,7 @@ class Bandwidth(Text):
 @click.option("--cp", type=COUNT, default=1, metavar="N", help="Context-parallel size (default: 1).")
 @click.option("--ep", type=COUNT, default=1, metavar="N", help="Expert-parallel size, within dp (default: 1).")
 @click.option("--microbatch", type=COUNT, default=1, metavar="N",
-              help="Examples per forward pass (default: 1 sequence; of images all of a replica).")  # fmt: skip
+              help="Examples per forward pass (default: 1 sequence; for images, all of a replica).")  # fmt: skip
 @click.option("--global-batch", type=COUNT, metavar="N", help="Examples per step over all replicas.")
 @click.option("--sequence", type=COUNT, metavar="N", help="Tokens per sequence (default: the model's maximum).")
 @click.option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8", "fp4", "int8", "tf32", "mxfp8", "nvfp4")),
@@ -82,13 +82,13 @@ class Bandwidth(Text):
 @click.option("--sequence-parallel/--no-sequence-parallel", default=None,
               help="Split norms and residuals along the sequence (default: with --tp).")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(("adam", "sgd")), default="adam", metavar="NAME",
-              help="adam or sgd (default: adam; other networks sgd).")  # fmt: skip
+              help="Optimizer: adam or sgd (default: adam; for other networks, sgd).")  # fmt: skip
 @click.option("--plan", metavar="auto",
               help="List the parallel plans that fit, fastest first; options that are set stay fixed. Searched: tp, pp, cp, ep, "
                    "chunks, microbatch, sharding, recompute, sequence parallel.")  # fmt: skip
 @click.option("--top", type=COUNT, default=10, metavar="N", help="Number of plans printed by --plan (default: 10).")
 @click.option("--tokens", type=click.FloatRange(min=0, min_open=True, max=1e30), metavar="N",
-              help="Also the days of training on N tokens, such as 15e12.")  # fmt: skip
+              help="Add the days of a training on N tokens, such as 15e12.")  # fmt: skip
 @click.option("--failures", type=RATES, metavar="NAME",
               help="With --tokens: goodput and days with failures; rates from the library or a file.")  # fmt: skip
 @click.option("--storage", type=Bandwidth(), metavar="RATE",

@@ -25,7 +25,7 @@ from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
               help="Save a page that needs no server, instead of opening one.")  # fmt: skip
 @click.option("--slider", "paths", multiple=True, metavar="PATH",
-              help="Number that moves in the saved page, up to three; by default those with the strongest effect.")  # fmt: skip
+              help="Number with a slider in the saved page, up to three (default: those with the strongest effect).")  # fmt: skip
 @click.option("--predict", is_flag=True, help="Hide the answer of the saved page until the reader has predicted it.")
 def command(
     machine: str,

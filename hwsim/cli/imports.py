@@ -43,7 +43,7 @@ class Imports(LateOption):
 
 
 def _logs() -> Any:
-    """Return the module of log parsers, which belongs to the package `hwsim_calibrate`."""
+    """Return the module of log parsers, a part of the package `hwsim_calibrate`."""
     return import_module("hwsim_calibrate.logs")
 
 

@@ -22,7 +22,7 @@ from hwsim.results.invariants import document
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Keep the ratios for later predictions (hwsim: scores/1).")
 @click.option("--expect-inside", is_flag=True, help="Exit code 3 if a value is outside its 90 % interval.")
 def command(files: tuple[str, ...], settings: dict[str, str], plot: Path | None, output: Path | None, **options: Any) -> None:
-    """Set measured numbers beside the predictions of a run and their 90 % intervals.
+    """Compare measured numbers with the predictions of a run and their 90 % intervals.
 
     The run is a MACHINE and a WORKLOAD, or a result of `hwsim simulate --json` instead of both. MEASUREMENTS are tables
     (.csv with the columns measure, value, unit and settings), profiles of a training, or logs of vLLM, SGLang, aiperf, guidellm,

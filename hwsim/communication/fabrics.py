@@ -51,7 +51,7 @@ def on_network(machine: Machine, devices: Sequence[str], library: Nccl, *, trees
 
 
 def network_of(machine: Machine, first: str, other: str) -> str | None:
-    """Return the name of the network between two devices: that of the NIC, else by the kind of its links, or None if ideal."""
+    """Return the name of the network between two devices: `fabric` of the NIC, else the kind of its links; None if ideal."""
     links = machine.route(first, other)
     cards = [machine.devices[link.target].model for link in links if machine.devices[link.target].kind == "nic"]
     nic = next((card for card in cards if isinstance(card, Nic)), None)

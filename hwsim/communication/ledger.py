@@ -47,7 +47,7 @@ class PlacedCollective:
         return self.machine.capacities[capacity].unit == "B"
 
     def read_again(self, receiver: str, size: float) -> tuple[str, float] | None:
-        """Return (capacity, amount) that a receiver draws to read its own data before a reduction; None without memory."""
+        """Return (capacity, amount) of a receiver's read of its own data before a reduction; None without memory."""
         model = self.machine.device(receiver).model
         return model.copy_bytes(receiver, size) if size > 0 and isinstance(model, Cpu | Gpu | Memory) else None
 

@@ -60,7 +60,7 @@ def measured(model: type[Measured], name: str) -> Measured:
     numbers = decode(tree.without(*_ENTRY), model, mistakes, sourced=True)
     mistakes.raise_if_any()
     if numbers is None:
-        raise TypeError(f"{name} is no {model.kind}")
+        raise TypeError(f"{name} is not a {model.kind}")
     return numbers
 
 

@@ -123,7 +123,7 @@ def moved_by_kernels(machine: Machine, placed: PlacedAlgorithm) -> NDArray[np.bo
 
 
 def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> TransferOptions:
-    """Return the mover of the bytes: collective kernels between two GPUs, copies for a parameter server."""
+    """Return the options of the transfer: collective kernels between two GPUs, copies for a parameter server."""
     peers = machine.device(a).kind == machine.device(b).kind == "gpu"
     return HANDLINGS[peers and not isinstance(algorithm, ParameterServer)]
 

@@ -30,7 +30,7 @@ def refuse_too_many_sends(count: int) -> None:
 
 
 class PlanSend(NamedTuple):
-    """A send of `chunks` chunks from index `chunk` on, which `target` adds to its own or keeps.
+    """A send of `chunks` consecutive chunks from index `chunk`; the target adds them to its own chunks, or overwrites its own.
 
     Sends of one step are simultaneous: each carries the data that its source had before the step.
     """

@@ -191,7 +191,7 @@ class StepDraws:
         return ready
 
     def _kinds(self, draws: TransferDraws, targets: Ints) -> tuple[list[str], Ints, PairKinds]:
-        """Return the names of all rows; the row of the memory that is read again by kind, or -1; and the kinds."""
+        """Return the names of all rows, the row by kind of the memory that is read again (-1: none), and the kinds."""
         machine, every, starts, memory = self._machine, list[str](), list[int](), list[int]()
         wires, readers = list[Sequence[bool]](), list[Cpu | Gpu | Memory | None]()
         _, firsts = np.unique(draws.shape, return_index=True)

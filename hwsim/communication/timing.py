@@ -151,7 +151,7 @@ def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation
 
 
 def collective_sends(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> Iterator[CostedSend]:
-    """Yield the same collective as single sends. Their kernels hold no compute: `timed` accounts for what they hold together."""
+    """Yield the same collective as single sends without compute units: `timed` counts the units of all sends together."""
     taken, overheads, choice = _send_numbers(task, algorithm)
     for number, send in enumerate(sends(task, taken, pieces=pieces, overheads=overheads)):
         yield send if number or choice is None else send._replace(cost=_with_cost_choice(send.cost, choice))

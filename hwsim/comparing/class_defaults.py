@@ -108,7 +108,7 @@ def is_unlike(first: Interval | float | None, second: Interval | float | None) -
 
 
 def as_its_class(machine: Tree) -> Tree:
-    """Return a machine with class defaults in place of measured numbers."""
+    """Return a machine with its measured numbers replaced by class defaults."""
     mistakes = Mistakes()
     tree = resolve(machine, mistakes, kind="machine").without("use", "let")
     mistakes.raise_if_any()

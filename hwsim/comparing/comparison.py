@@ -110,12 +110,12 @@ class Comparison(FigureAnswer):
 
     @cached_property
     def causes(self) -> tuple[CauseTimes, ...]:
-        """Causes of both runs, largest difference first; the differences add up to that of the times exactly."""
+        """Causes of both runs, largest difference first; the differences add up exactly to the difference of the times."""
         return tuple(sorted(_joint(self.first.causes, self.second.causes), key=lambda row: (-abs(self._apart(row)), row.name)))
 
     @cached_property
     def bounds(self) -> tuple[CauseTimes, ...]:
-        """Bounds of both runs, largest difference first; the differences add up to that of the times exactly."""
+        """Bounds of both runs, largest difference first; the differences add up exactly to the difference of the times."""
         sides = [[(None, *bound) for bound in side.bounds] for side in (self.first, self.second)]
         return tuple(sorted(_joint(*sides), key=lambda row: (-abs(self._apart(row)), row.name)))
 

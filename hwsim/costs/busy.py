@@ -26,7 +26,7 @@ STEPS: Final = 1 << 54  # integer steps from zero to full GPU power, whose sums 
 
 
 class DeviceBusyTimes(NamedTuple):
-    """Seconds that a device works at its full rate, and that a GPU is bound by memory; many: devices alike."""
+    """Time of a device at its full rate, and time of a GPU bound by memory (s); many: number of identical devices."""
 
     full: float
     memory: float

@@ -329,7 +329,7 @@ def cable_ends(layout: Layout) -> Iterator[tuple[str, str, int]]:
 
 
 def _cables(layout: Layout, inside: str, many: int, prices: Prices, missing: list[str]) -> Iterator[PricedItem]:
-    """Yield the prices of cables, for each end of a fast link; a fast cable without a price costs as much as a slower one."""
+    """Yield the price of a cable for each end of a fast link; a cable without a price costs as much as the next slower one."""
     for links, name, ends in cable_ends(layout):
         slower = tuple(CABLES)[tuple(CABLES).index(name) :]
         offer = aged_price(prices.offers("others", slower, None, "purchase"), PricedAmounts())

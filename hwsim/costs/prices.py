@@ -49,17 +49,17 @@ class PricesFile:
     machines: Mapping[str, Tree] = field("prices of whole machines by name, used instead of the sum of their parts",
                                          default_factory=dict)  # fmt: skip
     others: Mapping[str, Tree] = field(
-        "prices of cables: `cable` for each end of a network link of 100 Gb/s or more, `cable-800` of 600 Gb/s or more",
+        "prices of cables per end of a network link: `cable` for 100 Gb/s or more, `cable-800` for 600 Gb/s or more",
         default_factory=dict,
     )
     name: str = field("title of the list", default="", record="for readers")
     notes: str = field("free text", default="", record="for readers")
     currency: Literal["USD"] = field("currency of all prices", default="USD", record="there is no other")
-    date: str | int | None = field("date of prices that have none of their own", default=None)
-    provider: str = field("provider of prices that name none", default="")
-    region: str = field("region of prices that name none", default="")
-    mark: Mark | None = field("kind of prices that name none", default=None)
-    source: str = field("source of prices that name none", default="")
+    date: str | int | None = field("default date of a price", default=None)
+    provider: str = field("default provider of a price", default="")
+    region: str = field("default region of a price", default="")
+    mark: Mark | None = field("default kind of a price", default=None)
+    source: str = field("default source of a price", default="")
     lifetime: Seconds | None = field("depreciation time of bought machines (default: 4 year)", default=None,
                                      exclusive_minimum=0.0)  # fmt: skip
     residual: Ratio | None = field("residual value at the end of `lifetime`, as a share of the price (default: 0)", default=None)

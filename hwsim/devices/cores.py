@@ -73,7 +73,7 @@ class Instructions:
     pipes: int = field("number of arithmetic instructions issued per cycle", default=1, minimum=1)
     bits: int = field("register width in bits; 0: scalar", default=0, minimum=0)
     fma: bool = field("whether one instruction multiplies and adds (fused multiply-add)", default=False)
-    formats: tuple[str, ...] = field("number formats that they compute in", default=("fp64", "fp32"), one_or_many=True)
+    formats: tuple[str, ...] = field("number formats of the arithmetic instructions", default=("fp64", "fp32"), one_or_many=True)
     clock: Hertz | None = field("clock with all cores busy (default: `clock` of the CPU)", default=None, exclusive_minimum=0.0)
     boost: tuple[BoostClock, ...] = field(
         "higher clocks with fewer busy cores, from the fewest cores on", default=(), one_or_many=True

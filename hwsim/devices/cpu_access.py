@@ -81,7 +81,7 @@ def access_latency(cpu: CpuKeys, working_set: float | None, *, busy: int = 1, ch
 
 
 def memory_latency(cpu: CpuKeys) -> float:
-    """Return the latency of a memory access (s): as stated, else that of its DRAM; 0 if neither is given."""
+    """Return the latency of a memory access (s): the stated one, else the latency of its DRAM; 0 if neither is given."""
     dram = cpu.memory.dram
     return cpu.memory.latency if cpu.memory.latency > 0 or dram is None else dram.latency()
 

@@ -135,7 +135,7 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> CapacityDraw:
 
 
 def packing(side: float, product: MatmulShape | None) -> float:
-    """Return the time of a matmul over that of its arithmetic: operand blocks are packed, result blocks are read and written.
+    """Return the time of a matmul relative to its arithmetic: operand blocks are packed, result blocks are read and written.
 
     **Source**: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008: the copies take
     time in proportion to m k + k n + m n.  **Error**: no measurement available; a calibrated machine has `kernels` instead.

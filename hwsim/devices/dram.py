@@ -65,15 +65,15 @@ class Dram:
     pseudo_channels: int = field("number of pseudo-channels of a channel; 1 if it has none", default=1, minimum=1)
     bank_groups: int = field("number of bank groups per pseudo-channel", default=1, minimum=1)
     row: Bytes = field("row (page) size: bytes that one activate opens", default=8192.0, exclusive_minimum=0.0)
-    row_commands: Seconds = field("row command bus time of an activate and its precharge; 0: the bus is no limit", default=0.0)
+    row_commands: Seconds = field("row command bus time of an activate and its precharge; 0: the bus does not limit", default=0.0)
     open_cost: Seconds = field("data bus time lost by each activate if row and column commands share a bus", default=0.0)
     turnaround: Seconds = field("idle time of the data bus for a change from reads to writes and back", default=0.0)
-    write_batch: int = field("number of writes that a controller collects before it changes to writing", default=20, minimum=1)
+    write_batch: int = field("queued writes at which the controller switches from reads to writes", default=20, minimum=1)
     queue: int = field("number of queued requests among which a channel's controller chooses", default=32, minimum=1)
     controller: Seconds = field("round-trip time of the memory controller and the on-chip fabric", default=0.0)
-    load_slope: float = field("a of the loaded latency: unloaded latency x (1 + a rho / (1 - c rho)) at utilization rho",
+    load_slope: float = field("coefficient a of loaded / unloaded latency = 1 + a rho / (1 - c rho) at utilization rho",
                               default=0.53, minimum=0.0)  # fmt: skip
-    load_knee: float = field("c of the loaded latency: unloaded latency x (1 + a rho / (1 - c rho)) at utilization rho",
+    load_knee: float = field("coefficient c of loaded / unloaded latency = 1 + a rho / (1 - c rho) at utilization rho",
                              default=0.0, minimum=0.0, maximum=0.99)  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
@@ -105,7 +105,7 @@ class Dram:
 
     @property
     def refresh(self) -> float:
-        """Share of the time taken by refresh, in which rows are closed, refreshed and opened again."""
+        """Share of the time spent on refresh, in which rows are closed, refreshed and opened again."""
         return (self.tRTP + self.tRP + self.tRFC + self.tRCD) / self.tREFI if self.tRFC else 0.0
 
     def stream(self, read_share: float = 1.0) -> float:

@@ -58,7 +58,7 @@ class Flash:
     erase: Seconds = field("block erase time (tBERS)", default=0.0, example="3.8 ms")
     pages_per_block: int = field("number of pages in an erase block", default=256, minimum=1)
     channel: BytesPerSecond = field("bandwidth of one channel", default=333e6, exclusive_minimum=0.0, example="333 MB/s")
-    command: Seconds = field("channel time that the command of each page takes", default=0.0)
+    command: Seconds = field("time that the command for each page occupies the channel", default=0.0)
     dies: int = field("number of dies in a chip, which work one after another", default=1, minimum=1)
     planes: int = field("number of planes in a die; multi-plane program if enough writes are queued", default=1, minimum=1)
     blocks: int | None = field("number of erase blocks in a plane; derived from the drive's size if omitted",

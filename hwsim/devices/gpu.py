@@ -141,10 +141,12 @@ class Gpu(Device):
                                         default=None)  # fmt: skip
     power: Watts | GpuPowerCurve | None = field("maximum power; or idle power, power at full load and in memory-bound kernels",
                                                 default=None, example="700 W", kw_only=True)  # fmt: skip
-    copies: GpuCopies = field("speed of copies into and out of the GPU (default: that of the links)", default_factory=GpuCopies)
+    copies: GpuCopies = field(
+        "copy bandwidth into and out of the GPU (default: bandwidth of the links)", default_factory=GpuCopies
+    )
     pcie: int | None = field("PCIe generation; a faster slot runs at this generation", default=None, minimum=1)
     nvlinks: int | None = field("number of NVLink links; not checked if omitted", default=None, minimum=0)
-    forwards: bool = field("whether it forwards traffic between its neighbours", default=False)
+    forwards: bool = field("whether the GPU forwards traffic between its neighbours", default=False)
 
     def problems(self) -> Iterator[Problem]:
         if not self.flop:

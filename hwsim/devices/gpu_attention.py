@@ -153,7 +153,7 @@ class PrefillKernel:
     """A prefill kernel of attention. The defaults describe no measured kernel; class defaults are more accurate."""
 
     rows: int = field("number of queries in a block", default=128, minimum=1)
-    computes: str = field("number format of the matmuls (default: that of q)", default="", example="fp8")
+    computes: str = field("number format of the matmuls (default: format of q)", default="", example="fp8")
     packed: bool = field("whether the query heads of one KV head share a block", default=False)
     share: Mapping[str, Ratio] = field("share of the peak reached by long sequences, by head size", default_factory=dict)
     efficiency: Ratio = field("share of the peak that the matmuls would reach without the softmax",
@@ -236,11 +236,11 @@ class DecodeKernel:
     widest: int | None = field("maximum number of query heads per KV head that share a block; unlimited if omitted",
                                default=None, minimum=1)  # fmt: skip
     lone: bool = field("whether the KV cache of a KV head with a single query head is split, too", default=True)
-    filled: float = field("maximum number of waves of blocks that the KV cache is split into", default=1.5, exclusive_minimum=0.0)
+    filled: float = field("split-KV: maximum number of waves of blocks that the pieces form", default=1.5, exclusive_minimum=0.0)
     reading: Ratio = field("sustained share of the memory bandwidth", default=0.85, exclusive_minimum=0.0)
     cached: BytesPerSecond = field("bandwidth of one SM to data in the last-level cache", default=150e9, exclusive_minimum=0.0)
     queries: float = field("number of passes over q and the result, e.g. to transpose or quantize them", default=1.0, minimum=0.0)
-    computes: str = field("number format of the matmuls (default: that of q)", default="", example="fp8")
+    computes: str = field("number format of the matmuls (default: format of q)", default="", example="fp8")
     rate: BytesPerSecond = field("bandwidth at which one SM reads the KV cache", default=30e9, exclusive_minimum=0.0)
     share: Ratio = field("share of the peak that the matmuls reach", default=0.2, exclusive_minimum=0.0)
     each: Seconds = field("fixed time of a block, however short its piece of the KV cache", default=1.5e-6)

@@ -172,12 +172,15 @@ class ExpertKernels:
                         default=15.0, minimum=0.0)  # fmt: skip
     prologue: float = field("time of the prologue and epilogue of a tile, in steps of k", default=150.0, minimum=0.0)
     lost: float = field("share of the last wave that is lost", default=0.5, minimum=0.0)
-    passing: BytesPerSecond = field("bandwidth of one SM in passes over tokens", default=20e9, exclusive_minimum=0.0)
-    tokens: BytesPerSecond | None = field("bandwidth of one SM in the passes over all tokens before and after the experts "
+    passing: BytesPerSecond = field(
+        "bandwidth of one SM in sorts, gathers and sums of tokens", default=20e9, exclusive_minimum=0.0
+    )
+    tokens: BytesPerSecond | None = field("bandwidth of one SM in the read and write of all tokens around the experts "
                                           "(default: `passing`)", default=None, exclusive_minimum=0.0)  # fmt: skip
     rate: BytesPerSecond = field("bandwidth at which one SM reads weights", default=60e9, exclusive_minimum=0.0)
     start: Seconds = field("startup time of all kernels of the call in a CUDA graph", default=3e-5)
-    padded: int = field("rows that each expert is padded to, even without tokens; 0: experts with tokens, to whole tiles",
+    padded: int = field("rows of every expert after padding, even without tokens; 0: experts with tokens are padded to whole "
+                        "tiles",
                         default=0, minimum=0)  # fmt: skip
 
     def seconds(self, call: ExpertsCall, rates: KernelRates) -> float:

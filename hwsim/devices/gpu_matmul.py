@@ -119,7 +119,7 @@ class Cast:
     **Source**: fitted to kernels of serving frameworks, which quantize activations per token; each part names the data.
     """
 
-    start: Seconds = field("startup time of the cast kernel and of its chain with the matmul", default=0.0)
+    start: Seconds = field("startup time of the cast kernel, and of the matmul kernel after it", default=0.0)
     row: Seconds = field("time of one row of the first operand on one SM", default=0.0)
     rate: BytesPerSecond | None = field("bytes read and written per second by one SM (default: the memory bandwidth)",
                                         default=None, exclusive_minimum=0.0)  # fmt: skip
@@ -150,7 +150,7 @@ class Tiling:
                                  default=None, exclusive_minimum=0.0)  # fmt: skip
     start: Seconds = field("startup time of a matmul, on top of the kernel launch", default=0.0)
     cast: Cast | None = field("cast of the first operand to the number format of the matmul (default: no cast)", default=None)
-    alignment: Alignment = field("slowdown by rows that are not aligned", default_factory=Alignment)
+    alignment: Alignment = field("slowdown of matmuls with unaligned rows", default_factory=Alignment)
 
     def problems(self) -> Iterator[Problem]:
         """Yield (key, message, hint) for each invalid combination of keys."""

@@ -248,7 +248,7 @@ class TiledMatmul:
         return Term("compute", formula, inputs, seconds, f"{self.name}.compute")
 
     def _load_term(self, cut: TilePlan, seconds: float) -> Term:
-        """Return the line of small tiles, which wait for operands: a tile of sides a, b computes 2 a b from a + b of them."""
+        """Return the line of small tiles, bound by operand loads: a tile of a x b loads a + b numbers for 2 a b FLOP."""
         tiles, _, _, depth = self._tiles(cut)
         product, (first, second) = self.product, self.widths
         loads = self._source("loads") + (f" x {self._source('transposed')!s}" if product.transposed else "")

@@ -103,7 +103,7 @@ class SharedReads:
     """
 
     near: BytesPerSecond = field("total bandwidth to all SMs of lines in the cache partition near each SM", exclusive_minimum=0.0)
-    far: BytesPerSecond = field("total bandwidth to all SMs of lines from elsewhere", exclusive_minimum=0.0)
+    far: BytesPerSecond = field("total bandwidth to all SMs of lines outside the near partition", exclusive_minimum=0.0)
     ramp: Ramp = field("hit rate of the near partition as a function of the working set", default_factory=Ramp)
 
 
@@ -120,7 +120,7 @@ class Level2:
                                              default=None, exclusive_minimum=0.0)  # fmt: skip
     sustained: SustainedBandwidth = field("sustained share of the L2 bandwidth", default_factory=SustainedBandwidth)
     ramp: Ramp = field("hit rate of streams as a function of the working set", default_factory=Ramp)
-    together: SharedReads | None = field("bandwidth of reads of the same lines by all SMs (default: as separate lines)",
+    together: SharedReads | None = field("bandwidth when all SMs read the same lines (default: as if each SM read its own lines)",
                                       default=None, record=NO_OP)  # fmt: skip
     latency: Seconds = field("latency of a read that hits (the near partition, if there are two)", default=0.0)
     chase: Ramp = field("hit rate of dependent reads (pointer chasing) as a function of the working set", default_factory=Ramp)
@@ -152,7 +152,7 @@ class Occupancy:
     write: Seconds = field("time that a write blocks its thread", default=0.0, record=NO_OP)
     start: Seconds = field("startup time of a thread, from the end of its predecessor to its first access",
                            default=0.0, record=NO_OP)  # fmt: skip
-    sharpness: float = field("exponent p of the rounding between latency-bound and bandwidth-bound",
+    sharpness: float = field("exponent p of the transition from latency-bound to bandwidth-bound (p-norm of both times)",
                              default=math.inf, minimum=1.0)  # fmt: skip
     threads: int = field("maximum number of resident threads of an SM", default=2048, minimum=1)
     blocks: PerSecond | None = field("thread blocks started per second; unlimited if omitted",

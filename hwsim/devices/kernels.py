@@ -43,15 +43,15 @@ EXTRAPOLATION_FACTOR: Final = 2.0  # factor from which a size counts as extrapol
 
 @dataclass(frozen=True, slots=True)
 class CacheTier:
-    """The extra time of a byte over the L1 cache; without extra time for omitted keys."""
+    """The extra time of a byte over the L1 cache."""
 
     beyond: Bytes = field("reuse distance (bytes accessed since the last use) from which an array comes from this level",
                           exclusive_minimum=0.0)  # fmt: skip
-    read: BytesPerSecond | None = field("bytes read per second of extra time over the L1 cache; no extra time if omitted",
+    read: BytesPerSecond | None = field("extra time of reads over L1, as bytes per second; no extra time if omitted",
                                         default=None, exclusive_minimum=0.0)  # fmt: skip
-    write: BytesPerSecond | None = field("bytes written per second of extra time over the L1 cache; no extra time if omitted",
+    write: BytesPerSecond | None = field("extra time of writes over L1, as bytes per second; no extra time if omitted",
                                          default=None, exclusive_minimum=0.0)  # fmt: skip
-    update: BytesPerSecond | None = field("bytes updated in place per second of extra time over the L1 cache; no extra time if "
+    update: BytesPerSecond | None = field("extra time of in-place updates over L1, as bytes per second; no extra time if "
                                           "omitted", default=None, exclusive_minimum=0.0)  # fmt: skip
     lookup: Seconds = field("extra time of a random lookup over the L1 cache", default=0.0)
     sharpness: float | None = field("sharpness of the transition from the previous level (default: `sharpness` of `kernels`)",
@@ -99,7 +99,7 @@ class MatmulTime:
 class Corrections:
     """The ratios of measured to calculated time, for the measured calls."""
 
-    width: float = field("distance between sizes, in factors of two, over which a measured call corrects another",
+    width: float = field("range of a correction around the size of a measured call, in factors of two",
                          default=1.0, exclusive_minimum=0.0)  # fmt: skip
     shrink: float = field("weight of the formula against one measured call; a smaller weight favours the measurement",
                           default=0.3, minimum=0.0)  # fmt: skip
@@ -177,7 +177,8 @@ class MeasuredFunctions:
     library: str = field("name and version of the library", default="", record="for readers")
     cores: int = field("number of cores that a call uses", default=1, minimum=1)
     sharpness: float = field("sharpness of the transitions between cache levels", default=3.0, exclusive_minimum=0.0)
-    into: Mapping[str, Seconds] = field("extra time of a call by destination of its result: new (a new array), out, self",
+    into: Mapping[str, Seconds] = field("extra time by destination of the result: new array (new), existing array (out), "
+                                        "operand (self)",
                                         default_factory=dict)  # fmt: skip
     among_others: float = field("factor on the fixed time of a call that follows calls of other functions",
                                 default=1.0, exclusive_minimum=0.0)  # fmt: skip
@@ -190,7 +191,7 @@ class MeasuredFunctions:
     levels: Mapping[str, CacheTier] = field(
         "cache levels beyond the L1 cache, and memory, from the nearest", default_factory=dict
     )
-    functions: Mapping[str, Function] = field("measured functions by name, or by name and form: `sum`, `sum rows`",
+    functions: Mapping[str, Function] = field("measured functions by name, or by name and operand layout: `sum`, `sum rows`",
                                               default_factory=dict)  # fmt: skip
     forms: Mapping[str, Form] = field("extra times of operand layouts: scalar, row, column, strided", default_factory=dict)
     products: Mapping[str, MatmulTime] = field("measured matmuls by number format", default_factory=dict)
@@ -225,7 +226,7 @@ class MeasuredFunctions:
         return "" if call.count <= 0 or call.dtype in function[1].each else f"{call.function} of {call.dtype}"
 
     def function(self, call: LibraryCall) -> tuple[str, Function, tuple[str, ...]] | None:
-        """Return (name, entry, remaining words of the form) of a function, in as much of its form as was measured."""
+        """Return (name, entry, unmatched words of the layout) of the measured function whose layout matches the most words."""
         words, untimed = call.form.split(), None
         for functions in range(len(words), -1, -1):
             for name in form_names(call.function, words[:functions]):

@@ -50,7 +50,7 @@ class Nic(Device):
     message_rate: PerSecond | None = field("maximum messages per second in each direction; unlimited if omitted",
                                            default=None, exclusive_minimum=0.0)  # fmt: skip
     ports: int | None = field("number of network ports; not checked if omitted", default=None, minimum=0)
-    fabric: str | None = field("network that NCCL sees, a file of machines/parts/fabric (default: by the kind of its links)",
+    fabric: str | None = field("network constants for NCCL, a file of machines/parts/fabric (default: by the kind of its links)",
                                default=None, example="efa")  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:

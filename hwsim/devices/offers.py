@@ -77,7 +77,7 @@ class OfferKeys:
     date: str | int | None = field("date of the price: 2026, 2026-06 or 2026-06-17", default=None)
     mark: Mark | None = field("kind of price, which sets its uncertainty", default=None)
     provider: str = field("provider that asks the price", default="")
-    instance: str = field("instance of the provider that has this price", default="")
+    instance: str = field("instance type of the provider that has this price", default="")
     region: str = field("region where this price applies", default="")
     source: str = field("document or page that states the price", default="")
     term: Seconds | None = field("term of a reservation; whole terms are paid", default=None, exclusive_minimum=0.0)
@@ -89,8 +89,8 @@ class TierKeys:
     """A tier of the price of a volume's performance, up to the next tier."""
 
     over: Tree = field("rate from which this price applies", example="3000 1/s")
-    each: DollarsPerSecond = field("price of one access per second, or of each `of`", example="0.005 USD/month")
-    of: Tree | None = field("rate that `each` is the price of (default: 1 1/s; 1 MB/s)", default=None, example="1 MiB/s")
+    each: DollarsPerSecond = field("price of one access per second, or of the rate `of`", example="0.005 USD/month")
+    of: Tree | None = field("rate that costs `each` (default: 1 1/s; 1 MB/s)", default=None, example="1 MiB/s")
 
 
 class PriceTier(NamedTuple):

@@ -87,7 +87,7 @@ class LocalMemory:
 
 
 def populated_memory(dram: Dram | None, channels: int | None, bandwidth: float) -> tuple[Dram | None, float]:
-    """Return the DRAM with a number of channels, and its bandwidth (B/s): as stated (not 0), else that of a stream.
+    """Return the DRAM with a number of channels, and its bandwidth (B/s): the stated one (not 0), else the bandwidth of a stream.
 
     Raises:
         ValueError: neither a bandwidth nor a DRAM is given.

@@ -437,7 +437,7 @@ class Fluid:
 
 
 def _merged(changes: Sequence[PaceChange], end: int) -> list[PaceChange]:
-    """One or two changes with the same service until `end` in integers; the bound is that of the longest time."""
+    """Merge changes into one or two with the same integer service until `end`; their bound is the longest-lasting one."""
     begin, received, held = changes[0].start, 0, dict[int, int]()
     for change, until in zip(changes, [*(change.start for change in changes[1:]), end], strict=True):
         received += change.pace * (until - change.start)

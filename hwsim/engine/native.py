@@ -183,7 +183,7 @@ def _clock(clock: Clock) -> Words | None:
 
 
 def _chunks(flat: FlatGraph, compiled: CompiledGraph, changes: Sequence[Change]) -> Iterator[Ints]:
-    """Yield rows (fs, capacity, part of it) of the changes of capacities in use, as far as the run asks for them."""
+    """Yield (time in fs, capacity, fraction of its rate) for the changes of used capacities that the run requests."""
     used = {capacity for class_ in compiled.classes for capacity, _, _ in class_.draws()}
     used |= {clock.capacity for class_ in compiled.classes for clock in class_.clocks}
     numbers = {flat.graph.capacities[capacity].name: capacity for capacity in used}

@@ -43,7 +43,7 @@ def deadlock(flat: FlatGraph, unfinished: Sequence[int]) -> Deadlock:
 
 
 def _cycle(flat: FlatGraph, unfinished: Sequence[int]) -> list[int]:
-    """A cycle among ops, in the order they wait for each other's end; empty if there is none."""
+    """Return a dependency cycle among unfinished ops, in dependency order; empty if there is none."""
     among = set(unfinished)
     after = {op: [one for one in flat.next[flat.first[op] : flat.first[op + 1]].tolist() if one in among] for op in unfinished}
     path: list[int] = []

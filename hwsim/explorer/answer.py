@@ -79,7 +79,7 @@ def _limits(run: Run, bounds: Sequence[str]) -> list[str]:
 
 
 def _theories(run: Run, shown: TimelineColumns) -> list[list[Any]]:
-    """Return [what it would be, its time in seconds] of times that a reader may have predicted instead of the makespan."""
+    """Return [name, seconds] of other times that a reader may have predicted instead of the makespan."""
     if run.only_requests or not shown.columns["lanes"]:
         return []
     took = (run.timeline.end - run.ops.begin).astype(np.float64) / FEMTO
@@ -94,7 +94,7 @@ def _theories(run: Run, shown: TimelineColumns) -> list[list[Any]]:
 
 
 def instead(run: Run, what: Shown) -> Any:
-    """Return what a workload family of the run shows instead of values of the timeline; None if none does."""
+    """Return the values that a workload family shows instead of the timeline's; None if no family replaces them."""
     found = (facts.page(run, what) for facts in family_reports(run)[::-1])
     return next((value for value in found if value is not None), None)
 

@@ -106,7 +106,7 @@ def sheet(student: str, seed: int) -> dict[str, Any]:
 
 
 def judged(exercise: Exercise, text: str) -> tuple[str, str]:
-    """Return the verdict on an answer (right, near, wrong, missing, unclear), and what it says, without the right answer."""
+    """Return the verdict on an answer (right, near, wrong, missing, unclear) and a text that does not reveal the right answer."""
     if not text.strip():
         return "missing", "no answer"
     try:

@@ -22,7 +22,7 @@ Runs = Callable[[Mapping[str, str]], Run]
 
 
 def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[str]) -> dict[str, Any]:
-    """Return the times for values of one parameter, as many as fit into the budget; `left` has the other values."""
+    """Return the times for as many values of one parameter as the budget allows; `left` has the remaining values."""
     began, points = time.monotonic(), []
     for index, value in enumerate(values):
         if index and time.monotonic() - began > BUDGET:

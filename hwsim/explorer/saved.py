@@ -102,7 +102,7 @@ def _films(
 
 
 def contents(content: Mapping[str, Any]) -> str:
-    """Return in words what a page contains."""
+    """Return a text that describes the content of a page."""
     grid = content["grid"]
     answers = sum(seconds is not None for seconds in grid["answers"])
     stopped = "; stopped at the time limit, others are missing" if grid["stopped"] else ""
@@ -115,7 +115,7 @@ def page(content: Mapping[str, Any]) -> str:
 
 
 def packed(content: object) -> str:
-    """Return a content as deflated JSON in characters that an address or a script element may hold."""
+    """Return a content as deflated JSON in characters that are legal in a URL and in a script element."""
     flow = zlib.compressobj(9, wbits=-15)
     text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
     return urlsafe_b64encode(flow.compress(text) + flow.flush()).decode().rstrip("=")

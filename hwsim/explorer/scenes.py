@@ -56,7 +56,7 @@ class Player:
         return SCENES[kind](run), run
 
     def possible(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind of scene, and the reason if the run has none of it ("" otherwise)."""
+        """Yield each kind of scene, and the reason why the run has no such scene ("" if it has one)."""
         for kind in CALLED:
             try:
                 if not (kind == "sends" and self._steady) and not (kind == "requests" and self._asked):

@@ -30,7 +30,7 @@ class Part:
     mtbf: Seconds | None = field(
         "mean time between failures of one part", default=None, exclusive_minimum=0.0, maximum=1e13, example="50000 h"
     )
-    failures: int | None = field("instead of `mtbf`: number of observed failures", default=None, minimum=1, example="268")
+    failures: int | None = field("number of observed failures; alternative to `mtbf`", default=None, minimum=1, example="268")
     among: int | None = field("number of parts observed", default=None, minimum=1, example="16384")
     during: Seconds | None = field("duration of the observation", default=None, exclusive_minimum=0.0, example="54 day")
     replace: bool = field("the node is replaced and repaired (false: it restarts at once)", default=True)

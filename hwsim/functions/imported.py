@@ -70,7 +70,7 @@ class ImportedRun(NotebookAnswer):
 
     @property
     def replay(self) -> RecordingReplay:
-        """Replayed step, on the other machine if there is one."""
+        """Replayed step, on the target machine if one is given."""
         return self.findings.replay if self.there is None else self.there.replay
 
     def save(self, path: str | Path) -> Path:
@@ -145,7 +145,7 @@ def _refuse_nameless(replay: RecordingReplay, by_name: Mapping[str, float]) -> N
 
 
 def _elsewhere(replay: RecordingReplay, machine: str | Path | None, ranks: int | None) -> ReplayElsewhere | None:
-    """Return the replay on another machine; None without one.
+    """Return the replay on another machine; None if no machine is given.
 
     Raises:
         OptionError: an option requires a machine, or the recording does not support it.
@@ -169,7 +169,7 @@ def _elsewhere(replay: RecordingReplay, machine: str | Path | None, ranks: int |
     try:
         there = load_machine(machine)
         for number in there.unsure:
-            raise SpecError.of(number.place, "no answer of an import carries how unsure this number is", "leave out its doubt")
+            raise SpecError.of(number.place, "an import does not report the uncertainty of this number", "omit its uncertainty")
         prediction = predict(replay, there)
     except WrongMachine as error:
         raise OptionError(str(error), "machine") from None

@@ -344,7 +344,7 @@ class RepresentedRanks:
 
 
 class RankNames(NamedTuple):
-    """The labels and queues of another rank, by those of the rank in the graph."""
+    """A map from the labels and queues of the rank in the graph to those of another rank."""
 
     labels: Mapping[Label, Label]
     queues: Mapping[str, str]

@@ -145,7 +145,7 @@ def parse(data: bytes) -> ChakraTrace:
         try:
             message = parse_length_prefixed(_Node if messages else _Head, file)
         except (DecodeError, EOFError, OverflowError, ValueError):
-            raise DamagedTrace(f"{name} is truncated or no Chakra message", byte) from None
+            raise DamagedTrace(f"{name} is truncated, or is not a Chakra message", byte) from None
         if messages and not message.ListFields():
             raise DamagedTrace(f"{name} has no field of a node", byte)
         messages.append(message)

@@ -62,7 +62,7 @@ class SliceColumns:
             self.flush()
 
     def flush(self) -> None:
-        """Convert the rows to columns; the errors are those of `add`."""
+        """Convert the rows to columns; raises the same errors as `add`."""
         if not self._rows:
             return
         kind, names, lane, start, duration, link, facts = zip(*self._rows, strict=True)

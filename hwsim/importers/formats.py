@@ -41,7 +41,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file by its suffix or the start of its JSON; "" if it is none of them.
+    """Return the format of a file by its suffix or the start of its JSON; "" if unknown.
 
     Raises:
         OSError: the file cannot be read.

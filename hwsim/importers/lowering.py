@@ -153,7 +153,7 @@ class Lowering:
         except (CannotPlace, CannotCompute, UnknownName, NoRoute) as error:
             raise CannotLower(error.message) from error
         if cost is None:
-            raise CannotLower(f"no time of a single {kind}")
+            raise CannotLower(f"a single {kind} has no time in closed form")
         return replace(self._in_a_row([cost]), kind=kind)
 
     def _in_a_row(self, costs: list[Cost]) -> LoweredStatement:
@@ -166,7 +166,7 @@ class Lowering:
 
 
 def _of_framework(doubt: UncertaintySource, seconds: float, kind: str) -> UncertaintySource:
-    """Replace the error of a stream by that of a framework kernel, and widen the error of short kernels."""
+    """Replace the error of a stream by the error of a framework kernel, and widen the error of short kernels."""
     tiny = seconds < TINY
     if doubt.regime != STREAM:
         return doubt._replace(case="outside") if tiny and doubt.case in CASES else doubt

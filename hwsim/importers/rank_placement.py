@@ -56,7 +56,7 @@ class RankPlacement:
         return None
 
     def members(self, ranks: Sequence[int], together: Sequence[int], count: int) -> tuple[str, ...] | None:
-        """Return the GPUs of a group of `count` ranks: by rank number if known, else recorded ranks first; None if too few."""
+        """Return the GPUs of a group of `count` ranks: by rank number, or recorded ranks first; None if there are too few."""
         if self.by_number and len(ranks) == count and max(ranks, default=0) < len(self.all):
             return tuple(self.all[rank] for rank in ranks)
         chosen = list(dict.fromkeys(self.gpus[position] for position in together))

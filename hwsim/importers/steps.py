@@ -146,7 +146,7 @@ def replayed(replay: RecordingReplay, marked: list[MarkedStep], start: Ints, end
 
 
 def _launched(replay: RecordingReplay, position: int, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return, for the GPU ops of a rank in order of launch: recorded launch, start, and end of all GPU ops so far (fs)."""
+    """Return, for the GPU ops of a rank in launch order: recorded launch, start, and latest end of the GPU ops so far (fs)."""
     explained = replay.ranks[position]
     mine = np.flatnonzero(replay.is_gpu & (replay.rank == position))
     call = explained.linked.call[replay.slice[mine]]

@@ -46,7 +46,7 @@ class NetworkLink(LinkKind):
         minimum=128.0,
         example="1500 B",
     )
-    efficiency: Ratio = field("fraction of the rate, after packet headers, that is reached", default=1.0, exclusive_minimum=0.0)
+    efficiency: Ratio = field("achieved fraction of the rate after packet headers", default=1.0, exclusive_minimum=0.0)
 
     def peak(self) -> float:
         return self.rate

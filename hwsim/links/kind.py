@@ -104,10 +104,10 @@ class LinkKind:
     medium: ClassVar[str] = "of the signal: 2/3 of the speed of light, in glass"
     examples: ClassVar[tuple[Keys, ...]]
 
-    latency: Seconds = field("time that a message of zero bytes takes", default=0.0)
+    latency: Seconds = field("latency of the link: time of a zero-byte message", default=0.0)
     duplex: Literal["full", "half"] = field("half: both directions share the bandwidth", default="full")
     two_way: float = field(
-        "total bandwidth of both directions at once over that of one: 2 if they do not slow each other",
+        "total bandwidth of both directions at once, relative to the bandwidth of one; 2: full duplex",
         default=2.0,
         minimum=1.0,
         maximum=2.0,

@@ -44,7 +44,7 @@ class Nvlink(LinkKind):
     )
     payload: Bytes | None = field("maximum data bytes of a packet (default: no overhead)", default=None, exclusive_minimum=0.0)
     header: Bytes = field("header bytes of a packet", default=16.0)
-    efficiency: Ratio = field("fraction of the rate, after packet headers, that is reached", default=1.0, exclusive_minimum=0.0)
+    efficiency: Ratio = field("achieved fraction of the rate after packet headers", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         if self.bandwidth is None and self.gen is None:

@@ -35,7 +35,7 @@ class Qpi(LinkKind):
     examples = ({"rate": "9.6 GT/s", "links": 2, "efficiency": "90 %"},)
     rate: TransfersPerSecond = field("transfers per second of one link", default=9.6e9, exclusive_minimum=0.0)
     links: int = field("number of parallel links", default=2, minimum=1)
-    efficiency: Ratio = field("fraction of the peak bandwidth that is reached", default=1.0, exclusive_minimum=0.0)
+    efficiency: Ratio = field("achieved fraction of the peak bandwidth", default=1.0, exclusive_minimum=0.0)
 
     def peak(self) -> float:
         return self.links * self.rate * DATA

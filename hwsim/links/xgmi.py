@@ -32,7 +32,7 @@ class Xgmi(LinkKind):
     bandwidth: BytesPerSecond | None = field(
         "bandwidth of one link in each direction (default: from `rate` and `lanes`)", default=None, exclusive_minimum=0.0
     )
-    efficiency: Ratio = field("fraction of the peak bandwidth that is reached", default=1.0, exclusive_minimum=0.0)
+    efficiency: Ratio = field("achieved fraction of the peak bandwidth", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         yield from ineffective_keys(self.bandwidth, {"efficiency": self.efficiency < 1})

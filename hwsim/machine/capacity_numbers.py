@@ -183,7 +183,7 @@ class CapacityNumbers:
 
 
 def kinds_of(part: LayoutPart) -> tuple[str, ...]:
-    """Return the kinds of the capacities of a device of a part."""
+    """Return the kinds of capacities that each device of a part has."""
     kinds = () if part.model is None else tuple([capacity.kind for capacity in part.model.capacities(part.names[0])])
     return (*kinds, "backplane") if oversubscription(part) is not None and "backplane" not in kinds else kinds
 

@@ -219,7 +219,7 @@ class DeviceNumbers:
         self._latest: tuple[tuple[str, ...], Ints] = (), np.empty(0, np.int32)  # the next call often has the same names
 
     def numbers(self, names: Sequence[str]) -> Ints:
-        """Return the number of each name; -1 if it is not that of a device."""
+        """Return the device number of each name; -1 if there is no such device."""
         if len(names) >= _MANY and tuple(names) == self._latest[0]:
             return self._latest[1]
         part, member = (self._layout.local(names[0]) if names else None) or (None, 0)

@@ -274,7 +274,7 @@ class Machine:
         return self._transfers.bulk.numbering.number(name)
 
     def link_kind(self, capacity: str) -> str:
-        """Return the kind of the link of a capacity; "" if it is not that of a link."""
+        """Return the kind of the link of a capacity; "" if the capacity is not a link's."""
         link = self._routes.net.drawing(capacity)
         return "" if link is None else link.kind
 
@@ -323,7 +323,7 @@ class Machine:
         return join(cost, self._transfers.cost(*ends, size, ends=False))
 
     def library(self, devices: Sequence[str], kinds: Sequence[str]) -> Library | None:
-        """Return the communication library of these devices: of the first of the kinds that a machine around all of them states.
+        """Return the communication library of these devices: the first of the kinds that a machine around all of them states.
 
         If there is none, and all of their nodes state the same library, return that library.
         """

@@ -93,7 +93,7 @@ class NameIndex:
         return self._found[key]
 
     def no_device(self, name: str) -> UnknownName:
-        """Return the error for a full name that is not that of a device."""
+        """Return the error for a full name that does not name a device."""
         spot = self._layout.find(name)
         if spot is not None and spot.part.child is not None:
             inner = [below(name, inner_name) for inner_name in spot.part.child.walk(members_of_devices)]

@@ -115,7 +115,7 @@ class Net:
         return links if routing is None else tuple(link for link in links if link.routing == routing)
 
     def among(self, source: str, names: set[str], routing: Routing | None = None) -> list[str]:
-        """Return those of `names` to which a device is linked."""
+        """Return the devices in `names` that are linked to a device."""
         if self.degree(source) <= _FEW:
             return [name for name in self.neighbours(source, routing) if name in names]
         return [name for name in names if self.between(source, name, routing)]
@@ -294,7 +294,7 @@ class Graph:
         return tuple(self._widest(source, target) for (source,), (target,) in pairwise(layers))
 
     def first(self, layers: Layers, width: float, cards: frozenset[str] = frozenset()) -> tuple[Link, ...]:
-        """Return the first route over links of at least `width`: through as many of the NICs as possible, then by names."""
+        """Return the first route over links of at least `width`: the route through the most NICs, then the first by names."""
         # By layer from the end: maximum number of the NICs on a route from each device to the end.
         card_counts: list[dict[str, int]] = [dict.fromkeys(layers[-1], 0)]
         for devices in reversed(layers[:-1]):

@@ -236,7 +236,7 @@ class Collector:
             self.through(name, links[index - 1] if index > 0 else None, links[index] if index < len(links) else None)
 
     def spread(self, stops: Sequence[str], route: Route) -> None:
-        """Add several routes that share the bytes; the latency is that of the slowest route."""
+        """Add several routes that share the bytes; the latency is the latency of the slowest route."""
         slowest = {link.capacity for link in route.links}
         before: dict[str, Link] = {}
         after: dict[str, Link] = {}

@@ -130,7 +130,7 @@ def _numbers(tree: Tree, path: str = "") -> Iterator[tuple[str, Tree]]:
 
 
 def _before(node: Tree, file: str | None = None) -> Tree:
-    """Return the value that `file` stated; by default that of the library, else the user's first."""
+    """Return the value that `file` stated; default: the library's value, else the user's first value."""
     while node.over is not None and of_user(node) and node.place.file != file:
         node = node.over
     return node

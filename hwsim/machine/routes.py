@@ -124,7 +124,7 @@ class Routes:
         return list(routes.values())
 
     def _spread(self, fixed: tuple[Link, ...], pair: tuple[str, ...]) -> Route:
-        """Return a route whose stretches over links with ECMP or adaptive routing are replaced."""
+        """Return the route after ECMP or adaptive routing, which replaces each stretch over such links."""
         if all(link.routing == "single" for link in fixed):
             return Route(fixed)
         route: list[Link] = []

@@ -93,7 +93,7 @@ class LinkEntry:
     per: int | None = field("with `between`: number of consecutive B linked to each A (default: all)", default=None, minimum=1)
     topology: str | None = field(f"topology that connects the parts `of`: {', '.join(TOPOLOGIES)}", default=None)
     of: tuple[str, ...] | None = field("parts that the `topology` connects", default=None, one_or_many=True)
-    routing: Routing = field("choice among equal routes: the first, one by a hash, or all", default="single")
+    routing: Routing = field("choice among equal-cost routes: first (single), by hash (ecmp), all (adaptive)", default="single")
     place: Place = place_field()
 
 

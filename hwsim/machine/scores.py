@@ -30,11 +30,11 @@ FORMAT: Final = "scores/1"
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One measured number beside its prediction."""
+    """A measured number with its prediction."""
 
     regime: str = field("kind of work, as in the table of prediction errors", example="step/cnn")
     ratio: float = field("measured / predicted time, or tokens/s of a service", exclusive_minimum=0.0)
-    run: str = field("machine, workload and settings; rows of one run count as one measurement")
+    run: str = field("the run, as machine, workload and settings; rows of one run count as one measurement")
     quantity: str = field("measured quantity", default="")
     gpu: str = field("peak rate and memory bandwidth of the GPU; the row is used for machines with this GPU", default="")
     source: str = field("file of the measurement", default="")

@@ -58,7 +58,7 @@ PLAIN: Final = TransferOptions()
 
 @dataclass(slots=True)
 class TransferTally:
-    """A collection of costs of a transfer in addition to those of the bytes on links and memories.
+    """The costs of a transfer in addition to its bytes on links and memories.
 
     Args:
         latencies: derivation lines of latencies.
@@ -98,7 +98,7 @@ class TransferTally:
 
 
 def protocol_on(devices: Mapping[str, PlacedDevice], stops: Sequence[str], asked: Protocol | None) -> Protocol | None:
-    """Return the protocol of a transfer: the stated one, else that of the first NIC on the route."""
+    """Return the protocol of a transfer: the stated one, else the protocol of the first NIC on the route."""
     if asked is not None:
         return asked
     models = (devices[name].model for name in stops)

@@ -310,7 +310,7 @@ def _scale_term(term: Term, part: float, meaning: str) -> Term:
 
 
 def concurrent_cost(cost: Cost, others: Sequence[Cost]) -> Cost:
-    """Return the cost of an op that also represents others. Each of them draws its own amounts, as capacities are shared."""
+    """Return the cost of an op that represents several ops, with the amounts of all of them, because capacities are shared."""
     draws: dict[tuple[str, float], int] = {}
     moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # draw -> natural amount
     for drawing in (cost, *others):

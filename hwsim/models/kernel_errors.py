@@ -35,7 +35,7 @@ EIGHT_BITS: Final = frozenset({"fp8", "int8", "fp4"})
 
 
 def kernel_errors(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | None = None) -> tuple[UncertaintySource, ...]:
-    """Return an error for each kind of work on a GPU. A bubble has the error of all of them together, and none of its own.
+    """Return an error for each kind of work on a GPU. A bubble has no error of its own, but that of all kinds together.
 
     Args:
         seconds: time by kind of work (s).

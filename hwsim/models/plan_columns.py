@@ -38,7 +38,7 @@ LEAST: Final = 0.9  # kernel time per token, relative to the largest slice of a 
 
 
 class PlanColumns:
-    """The columns of a space with what their time and memory need, except seconds."""
+    """The plans of a search space as columns, with the inputs of their time and memory, except seconds."""
 
     def __init__(self, plans: Space, framework: Framework) -> None:
         self.plans, self.framework = plans, framework
@@ -70,7 +70,7 @@ class PlanColumns:
         return kept + outside, [activations(kind, full, sequence, framework.attention) for kind in kinds] + outside
 
     def _parameters(self, column: int) -> tuple[list[float], list[float]]:
-        """Return the parameters of each layer on one GPU, and those of its experts if they are split."""
+        """Return the parameters of each layer on one GPU, and the parameters of its experts if they are split."""
         model, plan = self.plans.model, self.plans.laid(column).plan
         copied = model.vocab * model.hidden if plan.pp > 1 and model.tied else 0
         outside = [model.embedding_parameters / plan.tp, (model.head_parameters + copied) / plan.tp]

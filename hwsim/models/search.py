@@ -258,7 +258,7 @@ class _BoundedSearch:
 
 
 def search_text(counts: Counter[str], axes: Collection[str]) -> str:
-    """Return what a search did as text.
+    """Return a text on the combinations that a search evaluated and rejected.
 
     >>> search_text(Counter({"not legal": 27, "do not fit": 1, "estimated": 18}), ("pp", "microbatch"))
     '46 combinations of pp, microbatch: 27 not legal, 1 do not fit, 0 slower by a lower bound, 18 estimated'

@@ -56,7 +56,7 @@ class AccessOp(DeviceOp):
         default=None,
         minimum=0,
     )
-    new_bytes: Bytes | None = field("bytes in `new_pages`, if less than all written (an average if calls differ)", default=None)
+    new_bytes: Bytes | None = field("bytes written to `new_pages`, if not all bytes (an average if calls differ)", default=None)
 
     def lower(self, scope: Scope) -> LoweredOp:
         if self.pattern == "strided" and not abs(self.stride) > 0:

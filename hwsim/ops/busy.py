@@ -49,7 +49,7 @@ class BusyOp(DeviceOp):
         return LoweredOp(device, self.queue or "compute", None, time=seconds)
 
     def _side_by_side(self, model: Cpu | Sockets, alone: Cost) -> Cost:
-        """Return the cost `alone` with its core time spread over parallel workers."""
+        """Return the cost `alone` with its core time divided among parallel workers."""
         rounds = math.ceil(self.times / self.workers)
         inputs = (
             ("times", str(self.times), WORKLOAD),

@@ -87,7 +87,9 @@ class ExchangeOp(Op):
         default=None,
         example="{kind: ring, both: true}",
     )
-    overlaps: str = field("earlier op in pieces: the bytes are cut into as many parts, each sent once its piece ends", default="")
+    overlaps: str = field(
+        "earlier op with `pieces`; as many parts of the message are sent, each once its piece has ended", default=""
+    )
     steps: Literal["steady", "explicit"] = field(
         "simulation of the algorithm: one op per phase (steady), or one op per send (explicit)", default="steady"
     )

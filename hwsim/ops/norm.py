@@ -41,7 +41,7 @@ class Norm(ComputeOp):
         "kind of normalization: statistics per channel (batch), per row (layer, rms), or per group", default="batch"
     )
     passes: Literal["forward", "backward", "inference"] = field(
-        "result with statistics of this array (forward) or with learnt ones (inference), or the gradient",
+        "forward: the statistics are those of the array; inference: they are learnt constants; backward: the gradient",
         key="pass",
         default="forward",
     )

@@ -205,7 +205,7 @@ class Op:
 
     name: str = field("name of the op in `wait`, `after` and the results (default: its kind)", default="")
     queue: str = field("queue of the device (default: by the kind of op); ops of one queue run in order", default="")
-    reads: tuple[str, ...] = field("values that the op reads, after the last writer of each", default=(), one_or_many=True)
+    reads: tuple[str, ...] = field("values that the op reads; it waits for the last writer of each", default=(), one_or_many=True)
     writes: Values = field(
         "values that the op creates in new buffers, so that it waits for no other op; {y: 2 MB} also states the size",
         default=(),
@@ -213,7 +213,8 @@ class Op:
         example="{y: {shape: [1024, 512], dtype: fp32}}",
     )
     updates: Values = field(
-        "values changed in place, after their last writer and all readers; {y: 2 MB} states the size if no op created y",
+        "values that the op changes in place; it waits for their last writer and all readers; {y: 2 MB} states the size if no "
+        "op created y",
         default=(),
         one_or_many=True,
     )
@@ -276,7 +277,7 @@ class CalledOp(ComputeOp):
         default=None,
         minimum=0,
     )
-    new_bytes: Bytes | None = field("bytes in `new_pages`, if less than all written (an average if calls differ)", default=None)
+    new_bytes: Bytes | None = field("bytes written to `new_pages`, if not all bytes (an average if calls differ)", default=None)
     since: tuple[Bytes, ...] = field(
         "bytes accessed since the last use of each operand of `function` and of its result (default: `working_set`)",
         default=(),

@@ -35,10 +35,10 @@ class Rnn(ComputeOp):
     kind: ClassVar[str] = "rnn"
 
     cell: Literal["lstm", "gru", "rnn"] = field("cell type: 4 (lstm), 3 (gru) or 1 (rnn) gates", default="lstm")
-    tokens: int = field("number of steps (tokens) of a sequence", minimum=1)
+    tokens: int = field("sequence length: number of steps (tokens)", minimum=1)
     batch: int = field("number of sequences", default=1, minimum=1)
-    input: int = field("input size: numbers per token", minimum=1)
-    hidden: int = field("hidden size: numbers of the state", minimum=1)
+    input: int = field("input size: number of elements per token", minimum=1)
+    hidden: int = field("hidden size: number of elements of the state", minimum=1)
     layers: int = field("number of stacked layers", default=1, minimum=1)
     both: bool = field("whether the network is bidirectional", default=False)
     passes: Literal["forward", "backward"] = field("states (forward), or gradients", key="pass", default="forward")

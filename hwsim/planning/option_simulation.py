@@ -222,7 +222,7 @@ def _at_mean_rate(numbers: Mapping[str, float], share: float) -> dict[str, float
 
 
 def _known(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Those that a question can ask for."""
+    """The measures that a question can request."""
     return {name: value for name, value in numbers.items() if name in MEASURES}
 
 

@@ -65,7 +65,7 @@ class OptionOutlay:
         )
 
     def drawing(self, busy: float, seconds: float) -> Energy | None:
-        """Return the energy at the meter over a time in which GPUs are busy for a share of it."""
+        """Return the energy at the meter over a period; GPUs are busy for a share of it."""
         found = _energies(self.rest, self.work, busy)
         return None if found is None else found.times(seconds)
 

@@ -68,7 +68,7 @@ class OptionUse:
 
     @cached_property
     def payments(self) -> tuple[tuple[Payment, ...], Mapping[PaymentOption, tuple[str, ...]]]:
-        """The payment options with their costs, and the parts without a price of the others; empty for interpolated machines."""
+        """The payment options with their costs, or with the parts that have no price; empty for interpolated machines."""
         found, lacking = list[Payment](), dict[PaymentOption, tuple[str, ...]]()
         priced = price_of(self.facts.machine(), self.prices) if self.facts.machine is not None and self.seconds else {}
         buying = None if not priced else cost_of(priced["purchase"], self.seconds, self.energy, self.prices)

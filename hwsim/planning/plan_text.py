@@ -238,7 +238,7 @@ def _assumed(answer: PlanAnswer) -> Iterator[SummaryLine]:
 
 
 def _shown(answer: PlanAnswer, more: bool = True) -> list[PlanQuantity]:
-    """Return the quantities to print: those of the question, and common ones.
+    """Return the quantities to print: the quantities of the question, and common ones.
 
     more: whether they are for the best option, instead of for a table.
     """

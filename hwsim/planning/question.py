@@ -39,7 +39,7 @@ class PlanKeys:
                                      one_or_many=True, example="cluster.yaml")  # fmt: skip
     workload: Tree = field("workload, or several workloads by name, each simulated on the whole machine",
                            example="{imagenet: imagenet-epoch, tune: tune.yaml}")  # fmt: skip
-    settings: Mapping[str, Tree] = field("values of all options, by path", key="set", default_factory=dict)
+    settings: Mapping[str, Tree] = field("values that apply to every option, by path", key="set", default_factory=dict)
     vary: Tree | None = field(
         "values to choose from, by path: a list; a range (without a step, the planner selects values); `auto` for "
         "`train.parallel` and `infer`; {tokens, within} for `train.global_batch`, a batch and its relative tolerance",

@@ -116,7 +116,7 @@ class Bins:
         return (low + high) / 2
 
     def around(self, share: float) -> tuple[float, float]:
-        """Return the ends of a percentile's bin; for few numbers, the exact percentile twice."""
+        """Return the limits of the bin that contains a percentile; for few numbers, the exact percentile twice."""
         if not self._counted:
             exact = float(np.percentile(self._kept, 100 * min(max(share, 0.0), 1.0))) if len(self._kept) else 0.0
             return exact, exact

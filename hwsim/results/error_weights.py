@@ -201,7 +201,7 @@ def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
 
 @functools.lru_cache(maxsize=4096)
 def _of_inputs(inputs: tuple[tuple[str, str, Cited], ...], kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
-    """Return the error of a line without a measured formula: that of its least certain input."""
+    """Return the error of a line without a measured formula: the error of its least certain input."""
     cited = [(name, source) for name, _, source in inputs if isinstance(source, Origin) and source.kind in UNCERTAIN_KINDS]
     unsure = [(name, source) for name, source in cited if source.doubts and (source.kind == "default" or source.spread is None)]
     if not unsure:

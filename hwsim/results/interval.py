@@ -285,7 +285,7 @@ def _case_of(parts: Sequence[IntervalPart], variance: float) -> Case:
 
 
 def _quantile(parts: Sequence[IntervalPart], variance: float, level: int) -> float:
-    """Return the half width over the standard deviation: that of a single error, or of a normal distribution for many."""
+    """Return the half width over the standard deviation: of a single error, or of a normal distribution for many errors."""
     normal = NORMAL[level]
     if variance <= 0:
         return normal

@@ -82,7 +82,7 @@ def ratio(first: Interval, second: Interval) -> Ratio:
 
 
 def shares_of(first: Interval, second: Interval) -> tuple[tuple[IntervalPart | None, float], ...]:
-    """Return the errors of a ratio with their shares of its variance, largest first; None stands for the run-level error.
+    """Return the errors of a ratio with their shares of its variance, largest first; None: the run-level error.
 
     An error that both answers have counts with the difference between them.
     """

@@ -318,7 +318,7 @@ class Result:
 
 
 def _interval(run: Result) -> Interval:
-    """Return the interval of the makespan; if arrivals set the makespan, that of the average op."""
+    """Return the interval of the makespan; if arrivals set the makespan, the interval of the average op."""
     from hwsim.results.error_weights import weights_of
     from hwsim.results.interval import interval
 

@@ -80,7 +80,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Scored(FigureAnswer):
-    """Measured numbers beside their predictions; largest deviation first."""
+    """Measured numbers with their predictions, largest deviation first."""
 
     pairs: tuple[Pair, ...]
     TABLE: ClassVar = "rows"
@@ -146,7 +146,7 @@ class Scored(FigureAnswer):
         yield from self._learned()
 
     def _learned(self) -> Iterator[str]:
-        """Yield what the measurements tell about each regime, and what to do next."""
+        """Yield the correction and interval of each regime after the measurements, and the next step."""
         found = runs_by_regime(self.rows)
         for regime, logs in found.items():
             what = "rate" if regime.startswith("throughput/") else "time"

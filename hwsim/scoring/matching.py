@@ -75,7 +75,7 @@ def score(
     model: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Scored:
-    """Set measurements beside the predictions of a run.
+    """Compare measurements with the predictions of a run.
 
     Args:
         machine: machine, or the document of a run (`Run.to_json()`).

@@ -247,7 +247,7 @@ def _short(text: str) -> str:
 
 
 def _ends(answer: float, half: float, intervals: Sequence[Interval], *, is_pace: bool) -> tuple[float, float]:
-    """Return the ends of the interval; for one run those of its time, reversed for a throughput."""
+    """Return the ends of the interval; for one run, of its time, reversed for a throughput."""
     below, above = (intervals[0].below, intervals[0].above) if len(intervals) == 1 else (half, half)
     less, more = (above, below) if is_pace else (below, above)
     return answer * math.exp(-less), answer * math.exp(more)
@@ -276,7 +276,7 @@ def _named(part: IntervalPart | None, intervals: Sequence[Interval]) -> str:
 
 
 def _own(term: UncertainInput, shares: Sequence[tuple[IntervalPart | None, float]]) -> list[IntervalPart]:
-    """Return the errors of the interval that are those of a number."""
+    """Return the errors of the interval that a number of a file causes."""
     source = str(term.number.source)[:SAID]
     return [part for part, _ in shares if part is not None and part.is_number and source in part.key]
 

@@ -88,7 +88,7 @@ def tornado(
 
 
 def ordered(bars: Sequence[TornadoBar]) -> tuple[TornadoBar, ...]:
-    """Sort bars by swing; those that are part of model errors come last."""
+    """Sort bars by swing; bars that are part of model errors are last."""
     return tuple(sorted(bars, key=lambda bar: (not bar.is_counted, -bar.swing, bar.name)))
 
 

@@ -78,7 +78,7 @@ class Tree:
         return () if self.value is None else (self,)
 
     def key_place(self, key: str) -> Place:
-        """Return the place of a key, or that of the mapping if the key is not from a file."""
+        """Return the place of a key, or the place of the mapping if the key is not from a file."""
         return self.keys.get(key, self.place)
 
     def having(self, value: dict[str, Tree] | list[Tree] | Scalar) -> Tree:

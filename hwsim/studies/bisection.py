@@ -157,7 +157,7 @@ class _Bisection:
         return low, None
 
     def _worth_less(self, value: float) -> bool:
-        """Whether a smaller value cannot meet the expectations, because the last halvings changed nothing."""
+        """Whether a smaller value may meet the expectations: the last halvings came closer to them, or there were too few."""
         last = [self.tried[setting] for setting in sorted(self.tried)[:4]]
         tightest = [run.tightest for run in last]
         if len(last) < 4 or any(goal is None or run.status != "violated" for run, goal in zip(last, tightest, strict=True)):
@@ -228,7 +228,7 @@ class _Bisection:
         )
 
     def _ends(self, low: float | None) -> tuple[float | None, float | None]:
-        """Return the sampling interval of the value: the values at which either end of a sampling interval meets the bound."""
+        """Return the sampling interval of the value: the values at which the ends of the sampling intervals equal the bound."""
         if low is None or not any(goal.confidence_range is not None for goal in self.tried[low].expected):
             return None, None
         return self._aside(low, lambda each: each.strains)
@@ -240,7 +240,7 @@ class _Bisection:
         return self._aside(low, lambda each: each.unsure)
 
     def _aside(self, low: float, strains_of: Callable[[SearchLimit], tuple[float, float]]) -> tuple[float | None, float | None]:
-        """Return the values at which either end of the expected quantities meets its bound."""
+        """Return the values at which an end of the expected quantities' interval equals the bound."""
         for step in _ASIDE:  # runs further away, until the worse end holds, too
             run = self._try(self.knob.rounded(low / step))
             if run.held and all(strains_of(goal)[1] <= 1 for goal in run.expected):
@@ -255,7 +255,7 @@ class _Bisection:
         return None if least is None else min(least, low), None if most is None else max(most, low)
 
     def _crossings(self, strains_of: Callable[[SearchLimit], tuple[float, float]]) -> tuple[float | None, float | None]:
-        """Return the values at which the worse and the better end of the expected quantities meet their bounds."""
+        """Return the values at which the worse and the better end of the expected quantities' intervals equal their bounds."""
         curves: list[list[tuple[float, float]]] = [[], []]
         for value in sorted(self.tried):
             run = self.tried[value]

@@ -48,7 +48,7 @@ class StudyKeys:
     points: Tree = field("points to simulate: `grid`, `zip`, `random` or `latin`", example="{grid: {gpus: [1, 2, 4]}}")
     measure: tuple[str, ...] = field("measures in each row, besides the time; the first ranks the rows", default=(),
                                      one_or_many=True, example="[time, mfu]")  # fmt: skip
-    settings: Mapping[str, Tree] = field("values of all points, by path", key="set", default_factory=dict)
+    settings: Mapping[str, Tree] = field("values that apply to every point, by path", key="set", default_factory=dict)
     rows: str = field("CSV file to write the rows to", default="", example="rows.csv")
     journal: str = field(
         "journal of finished points, from which an interrupted study continues (default: name of `rows`, with .journal)",
@@ -82,7 +82,7 @@ class StudyFile:
         workload: path or content of the workload file.
         points: points to simulate.
         measures: measures of each row.
-        settings: values of all points, by path.
+        settings: values that apply to every point, by path.
         rows: CSV file to write; None if it is not stated.
         journal: journal file; None if it is not stated.
         places: place of each varied or set path in the file.

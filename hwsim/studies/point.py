@@ -100,7 +100,7 @@ class Outcome:
             refuse_unfit(outcome)
             refuse_impossible(outcome)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
-            raise ValueError(f"no outcome of a point: {error}") from error
+            raise ValueError(f"invalid outcome of a point: {error}") from error
         return outcome
 
 
@@ -108,7 +108,7 @@ def refuse_impossible(outcome: Outcome) -> None:
     """Raise ValueError for an impossible time, share or interval."""
     numbers = [number for number in (outcome.makespan_s, outcome.share) if number is not None]
     if not all(0 <= number < math.inf for number in numbers):
-        raise ValueError("a time and a share are finite and not negative")
+        raise ValueError("expected a finite, non-negative time and share")
     if outcome.interval is not None:
         refuse_wide(outcome.interval)
 
@@ -116,10 +116,10 @@ def refuse_impossible(outcome: Outcome) -> None:
 def refuse_wide(interval: Interval) -> None:
     """Raise ValueError for an impossible interval: wider than a factor of e^100, or without its value."""
     if not (0 <= interval.below < MAX_LOG_RATIO and 0 <= interval.above < MAX_LOG_RATIO):
-        raise ValueError("the ends of an interval lie around its answer")
+        raise ValueError("expected an interval that contains its value, and is no wider than a factor of e^100")
     deviations = [interval.own, *(std for part in interval.parts for std in (part.shared, part.scatter, part.quantile))]
     if not all(0 <= deviation < MAX_LOG_RATIO for deviation in deviations):
-        raise ValueError("the errors of an interval are standard deviations")
+        raise ValueError("expected finite, non-negative standard deviations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ def sweep(
         machine: path, library name or content of a file.
         workload: path, library name or content of a file.
         vary: values by path, as a list or text such as "1..64:x2"; the last path varies fastest.
-        set: values of all points, by path.
+        set: values that apply to every point, by path.
         workers: number of processes (1: only this one; None: one per core if the study takes more than a second).
         executor: any `concurrent.futures.Executor` that pickles its tasks, which runs the points instead.
         progress: called with the numbers of finished points and all points.

@@ -26,7 +26,7 @@ class Sweep(FigureAnswer):
     Args:
         machine: name of the machine.
         workload: name of the workload.
-        settings: values of all points, by path.
+        settings: values that apply to every point, by path.
         vary: varied paths and their values.
         rows: finished rows.
         points: number of points; there are fewer rows after an interruption.

@@ -49,7 +49,7 @@ def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], number: int, chun
 
 
 def _add_loop(builder: GraphBuilder, numbers: dict[int, int], number: int, chunk: Chunk, again: Chunk, loop: Loop) -> int:
-    """Append a loop: `chunk` is its first iteration, `again` represents all later iterations."""
+    """Append a loop: `chunk` is its first iteration, and `again` represents all later iterations."""
     inside = [(ref[1], to, number + 1 - ref[0]) for to, refs in enumerate(again.after) for ref in refs if ref[0] >= number]
     if not chunk.rows:
         return -1

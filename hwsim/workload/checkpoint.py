@@ -257,7 +257,7 @@ def _served(
 
 
 def _outwards(machine: Machine, nodes: Mapping[str, Sequence[str]], bandwidth: float) -> float:
-    """Aggregate bandwidth (B/s) to storage outside the machine: the minimum of its bandwidth and that of all NICs."""
+    """Aggregate bandwidth (B/s) to storage outside the machine: the minimum of storage and total NIC bandwidth."""
     first = next(iter(nodes))
     cards = [machine.device(name).model for name in machine.devices_of("nic", first)]
     rate = math.fsum(card.bandwidth for card in cards if isinstance(card, Nic) and card.bandwidth)

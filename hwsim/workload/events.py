@@ -58,11 +58,13 @@ class Event:
     part: tuple[str, ...] = field("affected devices", default=(), one_or_many=True, example="node3.gpu2")
     link: str = field("affected links, by the name of their entry in `links`", default="")
     service: str = field("affected service", default="", example="store")
-    hit: Ratio | None = field("with `service`: hit rate of its caches meanwhile", default=None, maximum=1.0, example="50 %")
+    hit: Ratio | None = field(
+        "with `service`: hit rate of its caches during the event", default=None, maximum=1.0, example="50 %"
+    )
     of: tuple[str, ...] = field("with `link`: only links that end at these devices", default=(), one_or_many=True)
     speed: Ratio | None = field("relative speed meanwhile", default=None, exclusive_minimum=0.0, maximum=1.0, example="50 %")
     down: Seconds | None = field(
-        "duration of an outage; work then resumes where it stopped", default=None, exclusive_minimum=0.0, example="5 s"
+        "duration of an outage, after which work resumes where it stopped", default=None, exclusive_minimum=0.0, example="5 s"
     )
     lasting: Seconds | None = field(
         "duration of `speed`, `jitter` or `hit` (default: to the end of the run)", key="for", default=None, exclusive_minimum=0.0
@@ -194,7 +196,7 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> Se
 
 
 def _span(event: Event) -> tuple[int, int | None]:
-    """Begin and end of an event (fs); None: it has no end."""
+    """Begin and end of an event (fs); end None: it lasts to the end of the run."""
     begin, duration = ticks.femtoseconds(event.at), event.lasting if event.down is None else event.down
     return begin, None if duration is None else begin + ticks.femtoseconds(duration)
 

@@ -43,11 +43,15 @@ class Workers:
     """Workers of a backend that schedules ops by their dependences: numbers of ops that it runs at once, by kind of device."""
 
     cpu: int | Literal["cores"] | None = field(
-        "ops at once on each CPU, or `cores`: one per core (default: its ops run in order of issue)", default=None, minimum=1
+        "maximum concurrent ops on each CPU, or `cores`: one per core (default: its ops run in order of issue)",
+        default=None,
+        minimum=1,
     )
-    gpu: int | None = field("ops at once on each GPU (default: its ops run in order of issue)", default=None, minimum=1)
+    gpu: int | None = field(
+        "maximum concurrent ops on each GPU (default: its ops run in order of issue)", default=None, minimum=1
+    )
     copy: int | None = field(
-        "copies at once from or to each device in one direction (default: they run in order of issue)", default=None, minimum=1
+        "maximum concurrent copies from or to each device in one direction (default: in order of issue)", default=None, minimum=1
     )
 
 
@@ -83,7 +87,9 @@ class Runtime:
         default=None,
     )
     return_: Seconds = field("time from the end of an op to the return of its `wait`", key="return", default=0.0, example="8 us")
-    queue_depth: int | None = field("maximum ops in a queue with the running one (default: unlimited)", default=None, minimum=1)
+    queue_depth: int | None = field(
+        "maximum ops in a queue, including the running op (default: unlimited)", default=None, minimum=1
+    )
     blocks: Literal["none", "cpu", "all"] = field(
         "ops for which the program waits directly after issuing them: none, all, or `cpu`: ops whose result is not in GPU memory",
         default="none",

@@ -226,7 +226,7 @@ def programs_of(workload: Workload) -> Iterator[tuple[str, Tree, Runtime | None]
 
 
 def _within(job: str, body: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The statements of one job, with its name in the names of barriers, so that only its own programs meet there."""
+    """The statements of one job; the job's name is part of its barriers' names, so that only its own programs meet at them."""
     statements: list[Statement] = []
     for statement in body:
         if isinstance(statement, Repeat):

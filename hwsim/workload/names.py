@@ -67,7 +67,7 @@ class NameTable:
 
 
 def place_of_op(tree: Tree, name: str) -> Place:
-    """Return the place of the op called `name` in a workload file, or the place of the workload form if no op has that name."""
+    """Return the place in the workload file of the op `name`, or of the workload form if there is no such op."""
     for key, value in _entries(tree):
         if name and (value.text("name") or key) == name:
             return value.place

@@ -26,7 +26,7 @@ from hwsim.workload.statements import (
 
 
 def names_of(workload: Workload, machine: Machine, alike: RepresentedRanks, rank: int) -> RankNames:
-    """Return the labels and queues of a rank by those of the first rank of its class; both programs are read again."""
+    """Map the labels and queues of the first rank of a class to those of another rank; both programs are parsed again."""
     first = int(alike.first[alike.of[rank]])
     start = 0
     for name, tree, runtime in programs_of(workload):

@@ -119,7 +119,7 @@ class ProgramTemplate:
 
 
 def _look(op: PlacedOp) -> tuple[Hashable, ...]:
-    """Properties that distinguish an op, besides its demand and position."""
+    """Properties that distinguish an op, in addition to its demand and position."""
     return (
         op.name, op.time, op.pieces, op.reads, op.writes, op.updates, op.after, op.block, op.sizes, op.also, op.call,
         op.layer, op.inner,

@@ -34,7 +34,7 @@ class DoubleTree(Algorithm):
     kind: ClassVar[str] = "double-tree"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "broadcast", "reduce")
 
-    pieces: int = field("pipeline pieces that the half of each tree is cut into", default=8, minimum=1)
+    pieces: int = field("number of pipelined pieces of the half of the message that each tree carries", default=8, minimum=1)
 
     def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. Piece i of tree t is chunk 2 i + t; each level is one piece ahead of the next."""

@@ -31,7 +31,7 @@ class InNetwork(Algorithm):
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "barrier")
     presets: ClassVar[Presets | None] = {"nvls": {"by": "nvls"}, "sharp": {"by": "sharp"}}
 
-    by: Literal["nvls", "sharp"] = field("nvls: GPUs load and store through the switch; sharp: switches push", default="nvls")
+    by: Literal["nvls", "sharp"] = field("nvls: GPU loads and stores through the switch; sharp: switches reduce", default="nvls")
 
     def plan(self, operation: Operation, group: RankGroup) -> CollectivePlan:
         """Return the plan. Participant n is the switch."""

@@ -32,7 +32,9 @@ class ParameterServer(Algorithm):
         "ps-cpu": {"servers": 1, "on": "beside", "at": ("cpu",)}, "ps-gpu0": {"servers": 1}, "ps-sharded": {},
     }  # fmt: skip
 
-    servers: int | None = field("servers that share the bytes equally (default: as many as workers)", default=None, minimum=1)
+    servers: int | None = field(
+        "number of servers, with equal shares of the bytes (default: one per worker)", default=None, minimum=1
+    )
     on: Literal["workers", "beside"] = field(
         "location of the servers: workers: the first workers; beside: separate devices", default="workers"
     )

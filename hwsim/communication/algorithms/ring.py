@@ -41,10 +41,10 @@ class RingAlgorithm(Algorithm):
         "ring": {}, "ring-both-ways": {"both": True}, "rings": {"found": True}, "rings-both-ways": {"found": True, "both": True},
     }  # fmt: skip
 
-    both: bool = field("each ring runs in both directions, with half of its bytes each", default=False)
+    both: bool = field("whether each ring runs in both directions, with half of its bytes in each", default=False)
     orders: tuple[tuple[int, ...], ...] = field("rings, each a permutation of all ranks (default: rank order)", default=())
     widths: tuple[float, ...] = field("relative share of the bytes of each ring (default: equal shares)", default=())
-    found: bool = field("use the rings that the NVLink topology of the devices allows", default=False)
+    found: bool = field("whether to use the rings that the NVLink topology of the devices allows", default=False)
     channels: int = field("parallel rings over the same links, each with an equal share of the bytes", default=1, minimum=1)
 
     def rings(self, group: RankGroup) -> tuple[tuple[tuple[int, ...], float], ...]:

@@ -30,7 +30,7 @@ class TorusAlgorithm(Algorithm):
     presets: ClassVar[Presets | None] = {"torus": {}, "torus-both-ways": {"both": True}}
 
     rows: int | None = field("rows of the grid (default: the most nearly square grid)", default=None, minimum=1)
-    both: bool = field("send half of the bytes along the columns first", default=False)
+    both: bool = field("whether half of the bytes are first sent along the columns", default=False)
 
     def grid(self, group: RankGroup) -> tuple[int, int]:
         """Return (rows, columns).

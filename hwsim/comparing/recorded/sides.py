@@ -72,7 +72,7 @@ def saved(path: Path) -> tuple[int, OpGraph]:
 
 
 def turns_of(run: Run, first: ComparedRun) -> int:
-    """Return the number of steps of a run: those of its training, else loop iterations if the recording has steps."""
+    """Return the number of steps of a run: steps of its training, else loop iterations if the recording has steps."""
     if len(trainings := run.simulated.flat.graph.trainings) == 1:
         return max(1, trainings[0].steps)
     turns = run.timeline.flat.iteration

@@ -46,7 +46,7 @@ class PipelineFamily(FamilyInterface):
     unfolded = "has a pipeline, whose stages acquire shared pools in the order of their ops"
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
-        """Add the stages to the JSON Schema; their ops are those of programs."""
+        """Add the stages to the JSON Schema; a stage takes the same ops as a program."""
         pipeline = embedded(PipelineKeys, definitions)
         statement = definitions["Statement"]["properties"]
         inside = {kind: statement[kind] for kind in sorted(OPS)}

@@ -276,5 +276,5 @@ def _entry(entry: ServiceResponses) -> dict[str, Any]:
 
 
 def _ends(known: ConfidenceRange) -> dict[str, float | None]:
-    """Return a value and its interval; None for an end that the run is too short to determine."""
+    """Return a value and the ends of its interval; None for an end if the run is too short to determine it."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(known).items()}

@@ -75,7 +75,7 @@ def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
 
 
 def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[SummaryLine]:
-    """Yield the lines of the summary; `alone`: throughput and load are in the headline of the run."""
+    """Yield the lines of the summary; `alone`: throughput and load are omitted, because the headline contains them."""
     prefix = f"{service.name}: " if service.name else ""
     if not alone:
         yield from (fact._replace(text=prefix + fact.text) for fact in headline(service))

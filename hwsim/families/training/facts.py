@@ -122,7 +122,7 @@ class TrainingFacts(FamilyReport):
         yield "FLOP", fsum(run.flop * run.steps for run in alike), fsum(run.flop / run.step_s for run in alike if run.step_s)
 
     def numbers(self, result: Result) -> dict[str, float]:
-        """Return step time, MFU and computing share of the first training, and the time of all of it."""
+        """Return step time, MFU and computing share of the first training, and its total time."""
         training = found(result)[0]
         numbers = {"step": training.step_s, "mfu": training.mfu, "busy": training.computing}
         return numbers | ({"training": training.days * DAY} if training.whole else {})

@@ -78,7 +78,7 @@ def _windows(inputs: Inputs, sides: tuple[int, ...]) -> tuple[int, ...]:
     """Return the result size of max_pool(self, kernel, stride, padding, dilation, ...) and avg_pool(self, kernel, ...)."""
     kernel = inputs.numbers(1)
     if not kernel:
-        raise Unknown("no kernel size in the file")
+        raise Unknown("the file has no kernel size")
     stride, padding = inputs.numbers(2) or kernel, inputs.numbers(3, (0,))
     return tuple(
         (side + 2 * of_axis(padding, index) - of_axis(kernel, index)) // max(1, of_axis(stride, index)) + 1
@@ -203,7 +203,7 @@ def _unfold_gradient(_: str, inputs: Inputs) -> Statement:
     """select_backward(grad, sizes, ...): writes zeros, then the gradient"""
     sizes = inputs.numbers(1)
     if not sizes:
-        raise Unknown("no values of the shape")
+        raise Unknown("the file has no values of the shape")
     size, dtype = numel(sizes) * BYTES[inputs.dtype(0)], inputs.dtype(0)
     part = inputs.bytes(0)
     return moving(part, size + part, dtype)

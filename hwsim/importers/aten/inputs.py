@@ -34,7 +34,7 @@ class Unknown(ValueError):
 
 
 def format_of(dtype: str) -> str:
-    """Return hwsim's name of a data type; "" if it is not that of a tensor.
+    """Return hwsim's name of a tensor's data type; "" for other types.
 
     >>> format_of("c10::BFloat16"), format_of("torch.float32"), format_of("long int"), format_of("Scalar")
     ('bf16', 'fp32', 'int64', '')
@@ -67,10 +67,10 @@ class Inputs:
             Unknown: the file has no such shape.
         """
         if not self.has(at):
-            raise Unknown(f"no shape of input {at + 1}")
+            raise Unknown(f"the file has no shape for input {at + 1}")
         shape = tuple((self.facts.shapes or ())[at])
         if axes and len(shape) != axes:
-            raise Unknown(f"expected {axes} axes of input {at + 1}, got {len(shape)}")
+            raise Unknown(f"expected an input {at + 1} with {axes} axes, got {len(shape)}")
         return shape
 
     def shapes(self, at: int) -> tuple[Shape, ...]:

@@ -73,7 +73,7 @@ def _made(name: str, inputs: Inputs) -> Statement:
     at = 1 if name.startswith("new_") else 0
     sizes = inputs.numbers(at)
     if not sizes and inputs.text(at) not in ("[]", "()"):
-        raise Unknown("no values of the shape")
+        raise Unknown("the file has no values of the shape")
     if name == "arange" and len(inputs.numbers(1)) == 1 and not inputs.text(1).startswith("["):
         sizes = (max(1, inputs.number(1) - sizes[0]),) if inputs.text(2) == "1" else sizes
     return elementwise(max(1, numel(sizes)), FLOP_EACH[name], [], "fp32", "fp32")
@@ -98,7 +98,7 @@ def broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
 def _grown(name: str, inputs: Inputs, shape: tuple[int, ...]) -> tuple[int, ...]:
     numbers = inputs.numbers(1)
     if not numbers:
-        raise Unknown("no values of the size of the result")
+        raise Unknown("the file does not state the size of the result")
     if name == "repeat":
         return (numel(shape) * numel(numbers),)
     sides = list(shape)
@@ -128,7 +128,7 @@ def fused(name: str, inputs: Inputs) -> Statement:
     flop, written = FUSED[name]
     lists = [index for index in range(5) if inputs.is_list(index)]
     if not lists:
-        raise Unknown("no shapes of the parameters")
+        raise Unknown("the file has no shapes of the parameters")
     sizes = [sum(map(numel, inputs.shapes(index))) for index in lists]  # integers
     dtype = inputs.dtype(lists[0])
     made = sizes[0] + math.fsum(sizes[2 : 1 + written])  # parameters and states; gradients are only read

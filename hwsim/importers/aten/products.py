@@ -155,7 +155,7 @@ def convolution(
     groups: int = -1,
     result: int = -1,
 ) -> Statement:
-    """Return a pass of a convolution; the numbers are positions of inputs, `result` that of a tensor of the result's size."""
+    """Return a pass of a convolution; numbers are positions of inputs, and `result` of a tensor of the result's size."""
     into, kernel = inputs.shape(image), inputs.shape(weight)
     if len(into) != len(kernel) or len(into) < 3:
         raise Unknown(f"expected input and weights of 3 or more equal axes, got {len(into)} and {len(kernel)}")
@@ -173,7 +173,7 @@ def convolution(
             for index, (side, window) in enumerate(zip(into[2:], kernel[2:], strict=True))
         )
     else:
-        raise Unknown("no values of stride and padding")
+        raise Unknown("the file has no stride and padding")
     return {"convolution": {**geometry(into, kernel, made, steps, split), "pass": direction, "dtype": inputs.dtype(image)}}
 
 
@@ -242,7 +242,7 @@ def _cudnn_rnn(backward: bool) -> Reader:
         later = 4 if backward else 0
         hidden, layers = inputs.number(7 + later), inputs.number(9 + later, 1)
         if not hidden:
-            raise Unknown("no size of the hidden state")
+            raise Unknown("the file has no size of the hidden state")
         image = inputs.shape(0, 3)
         steps, batch = (image[1], image[0]) if inputs.true(10 + later) else (image[0], image[1])
         return recurrent(

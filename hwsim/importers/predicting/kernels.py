@@ -132,9 +132,9 @@ class KernelPredictor:
         ends = self._times.placing.ends(facts.kind or name, position) if is_copy else (gpu, gpu)
         try:
             if size <= 0:
-                raise CannotLower("no bytes in the file")
+                raise CannotLower("the file does not state the bytes")
             if ends is None:
-                raise CannotLower("no direction in the file")
+                raise CannotLower("the file does not state the direction")
             if not is_copy or ends[0] == ends[1]:
                 read = size if is_copy else 0.0
                 keys = {"bytes": f"{size + read:.0f} B", "result": f"{size:.0f} B", "mix": "vector"}

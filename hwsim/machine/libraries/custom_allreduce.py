@@ -38,7 +38,7 @@ class AllReduceTime(NamedTuple):
 class AllReduceKernels:
     """The constants of custom all-reduce kernels on one generation of links."""
 
-    start: Seconds = field("time of a kernel among two ranks without data, with the flags that synchronize the ranks")
+    start: Seconds = field("time of the kernel on two ranks without data, including the flags that synchronize the ranks")
     one: Ratio = field("fraction of the link bandwidth that one-shot reads reach", exclusive_minimum=0.0)
     peer: Seconds = field("additional time of each further rank", default=0.0)
     sync: Seconds = field("additional time of the second step of two-shot", default=0.0)
@@ -46,7 +46,7 @@ class AllReduceKernels:
     reads: Bytes = field("maximum bytes that a rank reads in one-shot; 0: unlimited", default=0.0)
     largest: Bytes = field("maximum message size; 0: unlimited", default=0.0)
     ranks: int = field("maximum number of ranks", default=8, minimum=2)
-    two_from: int = field("minimum number of ranks of two-shot (with in-switch reduction: multimem)", default=2, minimum=2)
+    two_from: int = field("minimum number of ranks for two-shot (for multimem, if the switch reduces)", default=2, minimum=2)
 
     def time(self, ranks: int, size: float, bus: float) -> AllReduceTime | None:
         """Return the time of the faster algorithm; None if none supports this number of ranks or bytes.

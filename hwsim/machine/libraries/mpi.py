@@ -35,8 +35,8 @@ class MpiCurve:
 
     start: Seconds = field("time of an empty message, or of a collective of one byte")
     bandwidth: BytesPerSecond = field("asymptotic bandwidth of long messages", exclusive_minimum=0.0)
-    root: Seconds = field("time per square root of the bytes, for protocols that change with size", default=0.0)
-    knee: Bytes = field("extra bytes whose time a long message takes in addition to its own", default=0.0)
+    root: Seconds = field("time per square root of the bytes, for protocols that change with the size", default=0.0)
+    knee: Bytes = field("overhead of a long message, as the bytes that take the same time", default=0.0)
     eager: Bytes = field("largest message sent by the eager protocol; 0: no rendezvous", default=0.0)
     rendezvous: Seconds = field("extra time of the rendezvous protocol", default=0.0)
     ranks: int = field("number of ranks in the measurement", default=2, minimum=2)

@@ -68,7 +68,7 @@ class ProtocolCosts:
     step: Seconds = field("time of a step from one GPU to the next within a node")
     hop: Seconds | None = field("time of a step between nodes (default: of the network)", default=None)
     rate: Ratio = field("fraction of the bus bandwidth that is data", default=1.0, exclusive_minimum=0.0)
-    start: Seconds = field("time before the first step, besides the `start` of every collective", default=0.0)
+    start: Seconds = field("time before the first step, in addition to the `start` of every collective", default=0.0)
     wide: Seconds = field("additional time of a step if the message fills all channels", default=0.0)
     kept: Ratio = field("time of a byte that a rank keeps for itself, relative to a transferred byte", default=0.0)
 
@@ -77,12 +77,12 @@ class ProtocolCosts:
 class NcclSendCosts:
     """The constants of sends and receives, from which all-to-all is built."""
 
-    start: Seconds = field("time of a send and its receive, besides the `start` of every collective")
+    start: Seconds = field("time of a send and its receive, in addition to the `start` of every collective")
     ll: BytesPerSecond = field("bandwidth of LL, the protocol of up to 16 KiB per peer", exclusive_minimum=0.0)
     step: Seconds = field("additional start time of longer messages (Simple)")
     peer: Seconds = field("additional time of each further peer", default=0.0)
     rate: Ratio = field(
-        "fraction of the bus bandwidth that longer messages reach, besides the efficiency of the links",
+        "fraction of the bus bandwidth that longer messages reach, on top of the efficiency of the links",
         default=1.0,
         exclusive_minimum=0.0,
     )
@@ -154,8 +154,8 @@ class Nccl:
         "fraction of the link bandwidth that the double tree reaches; 0: no tree (default: of the network)", default=None
     )
     nvls: float = field("rate of NVLink SHARP (NVLS) relative to the ring; 0: no NVLS", default=0.0, minimum=0.0)
-    nvls_start: Seconds = field("start time of NVLS, besides `start`", default=0.0)
-    nvls_knee: Bytes = field("extra bytes whose time a long NVLS all-reduce takes in addition to its own", default=0.0)
+    nvls_start: Seconds = field("start time of NVLS, in addition to `start`", default=0.0)
+    nvls_knee: Bytes = field("overhead of a long NVLS all-reduce, as the bytes that take the same time", default=0.0)
     nvls_ranks: int = field("minimum number of GPUs for NVLS", default=5, minimum=2)
     issue: Seconds = field("time that the host takes to issue a collective: a lower bound of its time", default=0.0)
     channels: int = field("channels of rings and trees, one multiprocessor each; 0: unknown", default=0, minimum=0)
@@ -169,7 +169,7 @@ class Nccl:
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # source of each key
 
     def is_measured(self, operation: Operation, ranks: int) -> bool:
-        """Return whether the operation was measured among about as many ranks: none is more than half as many again."""
+        """Return whether the operation was measured with a number of ranks within a factor of 1.5 of this one."""
         near = self.measured.get(operation, ()) if self.measured else (ranks,)
         return any(2 * ranks <= 3 * count and 2 * count <= 3 * ranks for count in near)
 
@@ -291,7 +291,7 @@ class Nccl:
         return self.pcie if link != "network" else 1.0 if self.network is None else self.network
 
     def over(self, fabric: Fabric) -> Nccl:
-        """Return the library on a network: its own constants between nodes if it has them, else those of the network."""
+        """Return the library on a network; constants between nodes that it does not define are those of the network."""
         found: dict[str, Any] = {"network": fabric.network} if self.network is None else {}
         found |= {"tree": fabric.tree} if self.tree is None else {}
         sources = {key: fabric.sources[key] for key in found if key in fabric.sources}

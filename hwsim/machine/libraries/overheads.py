@@ -31,7 +31,7 @@ class Overheads:
     step: Seconds = field("time of each step, besides the latency of its links", default=0.0)
     hop: Seconds | None = field("time of each step between nodes (default: `step`)", default=None)
     efficiency: Ratio = field("fraction of the link bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
-    knee: Bytes = field("extra bytes whose time a long message takes in addition to its own", default=0.0)
+    knee: Bytes = field("overhead of a long message, as the bytes that take the same time", default=0.0)
     compute: Ratio = field("fraction of each GPU's compute units used during a collective", default=0.0)
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # source of each key
 
@@ -42,7 +42,7 @@ class Overheads:
         return found
 
     def of_step(self, across: bool) -> float:
-        """Return the time (s) of a step besides its links; across: between nodes."""
+        """Return the time (s) of a step without its links; across: between nodes."""
         return self.step if self.hop is None or not across else self.hop
 
     def slowdown(self, size: float) -> float:

@@ -22,18 +22,18 @@ Cached = Literal["all", "window"]
 class Dimensions:
     """The dimensions in the file of a transformer, and the widths of a layer that follow from them."""
 
-    layers: int = field("transformer blocks (attention and feed-forward network)", minimum=1, maximum=MAX_LAYERS)
+    layers: int = field("number of transformer blocks (attention and feed-forward network)", minimum=1, maximum=MAX_LAYERS)
     hidden: int = field("hidden size (width of the residual stream)", minimum=1)
     heads: int = field("attention heads", minimum=1)
-    kv_heads: int | None = field("heads of keys and values (default: `heads`)", default=None, minimum=1)
+    kv_heads: int | None = field("number of key and value heads (default: `heads`)", default=None, minimum=1)
     head: int | None = field("width of a head (default: `hidden` / `heads`)", default=None, minimum=1)
     ffn: int | None = field("width of the feed-forward network, or of an expert (default: 4 x `hidden`)", default=None, minimum=1)
     gated: bool = field("gated feed-forward network (SwiGLU): three matrices instead of two", default=False)
-    vocab: int = field("rows of the embedding table, including padding; 0: the model reads patches", minimum=0)
+    vocab: int = field("vocabulary size: rows of the embedding table, including padding; 0: the model reads patches", minimum=0)
     tied: bool = field("the output matrix is the embedding table (tied weights)", default=True)
     sequence: int = field("maximum sequence length (tokens)", default=2048, minimum=1)
     positions: Positions = field("position encoding", default="learned")
-    places: int | None = field("rows of the table of learned positions (default: `sequence`)", default=None, minimum=1)
+    places: int | None = field("number of learned position embeddings (default: `sequence`)", default=None, minimum=1)
     norm: Norm = field("type of norm", default="layernorm")
     norms: int = field("norms per layer; 2: before attention and feed-forward network; 4: also after them; 1: one for both",
                        default=2, minimum=1, maximum=8)  # fmt: skip
@@ -44,13 +44,13 @@ class Dimensions:
     sinks: bool = field("attention sinks: each head has a learnt score that takes a share of the softmax", default=False)
     final_norm: bool = field("norm after the last block", default=True)
     embedding_norm: bool = field("norm after the embedding", default=False)
-    token_types: int = field("rows of the table of token types (BERT: 2)", default=0, minimum=0)
+    token_types: int = field("number of token types, each with an embedding (BERT: 2)", default=0, minimum=0)
     pooler: bool = field("pooler: a square matrix applied to the first token (BERT)", default=False)
     causal: bool = field("causal attention: a token attends only to itself and earlier tokens", default=True)
     dropout: bool = field("training applies dropout after attention and feed-forward network", default=False)
-    experts: int = field("routed experts of a layer; 1: a dense layer without a router", default=1, minimum=1)
+    experts: int = field("number of routed experts of a layer; 1: a dense layer without a router", default=1, minimum=1)
     top_k: int = field("experts per token", default=1, minimum=1)
-    shared: int = field("width of the shared expert, which every token passes; 0: none", default=0, minimum=0)
+    shared: int = field("width of the shared expert, which processes every token; 0: none", default=0, minimum=0)
     shared_gate: bool = field("a gate, computed from the token, scales the output of the shared expert", default=False)
     shared_values: bool = field("keys also serve as values, which saves one projection", default=False)
     latent: Latent | None = field("multi-head latent attention (MLA): one vector yields all keys and values (default: none)",
@@ -60,7 +60,7 @@ class Dimensions:
     cache: Cached = field("tokens that a server caches in layers with a window: all, or only the window", default="all")
     runs: tuple[LayerRun, ...] = field("consecutive layers that differ from the model, in order; the list repeats", default=())
     patches: Patches | None = field("an image, cut into square patches, replaces the token IDs as input (ViT)", default=None)
-    classes: int = field("outputs of a linear classifier over the first token; 0: none", default=0, minimum=0)
+    classes: int = field("number of classes of a linear classifier on the first token; 0: no classifier", default=0, minimum=0)
     quantised: QuantizedWeights | None = field("weights that a server stores in a narrower data type", default=None)
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -24,7 +24,7 @@ class Conv:
     stride: int = field("stride (pixels)", default=1, minimum=1)
     padding: tuple[int, ...] | None = field("padding of each edge (pixels; default: half the kernel, rounded down)",
                                             default=None, minimum=0, one_or_many=True)  # fmt: skip
-    groups: int = field("groups of channels (grouped convolution); equal to `channels`: depthwise", default=1, minimum=1)
+    groups: int = field("number of channel groups (grouped convolution); equal to `channels`: depthwise", default=1, minimum=1)
     norm: bool | None = field("batch norm after the convolution (default: `norm` of the network)", default=None)
     bias: bool | None = field("bias of each output channel (default: only without a norm, or with `first`)", default=None)
     activation: Activation | None = field("activation after the norm (default: `activation` of the network)", default=None)
@@ -57,7 +57,7 @@ class Linear:
 class Basic:
     """A residual block of two 3 x 3 convolutions."""
 
-    channels: int = field("output channels of both convolutions", minimum=1)
+    channels: int = field("number of output channels of both convolutions", minimum=1)
     stride: int = field("stride of the first block", default=1, minimum=1)
     times: int = field("number of consecutive blocks", default=1, minimum=1)
 

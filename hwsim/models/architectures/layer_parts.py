@@ -32,9 +32,9 @@ WEIGHTS: Final[dict[Narrow, tuple[float, float]]] = {
 class Indexer:
     """The selection of the tokens that a query of latent attention attends to (DeepSeek-V3.2)."""
 
-    heads: int = field("query heads of the indexer, projected from the latent queries", minimum=1)
+    heads: int = field("number of query heads of the indexer, projected from the latent queries", minimum=1)
     width: int = field("width of an indexer head, and of the single key of each token", minimum=1)
-    chosen: int = field("tokens that a query attends to", minimum=1)
+    chosen: int = field("number of tokens that the indexer selects for each query", minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +83,12 @@ class LayerRun:
 
     layers: int = field("number of consecutive layers", minimum=1)
     window: int | None = field("maximum tokens that a token attends to; 0: all", default=None, minimum=0)
-    kv_heads: int | None = field("heads of keys and values", default=None, minimum=1)
+    kv_heads: int | None = field("number of key and value heads", default=None, minimum=1)
     head: int | None = field("width of a head", default=None, minimum=1)
     ffn: int | None = field("width of the feed-forward network, or of an expert", default=None, minimum=1)
-    experts: int | None = field("routed experts; 1: a dense layer without a router", default=None, minimum=1)
+    experts: int | None = field("number of routed experts; 1: a dense layer without a router", default=None, minimum=1)
     top_k: int | None = field("experts per token", default=None, minimum=1)
-    shared: int | None = field("width of the shared expert, which every token passes; 0: none", default=None, minimum=0)
+    shared: int | None = field("width of the shared expert, which processes every token; 0: none", default=None, minimum=0)
     shared_values: bool | None = field("keys also serve as values", default=None)
 
 
@@ -98,8 +98,8 @@ class Patches:
 
     image: int = field("side of the image in pixels", minimum=1)
     side: int = field("side of a patch in pixels", minimum=1)
-    channels: int = field("channels of a pixel", default=3, minimum=1)
-    extra: int = field("learnt tokens in front of the patches", default=1, minimum=0)
+    channels: int = field("number of channels of a pixel", default=3, minimum=1)
+    extra: int = field("number of learnt tokens in front of the patches", default=1, minimum=0)
 
     @property
     def tokens(self) -> int:
@@ -125,7 +125,7 @@ class QuantizedWeights:
     of: Literal["linear", "experts"] = field(
         "weights that are quantized: all linear layers of the blocks, or only the experts", default="linear"
     )
-    group: int | None = field("weights that share a scale (default: all weights of a matrix)", default=None, minimum=1)
+    group: int | None = field("number of weights that share a scale (default: all weights of a matrix)", default=None, minimum=1)
     cache: Literal["fp8"] | None = field("data type of keys and values (default: `dtype`)", default=None)
 
     @property

@@ -297,7 +297,7 @@ class Transformer(Dimensions):
         return self.vocab * self.hidden if self.patches is None else self.patches.numbers * self.hidden
 
     def training_flop(self, sequence: int) -> float:
-        """Return the FLOP of a token in a training step: forward, and twice as much backward."""
+        """Return the FLOP of a token in a training step: forward, and twice the forward FLOP for backward."""
         return 3.0 * self.forward_flop(sequence)
 
     def kv_bytes(self, width: float = 2.0) -> float:
@@ -350,7 +350,7 @@ def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]
 
 
 def _run_model(model: Transformer, run: LayerRun) -> Transformer:
-    """Return a model whose layers all equal those of a run."""
+    """Return a model in which every layer equals the layers of a run."""
     stated = {key.name: getattr(run, key.name) for key in dataclasses.fields(run) if key.name != "layers"}
     changed = {key: value for key, value in stated.items() if value is not None}
     if "window" in changed:

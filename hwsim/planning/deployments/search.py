@@ -140,7 +140,7 @@ class DeploymentSearch:
                 self.state(option)
 
     def _rates(self, site: DeploymentSite, deployment: Deployment) -> Iterator[int]:
-        """Yield replica counts from the fewest that complete an arrival rate to those that have one request each."""
+        """Yield replica counts, from the fewest that sustain the arrival rate to one replica per concurrent request."""
         replicas, service = 1, self._services[site.point, deployment]
         while service.at_rate(site.per_s / replicas) is None:
             replicas *= 2
@@ -204,7 +204,7 @@ class DeploymentSearch:
         return slack if len(self._errors) < ENOUGH else min(slack, max(KNOWN, wide * largest * 2.0))
 
     def _plain(self, option: DeploymentOption) -> DeploymentNumbers | None:
-        """Return the estimate of an option without corrections; percentiles are those of the mean."""
+        """Return the estimate of an option without corrections; all percentiles equal the mean."""
         state = self.state(option)
         if state is None:
             return None
@@ -378,7 +378,7 @@ Row = tuple[DeploymentOption, DeploymentNumbers]
 
 
 def _pareto(rows: Sequence[Row], better: Callable[[DeploymentNumbers], float]) -> Iterable[DeploymentOption]:
-    """Yield the options that no other beats in throughput per GPU and in another quantity, of which more is better."""
+    """Yield the options on the Pareto frontier of throughput per GPU and another quantity; both are maximized."""
     most = -math.inf
     for option, found in sorted(rows, key=lambda row: (-row[1].per_gpu, -better(row[1]), row[0].gpus)):
         if better(found) > most:

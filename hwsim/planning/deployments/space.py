@@ -57,7 +57,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A unit that serves requests, of which replicas share the load.
+    """A unit that serves requests; replicas of it share the load.
 
     Args:
         shape: GPUs of the replica, or of each decode replica.
@@ -175,14 +175,14 @@ class DeploymentSpace:
 
     @property
     def budgets(self) -> tuple[int | None, ...]:
-        """Token budgets of an iteration; None: that of the workload or framework."""
+        """Token budgets of an iteration; None: the budget of the workload or framework."""
         if "budget" in self.named:
             return tuple(int(value) for value in self.named["budget"])
         return (None, *BUDGETS) if "budget" in self.axes and self.chunked else (None,)
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Number formats; "": that of the workload."""
+        """Number formats; "": the format of the workload."""
         if "dtype" in self.named:
             return tuple(str(value) for value in self.named["dtype"])
         is_free = "dtype" in self.axes and self.infer.get("dtype") is None and self.model.quantised is None

@@ -128,4 +128,4 @@ class Scene:
 
 
 class NothingMoves(ValueError):
-    """Raised if the run has nothing to animate; the message says what the animation needs."""
+    """Raised if the run has nothing to animate; the message names the requirement."""

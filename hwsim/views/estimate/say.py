@@ -339,7 +339,7 @@ def _memory(found: Footprint, size: float | None) -> dict[str, Any]:
 
 
 def _tables(shares: Mapping[str, float], found: Footprint) -> Iterator[str]:
-    """Yield the time by kind of work, and beside it the memory by kind, largest first."""
+    """Yield two tables next to each other: time by kind of work and memory by kind, largest first."""
     total = math.fsum(shares.values())
     work = sorted(((seconds, name) for name, seconds in shares.items() if seconds > 0), reverse=True)
     held = sorted(((getattr(found, kind), kind) for kind in KINDS if getattr(found, kind) > 0), reverse=True)

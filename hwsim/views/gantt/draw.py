@@ -92,7 +92,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def finding(result: Result) -> str:
-    """Return the title: the time, and what bounds most of it."""
+    """Return the title: the time and its main bound."""
     if own := next(filter(None, (facts.title(result) for facts in family_reports(result))), ""):
         return own
     parts = bounds_of(result.timeline, result.devices)

@@ -123,7 +123,7 @@ def cut_middle(text: str, widest: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """Return a size in bytes, in a binary unit if it is a whole number of them and no multiple of 1000 bytes.
+    """Return a size as text: in a binary unit if that gives a whole number, and the size is not a multiple of 1000 bytes.
 
     >>> size_text(1024), size_text(1.5 * 2**30), size_text(160e6), size_text(640e3), size_text(1.024e6), size_text(0)
     ('1 KiB', '1536 MiB', '160 MB', '640 kB', '1.024 MB', '0 B')

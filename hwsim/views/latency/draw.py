@@ -22,7 +22,7 @@ def figure(latencies: LatencyNumbers, heading: Heading, suffix: str) -> Iterable
     """
     rows = latencies.rows
     if not rows:
-        raise Unshowable("no part of the machine has the numbers for a row")
+        raise Unshowable("the machine defines no latency that could be drawn")
     with figure_bytes(suffix, height=0.8 + 0.34 * len(rows)) as (drawn, buffer):
         axes = drawn.add_subplot()
         places = range(len(rows))

@@ -57,7 +57,7 @@ class LatencyRow:
 
     @property
     def ratio(self) -> float | None:
-        """Simulated latency over that of the text; None without one."""
+        """Ratio of the simulated latency to the book's; None if the book states none."""
         return None if self.text_s is None else self.seconds / self.text_s
 
 

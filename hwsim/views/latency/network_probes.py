@@ -80,7 +80,7 @@ def _ways(machine: Machine) -> Iterator[tuple[str, str, tuple[Link, ...]]]:
 def _sent(machine: Machine, source: str, target: str, size: float) -> Cost:
     cost = SendOp(source=source, target=target, bytes=size).lower(Scope(machine)).cost
     if cost is None:
-        raise ProbeUnavailable("nothing to send")
+        raise ProbeUnavailable("the message has no bytes or no route")
     return cost
 
 

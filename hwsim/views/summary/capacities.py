@@ -100,7 +100,7 @@ def resource(usage: Usage) -> str:
 
 
 def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
-    """Return a name for several resources: the family if they are all of it.
+    """Return a name for several resources: the name of the family if they are all its members.
 
     Args:
         names: names of the resources.

@@ -227,7 +227,7 @@ class _Before:
         return next((part for part in self.ops(op) if self.arrives[part] and self.flat.queue[part] == queue), op)
 
     def met(self, op: int) -> tuple[str, ...]:
-        """Return the GPUs of a replayed collective: those of the joined arrivals, or its own if no other rank is known."""
+        """Return the GPUs of a replayed collective: of the matched arrivals, or its own GPU if no other rank is known."""
         labels, label = self.flat.graph.labels, self.flat.label
         came = [part for join in self.ops(op) if labels[label[join]].kind == "join" for part in self.ops(join)]
         return tuple(dict.fromkeys(labels[label[part]].device for part in came)) or (labels[label[op]].device,)
@@ -245,7 +245,7 @@ class _Before:
         return {track: next(iter(made)) for track, made in devices.items() if len(made) == 1}
 
     def of(self, part: TraceSlice, device: str) -> Waits:
-        """Return the slices that a slice of a device depends on; in a collective only slices of its own GPU."""
+        """Return the slices that a slice of a device depends on; in a collective, only slices of the same GPU."""
         waits: Waits = {}
         parts = self.of_op[part.op]
         for op in self.ops(self.front(part.op)):

@@ -70,7 +70,7 @@ class DayKeys:
         return self.mean * (1.0 + self.swing * sine((self.start + seconds - self.at) / self.cycle + 0.25))
 
     def share(self, seconds: float) -> float:
-        """Return the requests that arrive until a time (s) from 0 h, as a share of those of a cycle."""
+        """Return the share of a cycle's requests that arrive from 0 h until a time (s)."""
         phase, turn = math.fmod(self.at, self.cycle) / self.cycle, seconds / self.cycle
         return turn + self.swing / (2 * math.pi) * (sine(turn - phase) - sine(-phase))
 
@@ -123,7 +123,7 @@ class ArrivalKeys:
         example="30 s",
     )
     share: int = field(
-        "with `trace`: only every n-th request, as each of n replicas in turn gets", default=1, minimum=1, example="4"
+        "with `trace`: keep every n-th request, as for one of n round-robin replicas", default=1, minimum=1, example="4"
     )
     place: Place = place_field()
 

@@ -86,7 +86,7 @@ _SINE: Final = tuple((-1.0) ** number / math.factorial(2 * number + 1) for numbe
 
 
 def zipf_probabilities(count: int, skew: float) -> Floats:
-    """Return the probabilities of a Zipf distribution: that of the n-th item is proportional to n to the power of -skew."""
+    """Return the probabilities of a Zipf distribution: the n-th item has a probability proportional to n^-skew."""
     weights = np.array([rank**-skew for rank in range(1, count + 1)], np.float64)
     return weights / math.fsum(weights.tolist())
 

@@ -38,11 +38,14 @@ class Checkpoint(CheckpointWriteKeys):
 
 @dataclass(frozen=True, slots=True)
 class StageKeys:
-    """Keys of a stage besides its op."""
+    """Keys of a stage in addition to its op."""
 
     name: str = field("name in the results (default: name of its op)", default="")
     ahead: int | None = field(
-        "finished batches that may wait for the next stage (default: that of the pipeline)", default=None, minimum=0, example="8"
+        "maximum finished batches that wait for the next stage (default: `ahead` of the pipeline)",
+        default=None,
+        minimum=0,
+        example="8",
     )
     at_once: int = field("number of workers, which take batches in turn, one at a time", default=1, minimum=1)
     handoff: Seconds = field("host time to take a batch from a worker, in sequence", default=0.0, example="300 us")
@@ -60,7 +63,7 @@ class PipelineKeys:
     )
     batch: int | None = field("samples per batch", default=None, minimum=1, example="64")
     epochs: int = field("number of epochs", default=1, minimum=0)
-    ahead: int = field("finished batches that may wait between two stages", default=1, minimum=0)
+    ahead: int = field("maximum number of finished batches that wait between two stages", default=1, minimum=0)
     dataset: Dataset | None = field("dataset that the stages read", default=None)
     cache: Cache | None = field("cache that serves reads in later epochs (default: none)", default=None)
     checkpoint: Checkpoint | None = field("periodic checkpoints (default: none)", default=None)

@@ -174,7 +174,7 @@ class ServicesActor:
         return tuple(self._added(row, seconds.get(row.capacity, 0.0), moved.get(row.capacity, {}), makespan_fs) for row in rows)
 
     def _moved(self) -> dict[str, dict[Unit, float]]:
-        """Return the amounts that services moved through each capacity, by unit, without those of ops of the run."""
+        """Return the amounts that services, but not ops, moved through each capacity, by unit."""
         result: dict[str, dict[Unit, float]] = {}
         for served, worked in zip(self.program.served, () if self.play is None else self.play.worked, strict=True):
             if served.cost is not None and served.body and not self._is_kept(served):
@@ -184,7 +184,7 @@ class ServicesActor:
         return result
 
     def _seconds(self) -> dict[str, float]:
-        """Return the time of each entire capacity that services used, without that of ops of the run (s)."""
+        """Return the time that services, but not ops, used each entire capacity (s)."""
         play, drawn = self.play, dict[str, float]()
         if play is None:
             return drawn
@@ -271,7 +271,7 @@ def _stuck(program: ServicesProgram, play: ServiceSimulation | CompiledSimulatio
 
 
 class _Beside:
-    """The simulation of services on the clock of the engine."""
+    """The simulation of services as a process of the engine."""
 
     def __init__(self, driver: Host, program: ServicesProgram) -> None:
         self._driver, self._env, self._program = driver, driver.env, program

@@ -142,7 +142,7 @@ class CompiledSimulation:
         return NEVER if soonest >= names.LARGEST else soonest + self._origin
 
     def _soonest(self) -> int:
-        """Return the time of the next event on the clock of the C++ simulator, or LARGEST."""
+        """Return the time of the C++ simulator's next event, or LARGEST if there is none."""
         state = self._state
         counts = state.counts
         dues = [int(due) for due in state.stations[: counts[names.STATIONS], places.DUE]]
@@ -297,7 +297,7 @@ class CompiledSimulation:
         refuse_beyond(REQUESTS, self._answered)
 
     def _instants(self, column: Any) -> Any:
-        """Return times on the clock of the run."""
+        """Convert times of the C++ simulator to times of the run."""
         if self._origin + int(column.max()) > names.LARGEST:
             return column.astype(object) + self._origin
         return column + self._origin

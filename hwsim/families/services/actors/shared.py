@@ -10,7 +10,7 @@ from hwsim.families.services.actors.stations import NEVER, Member
 
 
 class Shared:
-    """A station of one or several capacities, of which one piece of work may use several at once.
+    """A station of one or several capacities; one piece of work may use several of them at once.
 
     Args:
         flows: kinds of work.

@@ -123,7 +123,7 @@ def station(of: Station, number: int, seed: int = 0, issue: Issue | None = None)
     """
     if of.issued:
         if issue is None:
-            raise ValueError(f"{of.name} is shared with jobs: expected `issue`")
+            raise ValueError(f"{of.name} is shared with jobs, but `issue` is missing")
         return issue(of, number)
     if of.kind == "fifo":
         return Fifo(of.servers)

@@ -73,7 +73,7 @@ class ServiceState:
 
 
 class LockState:
-    """The state of a lock: its queue, and the requests that its holder serves together with its own (`along`)."""
+    """The state of a lock: its queue, and the requests that its holder serves with its own by group commit (`along`)."""
 
     __slots__ = ("along", "group", "line", "taken")
 

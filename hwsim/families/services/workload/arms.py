@@ -53,7 +53,7 @@ class ArmAccesses:
 
     @property
     def first(self) -> int:
-        """Time of an access with average positioning, alone (fs)."""
+        """Time of an uncontended access with average positioning (fs)."""
         return self.fixed + self.reach
 
 

@@ -34,7 +34,7 @@ class ServiceKeys:
         "latency limit: slower responses do not count as goodput (default: none)", default=None, exclusive_minimum=0.0
     )
     warm_up: Seconds | Literal["until steady"] = field(
-        "requests that arrive this early are excluded from latencies; `until steady`: warm-up length by MSER-5",
+        "warm-up time, whose arrivals are excluded from the latencies; `until steady`: warm-up length by MSER-5",
         default=0.0,
         minimum=0.0,
         example="10 s",

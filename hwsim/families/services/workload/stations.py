@@ -134,7 +134,7 @@ def _reached(drawing: Mapping[int, Demand], shared: Collection[str]) -> set[str]
 
 
 def _share(demand: Demand, capacities: Mapping[str, Capacity]) -> dict[str, float]:
-    """Return the time of each capacity when alone (s)."""
+    """Return the time of each capacity without contention (s)."""
     return {name: amount / capacities[name].rate for name, amount in demand.amounts}
 
 
@@ -206,7 +206,7 @@ def _is_one(demand: Demand) -> bool:
 
 
 def _alike(first: Demand, second: Demand) -> bool:
-    """Whether two demands have the same proportions of amounts to their time alone."""
+    """Whether two demands have the same proportions of amounts to their uncontended time."""
     if (
         first.holds
         or second.holds

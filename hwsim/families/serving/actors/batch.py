@@ -96,7 +96,7 @@ class ReplicaBatch(Replica):
 
     @property
     def head(self) -> Sequence | None:
-        """Queued request that is scheduled next; None without one."""
+        """Queued request that is scheduled next; None if the queue is empty."""
         if not self.loaded:
             return self.waiting[0] if self.waiting else None
         return min((line[0] for line in (self.loaded, self.waiting) if line), key=lambda sequence: sequence.at)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ClockedService:
-    """The processes of a service on the clock of a run.
+    """The processes of a service, whose time is the time of the run.
 
     Args:
         copies: the replicas.

@@ -106,7 +106,7 @@ class ContinuousReplica(ReplicaBatch):
             run.count = min(run.count, run.sees(instant, self.settings.ahead, self.settings.look))
 
     def _nothing(self, instant: int, before: int) -> IterationRun | None:
-        """Decide again if the last running requests were preempted; otherwise nothing can run yet."""
+        """Schedule again if the last running requests were preempted; otherwise no request can run yet."""
         if self.put_off > before:
             return self.next(instant)
         if self.loading:
@@ -116,7 +116,7 @@ class ContinuousReplica(ReplicaBatch):
         return None
 
     def _undecided(self) -> int:
-        """Return the iterations until a request completes or a refused one is tried again."""
+        """Return the number of iterations until a request completes, or until a request that was not admitted is tried again."""
         most = self._ends[0][0] - self.count
         if self._closed and self._groups is not None:
             most = min(most, self._groups.turn(self.iterations))

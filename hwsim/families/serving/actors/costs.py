@@ -287,7 +287,7 @@ class IterationCosts:
         return self._costs[key]
 
     def _doubt(self, bound: str) -> UncertaintySource:
-        """Return the error of kernels: of prefill if bound by compute, else of decode."""
+        """Return the error of kernels: the error of prefill if they are bound by compute, else of decode."""
         phase = "prefill" if bound == BOUND["compute"] else "decode"
         phase = phase if isinstance(self.plan.model, Transformer) else "cnn"
         number = "matmul" if phase == "prefill" else "sustained.read"

@@ -162,7 +162,7 @@ class SpeculativeDecodeReplica(DecodeReplica, SpeculativeReplica):
 
 @dataclass
 class DisaggregatedService(ClockedService):
-    """The processes of a disaggregated service on the clock of a run.
+    """The processes of a disaggregated service, whose time is the time of the run.
 
     Args:
         links: costs of KV-cache transfers.

@@ -112,7 +112,7 @@ class Pace:
         return self._eager
 
     def set(self, run: IterationRun) -> None:
-        """Set the duration of a run's first iteration, its growth, and the number of iterations that this holds for."""
+        """Set the duration of a run's first iteration, its growth per iteration, and the number of its iterations."""
         if self._model is None:
             run.kernels, run.host = ticks.femtoseconds(self._of_batch(len(run.parts)).seconds * self.slower), self._host(run)
             run.first = run.host + run.kernels

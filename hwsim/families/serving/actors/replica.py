@@ -54,7 +54,7 @@ class Replica:
 
     @property
     def head(self) -> Sequence | None:
-        """Queued request that is scheduled next; None without one."""
+        """Queued request that is scheduled next; None if the queue is empty."""
         return self.waiting[0] if self.waiting else None
 
     def first_at(self, instant: int) -> Sequence | None:

@@ -73,7 +73,7 @@ class LeastRequestsRouter:
 
 @dataclass(slots=True)
 class RoundRobinRouter:
-    """A router to each replica in turn."""
+    """A round-robin router."""
 
     last: int = -1
 

@@ -145,7 +145,7 @@ class ModelService:
         return None if isinstance(start, str) else ticks.femtoseconds(start)
 
     def actor(self, driver: Host) -> Waits:
-        """Return the process of the service on the clock of a run."""
+        """Return the process that simulates the service in the time of a run."""
         plan, source = self.plan, self._source()
         given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router
         if plan.prompts is None:

@@ -244,7 +244,7 @@ class UnclockedService:
         return self._queue_request(number, sequence, instant, instant)
 
     def _update_caches(self, instant: int) -> None:
-        """Let the caches of running replicas show their state at an instant, for a router that looks."""
+        """Update the visible state of the caches of running replicas to an instant, for a router that reads it."""
         steps = self._steps
         while steps and steps[0][0] <= instant:
             _, number, index = heapq.heappop(steps)
@@ -254,7 +254,7 @@ class UnclockedService:
                 self._plan_step(number, run, run.after(instant))
 
     def _plan_step(self, number: int, run: IterationRun, step: int) -> None:
-        """Plan to let the cache of a replica show the iterations of its run before this one."""
+        """Schedule the update of a replica's visible cache state with the earlier iterations of its run."""
         if step < run.count:
             heapq.heappush(self._steps, (run.start(step), number, run.index))
 

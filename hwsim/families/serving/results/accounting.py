@@ -188,7 +188,7 @@ class Meters:
         self.coming = [other for other in self.coming if other is not stay]
 
     def loaded(self, stay: RequestAccount, time: int, part: int) -> None:
-        """Record the end of such a wait, which is charged to `part`; the request is queued again."""
+        """Record the end of a load, whose wait is charged to `part`; the request is queued again."""
         stay.parts[part] += time - stay.since
         stay.seen = stay.noted = time
         stay.refused = None

@@ -195,7 +195,7 @@ class ServiceStatistics:
 
     @property
     def scalings(self) -> tuple[AutoscalingStatistics, ...]:
-        """Autoscaling of each part: prefill replicas, if there are any, and the others."""
+        """Autoscaling of each part: of prefill replicas, if there are any, and of decode or mixed replicas."""
         return tuple(scaling for scaling in (self.prompt_scaling, self.scaling) if scaling is not None)
 
     @property
@@ -265,7 +265,7 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
     asked, name = len(plan.requests), plan.name
     if {asked} != {came, left, log.requests, log.cut + totals.requests}:
         gone = f"{left:,} left, {log.requests:,} completed, {log.cut:,} are warm-up and {totals.requests:,} are in the statistics"
-        raise BrokenInvariant(f"{name or 'the service'}: of {asked:,} requests {came:,} arrived at a replica, {gone}")
+        raise BrokenInvariant(f"{name or 'the service'}: {came:,} of {asked:,} requests arrived at a replica, {gone}")
     began = totals.first_arrival if totals.requests else log.first_arrival
     span = max(1, log.last_end - began)
     lasted = max(1, log.last_end - log.first_arrival)

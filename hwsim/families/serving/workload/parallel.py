@@ -24,7 +24,7 @@ class SplitKeys:
         "data-parallel attention: number of groups of `tp` GPUs in a replica; each group has its own sequences, and all groups"
         " share the experts", default=1, minimum=1,
     )  # fmt: skip
-    ep: int = field("expert parallelism: GPUs to distribute experts over; `tp` x `groups` / `ep` GPUs split each expert",
+    ep: int = field("expert parallelism: number of GPUs that share the experts; `tp` x `groups` / `ep` GPUs split each expert",
                     default=1, minimum=1)  # fmt: skip
     pp: int = field("pipeline parallelism: number of stages, each of `tp` x `groups` GPUs, and of batches in flight", default=1,
                     minimum=1)  # fmt: skip

@@ -124,7 +124,7 @@ class InferKeys:
     scale: ScaleKeys | None = field(
         "autoscaling: replicas start and stop with the load", default=None, example="{least: 1, most: 8, target: 20, start: 90 s}"
     )
-    seed: int = field("seed of the random numbers of requests; each seed draws other requests", default=0, minimum=0)
+    seed: int = field("seed of the random requests", default=0, minimum=0)
     slo: SloKeys | None = field(
         "latency limits of a request; goodput counts the requests that meet them", default=None,
         example="{ttft: 200 ms, tpot: 50 ms}",

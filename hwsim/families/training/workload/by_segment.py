@@ -143,7 +143,7 @@ class BySegment:
             self._exchanged[stage] += self._sharded(stage, self.segments.stages[stage].gathered[1], computed[0], 1.0, computed[1])
 
     def _scatter(self, stage: int, count: int, after: Sequence[OpRef], *, last: bool, final: bool) -> list[OpRef]:
-        """Write the exchange of the gradients of a piece during the next one; those of the last piece are exposed."""
+        """Write the exchange of a piece's gradients, which overlaps the next piece; the exchange of the last piece is exposed."""
         piece_count = count * self.plan.layout.chunks
         if self.segments.stages[stage].gathered:
             self._computed[stage] = count, after

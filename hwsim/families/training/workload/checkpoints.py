@@ -176,7 +176,7 @@ def near_of(saved: CheckpointKeys) -> MemoryCopies | None:
 
 
 def refuse_hopeless(saved: TrainingCheckpoints, job: FailingJob, machine: Machine, tree: Tree, mistakes: Mistakes) -> None:
-    """Note a training whose failures prevent progress, as far as that is known before the simulation."""
+    """Add a mistake if failures certainly prevent progress of the training, before it is simulated."""
     copied, written, _ = saved.ops.seconds(machine.rates())
     stops = copied if saved.saves.mode == "async" else copied + written
     try:

@@ -127,7 +127,7 @@ def _looks(capacities: Capacities, between: Sequence[NumberedCost], marks: Marks
 
 
 def _on_paths(known: Capacities, paths: ReplicaPaths, of_things: Ints, kept: Ints) -> list[Ints]:
-    """Return the capacities on paths and those of GPUs that each one in use represents, itself first."""
+    """Return, for each used capacity on paths or of GPUs, the capacities that it represents, itself first."""
     machine, numbers, gpus, groups = known.machine, paths.numbers, paths.gpus, list[Ints]()
     for some in _groups(of_things[gpus]):  # representatives first
         memories = numbers[gpus[some]]

@@ -92,7 +92,7 @@ def gpu_replica_classes(
 
 
 def _classes(colours: Ints, host_of: Sequence[int]) -> Ints:
-    """Return the classes of GPUs, followed by those of hosts; `host_of`: index of the host of each GPU, -1 for none."""
+    """Return the classes of GPUs, then the classes of hosts; `host_of`: index of the host of each GPU, -1 for none."""
     gpus = np.flatnonzero(np.array(host_of) >= 0)
     hosts = np.array(host_of, np.int64)[gpus] + len(host_of)
     ties = Ties.of(len(colours), gpus, hosts, np.zeros(len(gpus), np.int64))

@@ -48,12 +48,12 @@ class CheckpointKeys(CheckpointWriteKeys):
     )
     target: str = field("disks to write to (default: the only file system of the machine)", key="to", default="")
     bandwidth: BytesPerSecond | None = field(
-        "instead of `to`: bandwidth of storage outside the machine, which nodes reach over their NICs",
+        "bandwidth of storage outside the machine, which nodes reach over their NICs; alternative to `to`",
         default=None,
         exclusive_minimum=0.0,
         example="2 TB/s",
     )
-    write: Seconds | None = field("instead of `to`: duration of a write", default=None, exclusive_minimum=0.0, example="60 s")
+    write: Seconds | None = field("duration of a write; alternative to `to`", default=None, exclusive_minimum=0.0, example="60 s")
     snapshot: Seconds | None = field(
         "duration of the copy to host memory (default: from the link bandwidth)", default=None, example="2 s"
     )
@@ -79,7 +79,8 @@ class TrainKeys:
         "parallel plan: {tp, pp, dp, cp, ep, order}, or auto (default: dp)", default=None, example="{tp: 8, pp: 4, dp: rest}"
     )
     imbalance: float = field(
-        "tokens of the most loaded GPU of an expert-parallel group (`ep`) over the average; the other GPUs wait for it",
+        "load imbalance: tokens of the most loaded GPU of an expert-parallel group (`ep`) over the average; the other GPUs "
+        "wait for it",
         default=1.0,
         minimum=1.0,
         example="1.3",

@@ -181,7 +181,9 @@ class Segments:
                 slowed := [name for peer in near for name in self.layout.group(stage, peer) if name in self.pieces.slowed]
             ):
                 what = f"an event or another job slows {slowed[0]}, whose kernels take less time than their launches"
-                raise CannotCompute(f"{what}: only kernels would slow down", "a framework without `issue`, such as megatron-core")
+                raise CannotCompute(
+                    f"{what}: the slowdown of the launches is not modelled", "a framework without `issue`, such as megatron-core"
+                )
             self._segments[key] = tuple(self._written(stage, done.forward, recipes, replica, host))
         return self._segments[key]
 
@@ -258,7 +260,7 @@ class Segments:
         if disturbed := [name for name in (*group, *dict(exchange.demand.amounts)) if name in self.pieces.disturbed]:
             hint = "`detail` does not separate the exchanges of experts" if self._by_layer else "detail: layer"
             what = f"another job uses {disturbed[0]}" if disturbed[0] in group else f"an event slows {disturbed[0]}"
-            raise CannotCompute(f"{what}, but an op of this training contains both kernels and exchanges", hint)
+            raise CannotCompute(f"{what}, but this training is simulated with kernels and communication in one op", hint)
 
     def _waits(self, stage: int, forward: bool, last: bool) -> OpAmounts:
         """Return the time that a piece waits for sharded weights and gradients; the exchange itself uses the links."""
