@@ -31,7 +31,9 @@ class LeafSpine:
     """A leaf-spine network with `leaf_ports` members per leaf, filled in natural order of their names."""
 
     leaf_ports: int = field("number of members per leaf switch", minimum=1)
-    oversubscription: float = field("oversubscription: bandwidth of a leaf's members over its uplinks'", default=1.0, minimum=1.0)
+    oversubscription: float = field(
+        "oversubscription of a leaf: bandwidth of its members over its uplinks", default=1.0, minimum=1.0
+    )
     spines: int = field("number of spine switches, among which a leaf's uplinks are divided", default=1, minimum=1)
     switch: Switch = field("properties of the switches", default_factory=Switch)
 
@@ -71,7 +73,9 @@ class FatTree:
 
     leaf_ports: int = field("number of members per leaf switch", minimum=1)
     rails: int = field("number of rails: member i of each node is linked to leaves of rail i mod rails", default=1, minimum=1)
-    oversubscription: float = field("oversubscription: bandwidth of a leaf's members over its uplinks'", default=1.0, minimum=1.0)
+    oversubscription: float = field(
+        "oversubscription of a leaf: bandwidth of its members over its uplinks", default=1.0, minimum=1.0
+    )
     pod: int | None = field("leaves per rail in one pod (default: all leaves, without a core)", default=None, minimum=1)
     core_oversubscription: float = field(
         "oversubscription: bandwidth below a pod's spine over the bandwidth of its links to the core", default=1.0, minimum=1.0

@@ -154,7 +154,9 @@ class CountDraw(_Keys):
     dimension = COUNT
     exponential: float | None = field(_EXPONENTIAL, default=None, exclusive_minimum=0.0, example="300")
     lognormal: CountLognormal | None = field(_LOGNORMAL, default=None, example="{median: 600, sigma: 1}")
-    uniform: tuple[int, int] | None = field("a number between these two limits", default=None, minimum=1, example="[100, 900]")
+    uniform: tuple[int, int] | None = field(
+        "lower and upper limit of a uniform distribution", default=None, minimum=1, example="[100, 900]"
+    )
     pareto: CountPareto | None = field(_PARETO, default=None, example="{least: 100, shape: 1.5, most: 30000}")
     values: tuple[float, ...] | str | None = field(_FILE, default=None, example="[128, 512, 4096]")
     place: Place = place_field()
