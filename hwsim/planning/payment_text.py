@@ -10,7 +10,7 @@ from hwsim.costs.machine_price import HOUR, term_text
 from hwsim.costs.materials import Material
 from hwsim.devices.offers import PAYMENT_TITLES
 from hwsim.families_interface import SummaryLine
-from hwsim.formats import percent
+from hwsim.formats import format_count, percent
 from hwsim.planning.options import PlanOption
 from hwsim.planning.payments import OptionUse, Payment
 from hwsim.planning.requirements import MEASURES, money
@@ -38,7 +38,7 @@ def payment_lines(best: PlanOption | None) -> list[str]:
         offer = " ".join(filter(None, (payment.prices[0].provider, payment.prices[0].mark, payment.prices[0].date[:4])))
         is_bought = payment.way == "purchase"
         rate = use.replicas * math.fsum(item.amount.value for item in payment.prices if item.bought == is_bought)
-        price = money(rate) if is_bought else f"{rate * HOUR:,.3g} USD/h"
+        price = money(rate) if is_bought else f"{format_count(rate * HOUR)} USD/h"
         rows.append((_title(payment), price, money(payment.total.value), f"{low:+.0f}/{high:+.0f} %", pays, offer))
     used = MEASURES["time"].shown(use.seconds, 4 if use.seconds >= 1000 * DAY else 3)
     told = (line for label, text in _assumed(use) for line in labelled_lines(label, text, LABEL))

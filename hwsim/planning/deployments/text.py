@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hwsim.families_interface import SummaryLine
-from hwsim.formats import format_share, pluralized
+from hwsim.formats import format_count, format_share, pluralized
 from hwsim.planning.answer import values_text
 from hwsim.planning.deployments.answer import PER_GPU, PER_USER, DeploymentAnswer, DeploymentRow, between, shown
 from hwsim.planning.deployments.search import RULES, miss
@@ -47,8 +47,8 @@ def facts(answer: DeploymentAnswer, *, verbose: bool) -> Iterator[SummaryLine]:
         yield SummaryLine("throughput", f"{best.numbers.per_gpu:,.0f} output tokens/s per GPU")
         low, high = between(best, "tpot", 1.0)
         speeds = best.numbers.per_user / high, best.numbers.per_user / low
-        interval = f" (90 % interval {speeds[0]:,.3g} to {speeds[1]:,.3g})" if high > low else ""
-        yield SummaryLine("user", f"{best.numbers.per_user:,.3g} output tokens/s{interval}, TTFT p95 {_delay(best)}")
+        interval = f" (90 % interval {format_count(speeds[0])} to {format_count(speeds[1])})" if high > low else ""
+        yield SummaryLine("user", f"{format_count(best.numbers.per_user)} output tokens/s{interval}, TTFT p95 {_delay(best)}")
         if best.numbers.kv is not None:
             yield SummaryLine("KV cache", f"at most {format_share(best.numbers.kv)} in use")
     yield SummaryLine("simulation", "one replica with its share of the load; replicas do not share requests")
@@ -89,7 +89,7 @@ def _load(row: DeploymentRow) -> str:
     site, replicas = row.option.site, row.option.replicas
     if site.clients:
         return f"{site.clients:,} users, {site.users_of(replicas):,} per replica"
-    return f"{site.per_s:,.3g} requests/s, {site.per_s / replicas:,.3g} per replica"
+    return f"{format_count(site.per_s)} requests/s, {format_count(site.per_s / replicas)} per replica"
 
 
 def _delay(row: DeploymentRow) -> str:
@@ -116,7 +116,7 @@ def _columns(answer: DeploymentAnswer, rows: Sequence[DeploymentRow]) -> list[Co
     columns = [
         Column("GPUs", [f"{row.option.gpus:,}" for row in rows]),
         Column("per GPU", [f"{row.numbers.per_gpu:,.0f}" for row in rows]),
-        Column("per user", [f"{row.numbers.per_user:,.3g}" for row in rows]),
+        Column("per user", [format_count(row.numbers.per_user) for row in rows]),
         Column("90 % interval", [_speeds(row) for row in rows]),
         Column(MEASURES[delay].title, [shown(delay, row.numbers.values[delay]) for row in rows]),
         Column("KV cache", ["-" if row.numbers.kv is None else format_share(row.numbers.kv) for row in rows]),
@@ -128,7 +128,7 @@ def _columns(answer: DeploymentAnswer, rows: Sequence[DeploymentRow]) -> list[Co
 
 def _speeds(row: DeploymentRow) -> str:
     low, high = between(row, "tpot", 1.0)
-    return f"{row.numbers.per_user / high:,.3g} to {row.numbers.per_user / low:,.3g}" if high > low else "-"
+    return f"{format_count(row.numbers.per_user / high)} to {format_count(row.numbers.per_user / low)}" if high > low else "-"
 
 
 def _row_text(row: DeploymentRow, *, several: bool) -> str:
