@@ -14,6 +14,7 @@ from hwsim.devices.offers import OfferKeys, PriceKeys
 from hwsim.devices.power_curves import GpuPowerCurve
 from hwsim.failures import Failures
 from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
+from hwsim.families.pipeline.workload.keys import StagesKeys
 from hwsim.families.services.workload.schema import STATEMENTS as SERVICE_STATEMENTS
 from hwsim.families.services.workload.schema import ServiceKeys, WayKeys
 from hwsim.families.serving.workload.parallel import SplitKeys
@@ -157,7 +158,7 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (Job, "train"): "{TrainKeys|mapping}",
     (Job, "infer"): "{InferKeys|mapping}",
     (Job, "services"): "{ServiceKeys|service}",
-    (PipelineKeys, "stages"): "{Op|op} with {StageKeys|keys of a stage}",
+    (StagesKeys, "stages"): "{Op|op} with {StageKeys|keys of a stage}",
     (StageKeys, "do"): "{Op|op}",
     (StageKeys, "train"): "{TrainKeys|mapping}",
     (TrainKeys, "model"): "name, or keys of a [model](#model-files)",

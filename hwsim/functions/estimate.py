@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.communication import CannotCollect
 from hwsim.devices import CannotCompute
+from hwsim.families.training.workload.layout import layout_of
+from hwsim.families.training.workload.loader import placed_loader
 from hwsim.families.training.workload.schema import TrainKeys
 from hwsim.families.training.workload.specification import SAME, is_auto, sizes_of
 from hwsim.functions.estimate_cases import ALIASES, Billing, EstimateAnswer, EstimateCase, OptionError, inference, training
+from hwsim.functions.files import machine_with
 from hwsim.functions.nodes import cluster_with
-from hwsim.machine import NoRoute
-from hwsim.models import ParallelPlan, Transformer, UnequalCluster, WrongPlan
+from hwsim.machine import Machine, NoRoute
+from hwsim.models import ParallelPlan, TrainingStep, Transformer, UnequalCluster, WrongPlan
 from hwsim.models.framework import framework_of
 from hwsim.models.library import load_model, model_of
 from hwsim.models.plan import replicas
@@ -187,11 +192,34 @@ def compute_estimate(
         if options["infer"] is None and options["global_batch"] is None:
             options["global_batch"], note = _least_batch(network, options, cluster.gpus)
         case = EstimateCase(cluster, network, framework, title, called, _short(software), warnings, billing, changes, note)
+        if trained is not None and (loader := trained[0].get("loader")) is not None:
+            if nodes > 1 or options["plan"] is not None:
+                option = "--nodes" if nodes > 1 else "--plan"
+                raise OptionError(f"the estimate of a training with `loader` has no {option}; hwsim simulate has", option)
+            case = replace(case, loading=partial(_with_loader, trained[0], loader, machine_with(machine, settings)))
         return inference(case, options) if options["infer"] else training(case, options, given)
     except WrongPlan as error:
         raise SpecError([Mistake(None, message) for _, message in error.mistakes]) from error
     except (CannotCompute, UnequalCluster, CannotCollect, NoRoute) as error:
         raise SpecError.of(None, str(error), getattr(error, "hint", None)) from error
+
+
+def _with_loader(train: Tree, tree: Tree, machine: Machine, step: TrainingStep) -> TrainingStep:
+    """Return the step with its data loader, which may be slower than the training.
+
+    Raises:
+        SpecError: the loader has mistakes.
+    """
+    plan, mistakes, keys = step.laid.plan, Mistakes(), decode_all(train, TrainKeys, Mistakes()).loader
+    sizes = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "order")}
+    layout = layout_of(machine, machine.devices_of("gpu"), dp=step.laid.dp, **sizes)
+    groups = [layout.group(0, replica) for replica in range(layout.dp)]
+    loader = None if keys is None else placed_loader(keys, tree, plan.global_batch, machine, groups, "loader", mistakes)
+    if loader is None:
+        raise SpecError(mistakes)
+    seconds = max(bound_s for _, bound_s in loader.bounds(step.seconds))
+    shares, part = {**step.shares, "data loader": seconds - step.seconds}, step.seconds / seconds
+    return replace(step, seconds=seconds, shares=shares, mfu=step.mfu * part, hfu=step.hfu * part)
 
 
 def _least_batch(network: Model, options: Mapping[str, Any], gpus: int) -> tuple[int, str]:

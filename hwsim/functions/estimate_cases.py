@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from hwsim.devices.gpu_cases import serving_case
@@ -144,7 +144,7 @@ class Billing:
 
 @dataclass(frozen=True, slots=True)
 class EstimateCase:
-    """A model on a cluster; `settings`: changes of the files, `note`: assumptions."""
+    """A model on a cluster; `settings`: changes of the files, `note`: assumptions, `loading`: adds the data loader to a step."""
 
     cluster: Cluster
     model: Model
@@ -156,6 +156,7 @@ class EstimateCase:
     billing: Billing | None = None
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     note: str = ""
+    loading: Callable[[TrainingStep], TrainingStep] | None = None
 
     @property
     def title(self) -> str:
@@ -209,8 +210,10 @@ def training(case: EstimateCase, options: Mapping[str, Any], given: set[str]) ->
             values["microbatch"] = max(1, options["global_batch"] // replicas(ParallelPlan(**values), case.cluster.gpus))
     plan, size, tokens = ParallelPlan(**values), case.cluster.gpu.memory.size, options["tokens"]
     if options["plan"] is None:
-        step = estimate(case.model, plan, case.cluster, case.framework)
-        sure = step_interval(step, case.cluster, case.framework)
+        alone = step = estimate(case.model, plan, case.cluster, case.framework)
+        if case.loading is not None:
+            step = case.loading(step)
+        sure = step_interval(step, case.cluster, case.framework) if step.seconds == alone.seconds else None
         fails = None if options["failures"] is None else _left(step, case.cluster, options)
         bill = _billed(case, step, tokens, sure, fails)
         text = say.training(step, case.title, case.software, size, tokens, sure, fails, bill)

@@ -268,11 +268,11 @@ class GraphBuilder:
             raise TypeError("edges of a block from columns are part of its columns")
         body.edges.append((before.op, then.op, lag))
 
-    def tie(self, before: OpRef, then: OpRef, mode: int = LAST) -> None:
-        """Add an edge between two blocks, of mode LAST, EVERY or PAIRED (see `OpGraph.ties`)."""
+    def tie(self, before: OpRef, then: OpRef, mode: int = LAST, *, lag: int = 0) -> None:
+        """Add an edge between two blocks, of mode LAST, EVERY or PAIRED, or of a lag of 1 or more (see `OpGraph.ties`)."""
         if mode not in {LAST, EVERY, PAIRED}:
             raise ValueError(f"expected mode LAST, EVERY or PAIRED, got {mode}")
-        self._ties.append((*before, *then, mode))
+        self._ties.append((*before, *then, -lag or mode))
 
     def buffer(self, buffer: Buffer) -> None:
         """Add a buffer whose marks are ops of existing blocks."""

@@ -144,6 +144,12 @@ def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[I
         return
     if mode == PAIRED and block.times != following.times:
         raise ValueError(f"paired blocks must run equally often, got {block.times} and {following.times} times")
+    if mode < 0:
+        lag = -mode
+        late = np.arange(max(0, lag - block.times), min(lag, following.times), dtype=np.int64)
+        sources.append(bases[before] + (late + block.times - lag) * len(block) + op)
+        targets.append(bases[after] + late * len(following) + then)
+        return
     iterations = np.arange(block.times - 1 if mode == LAST else 0, block.times, dtype=np.int64)
     sources.append(bases[before] + iterations * len(block) + op)
     targets.append(bases[after] + then + (iterations * len(following) if mode == PAIRED else np.zeros_like(iterations)))

@@ -177,6 +177,7 @@ class TrainingRecord:
         errors: regime in `errors.yaml` of the error of such steps; "": not measured.
         saves: checkpoints.
         job: components that fail, with their failure rates.
+        workers: workers of the largest stage of its data loader, which finish batches together; 0: no loader.
     """
 
     program: str
@@ -198,6 +199,7 @@ class TrainingRecord:
     errors: str = ""
     saves: CheckpointSchedule | None = None
     job: FailingJob | None = None
+    workers: int = 0
 
     def renumbered(self, first: int) -> TrainingRecord:
         """Return the training with cost indices increased by `first`."""
@@ -357,7 +359,8 @@ class OpGraph:
     Args:
         ties: rows (block, op, block, op, mode): the first op ends before the second starts. LAST: its last iteration before the
             first iteration of the other. EVERY: each of its iterations before the first iteration of the other. PAIRED: iteration
-            i before iteration i (both blocks run equally often).
+            i before iteration i (both blocks run equally often). -lag: if the other block follows the first, each of its
+            iterations after the iteration that is `lag` iterations earlier.
         buffers: buffers of known size; no effect on time.
         trainings: trainings whose steps are ops; no effect on time.
         lines: pipelines of batches; no effect on time.

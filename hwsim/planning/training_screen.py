@@ -111,6 +111,9 @@ class TrainingScreen:
     def _made(self, dtype: Dtype) -> tuple[Search, SpecifiedTraining]:
         mistakes = Mistakes()
         tree = train_of(self.tree, mistakes)
+        if tree is not None and tree.get("loader") is not None:
+            message = "a plan of a transformer has no `loader`: its closed form has only the training"
+            mistakes.add(tree.key_place("loader"), message, "omit `loader`; simulate the best plan with it")
         auto = self.name in self.question.varied.auto
         if tree is not None and auto:
             tree = tree.without("parallel", *FREE)

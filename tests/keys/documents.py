@@ -95,6 +95,8 @@ def _door(door: str, body: Mapping[str, Any], path: Path) -> Iterator[Found]:
             yield from standing(f"train.{key}", ROOTS[f"train.{key}"], body[key], (*path, key))
     if door == "train" and isinstance(body.get("failures"), Mapping):
         yield from standing("failures", ROOTS["failures"], body["failures"], (*path, "failures"))
+    if door == "train" and "loader" in body:
+        yield from _stages(body["loader"], (*path, "loader"))
     model = body.get("model")
     if isinstance(model, Mapping):
         kind = f"model {model.get('kind', 'transformer')}"
@@ -135,6 +137,10 @@ def _op(kind: str, body: Any, path: Path) -> Iterator[Found]:
 
 def _pipeline(body: Mapping[str, Any], path: Path) -> Iterator[Found]:
     yield from standing("pipeline", ROOTS["pipeline"], body, path)
+    yield from _stages(body, path)
+
+
+def _stages(body: Mapping[str, Any], path: Path) -> Iterator[Found]:
     for index, stage in enumerate(body["stages"]):
         here: Path = (*path, "stages", index)
         yield from standing("stage", ROOTS["stage"], stage, here)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hwsim.families.pipeline.workload import PipelineKeys, StageKeys, add_pipeline, operations, with_defaults
-from hwsim.families.pipeline.workload.parser import STAGE
+from hwsim.families.pipeline.workload import PipelineKeys, StageKeys, add_pipeline, operations
+from hwsim.families.pipeline.workload.parser import STAGE, check_stages
 from hwsim.families_interface import FamilyInterface, FamilyResult
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace
@@ -18,7 +18,6 @@ from hwsim.workload.file import Job, Workload
 from hwsim.workload.lower import FamilyContext
 from hwsim.workload.programs import MAIN
 from hwsim.workload.schema import embedded, put_schema
-from hwsim.workload.statement_checks import check_op
 from hwsim.workload.unused_keys import no_effect
 
 if TYPE_CHECKING:
@@ -63,7 +62,9 @@ class PipelineFamily(FamilyInterface):
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
         """Note the mistakes of the stages; those of a job are noted when it is lowered."""
         if workload.pipeline is not None:
-            _check_stages(workload.pipeline, mistakes)
+            keys = decode(workload.pipeline, PipelineKeys, mistakes)
+            if keys is not None:
+                check_stages(keys, workload.pipeline, mistakes)
 
     def suspicions(self, workload: Workload) -> Iterable[Warning]:
         """Return warnings of stages with workers that are always idle."""
@@ -90,15 +91,6 @@ class PipelineFamily(FamilyInterface):
     def read(self, timeline: Timeline, workload: Tree | None) -> FamilyResult:  # noqa: ARG002
         """Return the results, which are computed on demand."""
         return PipelineOutcome(timeline)
-
-
-def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
-    keys = decode(pipeline, PipelineKeys, mistakes)
-    if keys is None:
-        return
-    for tree in [op for stage in keys.stages for op in operations(stage)]:
-        filled = {kind: with_defaults(kind, inner, keys, pipeline.get("dataset")) for kind, inner in tree.items()}
-        check_op(replace(tree, value=filled) if filled else tree, mistakes, of_stage=True)
 
 
 def _idle_workers(pipeline: Tree) -> Iterator[Warning]:

@@ -27,6 +27,7 @@ from hwsim.ticks import FEMTO
 
 FULL: Final = 0.95  # busy share above which the last stage is the bottleneck
 ABOUT: Final = 1.1  # ratio of possible to actual rate above which a stage is not the bottleneck
+SAME: Final = 1e-6  # relative difference of equal times
 CHECKPOINTS: Final = "checkpoints"
 SAVING: Final = ("checkpoint", "checkpoint copy")
 OTHERS: Final = "the others"  # waits for the last stage of another program
@@ -297,7 +298,7 @@ def _of(
     epochs, low = [], 0
     for number, count in enumerate(counts):
         if count:
-            epochs.append(phase(number + 1, *_steady(low, count, max(stage.at_once for stage in line.stages))))
+            epochs.append(phase(number + 1, *steady_batches(ends, low, count, max(stage.at_once for stage in line.stages))))
         low += count
     return PipelineUse(line.program, line.stages[-1].device, line.batch, phase(0, 0, total), tuple(epochs), line.samples)
 
@@ -325,14 +326,25 @@ def _leaving(timeline: Timeline, ops: Ints) -> Ints:
     return free if 0 < len(free) < len(ops) else ops
 
 
-def _steady(low: int, count: int, workers: int) -> tuple[int, int]:
+def steady_batches(ends: Ints, low: int, count: int, workers: int) -> tuple[int, int]:
     """Return (first, last + 1) of the steady batches: the middle half of at least 8, else all.
 
-    Equal workers finish their batches together, so the steady batches are whole rounds of the stage with the most workers.
+    Equal workers finish their batches together, so the steady batches are whole rounds of the stage with the most workers. If
+    buffers keep fewer of them busy, the steady batches are whole periods of the ends.
+
+    >>> steady_batches(np.arange(1, 17), 0, 16, 3)
+    (4, 10)
+    >>> steady_batches(np.array([10 * (batch // 3) for batch in range(1, 17)]), 0, 16, 1)
+    (4, 10)
     """
     steady = count - count // 4 * 2 if count >= 8 else count
     first = low + (count - steady) // 2
-    return first, first + steady - (steady % workers if count >= 8 and workers <= steady else 0)
+    steady -= steady % workers if count >= 8 and workers <= steady else 0
+    for period in range(1, steady // 2 + 1 if count >= 8 else 0):
+        spans = ends[first - 1 + period : first + steady] - ends[first - 1 : first + steady - period]
+        if spans.max() - spans.min() <= SAME * spans.max():
+            return first, first + steady - steady % period
+    return first, first + steady
 
 
 def _blamed(name: tuple[str, str, str], line: BatchPipeline) -> tuple[str, str]:

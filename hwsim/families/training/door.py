@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from hwsim.graph.opgraph import capacities_of
 from hwsim.machine import Machine
 from hwsim.results.invariants import numbers
 from hwsim.results.timeline import Timeline
-from hwsim.spec import Mistakes, SpecError, Tree, Warning
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode
 from hwsim.units import RATIO, TIME, Dimension
 from hwsim.workload.file import Job, Workload
 from hwsim.workload.lower import FamilyContext, Writing, marks, named_elsewhere
@@ -67,6 +67,7 @@ class TrainingFamily(FamilyInterface):
         put_schema(train["properties"]["parallel"], {"anyOf": [{"const": "auto"}, embedded(ParallelKeys, definitions)]})
         ways: dict[str, Any] = {"enum": ["all-reduce", "parameter-server"]}
         put_schema(train["properties"]["synchronise"], {"anyOf": [ways, embedded(SynchroniseKeys, definitions)]})
+        definitions["LoaderKeys"]["properties"]["stages"]["items"] = {"$ref": "#/$defs/Stage"}
         put_schema(out["properties"]["train"], train)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
@@ -75,6 +76,14 @@ class TrainingFamily(FamilyInterface):
 
         for tree in workload.trees("train"):
             check_training(tree, mistakes)
+
+    def ops(self, tree: Tree) -> tuple[Collection[str], list[Tree]]:
+        """Return (devices of the loaders, ops of their stages)."""
+        from hwsim.families.pipeline.workload import LoaderKeys, operations
+
+        loader = tree.get("loader")
+        keys = None if loader is None else decode(loader, LoaderKeys, Mistakes())
+        return ((), []) if keys is None else (keys.each, [op for stage in keys.stages for op in operations(stage)])
 
     def idle(self, workload: Workload, machine: Machine) -> Iterable[Warning]:  # noqa: ARG002
         """Return warnings of keys without effect."""

@@ -169,8 +169,13 @@ def _training(timeline: Timeline, trained: TrainingRecord) -> TrainingResult:
     marks = [n for n, label in enumerate(labels) if label.kind == "step" and label.program == trained.program]
     ends = sorted(int(timeline.end[op]) for op in np.flatnonzero(np.isin(timeline.flat.label, marks)).tolist())
     plain = ends if trained.saves is None else ends[: trained.saves.first]  # ends of steps before the first checkpoint
-    begin = plain[-2] if len(plain) > 1 else trained.start
-    took, first = (plain[-1] - begin) / FEMTO, (ends[0] - trained.start) / FEMTO
+    begin, end, steps = plain[-2] if len(plain) > 1 else trained.start, plain[-1], 1
+    if trained.workers:  # the steps of which `pipeline` states the rate
+        from hwsim.families.pipeline.starvation import steady_batches
+
+        low, high = steady_batches(ticks.column(plain), 0, len(plain), trained.workers)
+        begin, end, steps = plain[low - 1] if low else trained.start, plain[high - 1], high - low
+    took, first = (end - begin) / steps / FEMTO, (ends[0] - trained.start) / FEMTO
     saved, left = _disturbed(timeline, trained, ends, took, first)
     leaders = [group.leader for group in trained.speaks]
     return TrainingResult(
@@ -187,7 +192,7 @@ def _training(timeline: Timeline, trained: TrainingRecord) -> TrainingResult:
         flop=trained.flop,
         mfu=trained.flop / (trained.peak * took) if took > 0 else 0.0,
         stages=tuple(
-            _stage(timeline, trained, device, leader, begin, plain[-1])
+            _stage(timeline, trained, device, leader, begin, end)
             for device, leader in zip(trained.devices, leaders or trained.devices, strict=True)
         ),
         whole=trained.whole,

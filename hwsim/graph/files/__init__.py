@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.graph.files import npz
 from hwsim.graph.files.tables import COLUMNS, mistake, other_iterations
-from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Block, OpGraph
+from hwsim.graph.opgraph import PAIRED, Block, OpGraph
 from hwsim.spec import Place
 from hwsim.spec.confined import refuse_outside
 
@@ -137,8 +137,8 @@ def _wrong_ties(graph: OpGraph) -> list[str]:
         for block, position in ((before, op), (after, then)):
             if not (0 <= block < len(graph.blocks) and 0 <= position < len(graph.blocks[block])):
                 return [f"a tie refers to op {position} of block {block}, which does not exist"]
-        if mode not in {LAST, EVERY, PAIRED}:
-            return [f"a tie has mode {mode}: expected 0, 1 or 2"]
+        if mode > PAIRED:
+            return [f"a tie has mode {mode}: expected 0, 1 or 2, or a negative number for a lag"]
         if mode == PAIRED and graph.blocks[before].times != graph.blocks[after].times:
             return [f"a tie pairs blocks {before} and {after}, which have different numbers of iterations"]
     return []

@@ -203,6 +203,31 @@ EXAMPLES: Final = (
         tried={**TRIED, "train.checkpoint.to": ("slow",), "train.checkpoint.mode": ("async",), "train.checkpoint.every": (3,)},
     ),
     Example(
+        "training with a loader",
+        stored(8),
+        train(
+            **TRAIN,
+            loader={
+                "each": ["node0", "node1"],
+                "ahead": 1,
+                "dataset": {"samples": 1000, "bytes": "20 MB", "shuffle": True},
+                "cache": {"device": "node0.cpu", "bytes": "8 GB"},
+                "epoch": 2,
+                "stages": [
+                    {"name": "read", "ahead": 2, "read": {"from": "disk"}},
+                    {"at_once": 2, "handoff": "5 ms", "do": [{"busy": {"device": "cpu", "time": "60 ms"}}]},
+                ],
+            },
+        ),
+        tried={
+            **TRIED,
+            "train.loader.each": (["node0.gpu*", "node1.gpu*"],),
+            "train.loader.cache.device": ("node1.cpu",),
+            "train.loader.stages": ([{"busy": {"device": "cpu", "time": "60 ms"}}],),
+            "stage.name": ("other",),
+        },
+    ),
+    Example(
         "training with a checkpoint at once",
         stored(8),
         train(**TRAIN, checkpoint={"every": 1, "bytes": "2 GB", "to": "slow", "depth": 4}),

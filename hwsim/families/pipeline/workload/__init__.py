@@ -16,8 +16,8 @@ buffer has space. A buffer contains at most `ahead` batches. A later stage that 
 from __future__ import annotations
 
 from hwsim.devices import CannotCompute
-from hwsim.families.pipeline.workload.keys import Checkpoint, PipelineKeys, StageKeys
-from hwsim.families.pipeline.workload.parser import PlacedStage, StageParser, operations, time_of, with_defaults
+from hwsim.families.pipeline.workload.keys import Checkpoint, LoaderKeys, PipelineKeys, StageKeys
+from hwsim.families.pipeline.workload.parser import PlacedStage, StageParser, operations, time_of
 from hwsim.families.pipeline.workload.schedule import bodies
 from hwsim.families.pipeline.workload.writer import PipelineWriter
 from hwsim.graph.builder import GraphBuilder
@@ -30,7 +30,7 @@ from hwsim.workload.checkpoint import ProgramCheckpoint, checkpoint_ops
 from hwsim.workload.file import RankProgram
 from hwsim.workload.programs import MAIN, Program, find_programs
 
-__all__ = ["PipelineKeys", "ProgramCheckpoint", "StageKeys", "add_pipeline", "checkpoint_ops", "operations", "with_defaults"]
+__all__ = ["LoaderKeys", "PipelineKeys", "ProgramCheckpoint", "StageKeys", "add_pipeline", "checkpoint_ops", "operations"]
 
 
 def add_pipeline(

@@ -54,18 +54,37 @@ class StageKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineKeys:
-    """Stages that run concurrently, each on a different batch."""
+class StagesKeys:
+    """Stages through which batches pass."""
 
     stages: tuple[Tree, ...] = field("ops, one per stage, in the order in which a batch passes through them")
+    ahead: int = field("maximum number of finished batches that wait between two stages", default=1, minimum=0)
+    dataset: Dataset | None = field("dataset that the stages read", default=None)
+    cache: Cache | None = field("cache that serves reads in later epochs (default: none)", default=None)
+    each: tuple[str, ...] = field("devices or nodes with one pipeline each", default=(), one_or_many=True, example="node*")
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderKeys(StagesKeys):
+    """Stages that prepare the batch of each step of a training; a batch has the samples of one step of its GPUs."""
+
+    epoch: int = field("epoch of the simulated steps: from the second on, `cache` serves reads", default=1, minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineKeys(StagesKeys):
+    """Stages that run concurrently, each on a different batch."""
+
     batches: int | None = field(
         "batches per epoch (default: number of full batches in the dataset)", default=None, minimum=0, example="1000"
     )
     batch: int | None = field("samples per batch", default=None, minimum=1, example="64")
     epochs: int = field("number of epochs", default=1, minimum=0)
-    ahead: int = field("maximum number of finished batches that wait between two stages", default=1, minimum=0)
-    dataset: Dataset | None = field("dataset that the stages read", default=None)
-    cache: Cache | None = field("cache that serves reads in later epochs (default: none)", default=None)
     checkpoint: Checkpoint | None = field("periodic checkpoints (default: none)", default=None)
-    each: tuple[str, ...] = field("devices or nodes with one pipeline each", default=(), one_or_many=True, example="node*")
-    place: Place = place_field()
+
+
+def as_pipeline(keys: LoaderKeys, batch: int) -> PipelineKeys:
+    """Return a loader as a pipeline of batches of `batch` samples, up to the epoch of the simulated steps."""
+    shared = {name: getattr(keys, name) for name in ("stages", "ahead", "dataset", "cache", "each", "place")}
+    return PipelineKeys(**shared, batch=batch, epochs=keys.epoch)

@@ -23,6 +23,7 @@ from hwsim.ops.sensitivity import lower_with_uncertainty
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean, substitute, tree_of
 from hwsim.workload.programs import Program, memory_of
+from hwsim.workload.statement_checks import check_op
 
 NOT_HERE: Final = ("after", "block", "queue", "reads", "updates", "writes")  # keys of ops that the pipeline sets
 STAGE: Final = frozenset({"name", "ahead", "at_once", "handoff", "do", "train"})
@@ -189,6 +190,13 @@ class StageParser:
     def _read_here(data: Dataset, hosts: int) -> float:
         """Return the data that one host reads over the epochs (B): all if shuffled, else its part."""
         return data.samples * data.bytes / (1 if data.shuffle else hosts)
+
+
+def check_stages(keys: PipelineKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note the mistakes of the ops of stages that do not depend on the machine; `tree`: tree of the keys."""
+    for op in [op for stage in keys.stages for op in operations(stage)]:
+        filled = {kind: with_defaults(kind, inner, keys, tree.get("dataset")) for kind, inner in op.items()}
+        check_op(replace(op, value=filled) if filled else op, mistakes, of_stage=True)
 
 
 def with_defaults(kind: str, tree: Tree, keys: PipelineKeys, dataset: Tree | None) -> Tree:

@@ -33,7 +33,7 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
     if tree.get("steps") is not None:
         mistakes.add(tree.key_place("steps"), "`steps` has no effect in a stage: it trains one step per batch", "omit `steps`")
         return None
-    for key in ("checkpoint", "failures"):
+    for key in ("checkpoint", "failures", "loader"):
         if tree.get(key) is not None:
             hint = "write `checkpoint` next to `stages`" if key == "checkpoint" else "use a `train:` without a pipeline"
             mistakes.add(tree.key_place(key), f"a stage has no `{key}`", hint)
@@ -125,11 +125,11 @@ class EmbeddedGraph:
                 self.builder.edge(entry, op)
         return [op for op in every if op not in followed]
 
-    def train(self, steps: int) -> None:
-        """Describe the trainings for the results, with `steps` steps."""
+    def train(self, steps: int, workers: int) -> None:
+        """Describe the trainings for the results, with `steps` steps after stages of at most `workers` workers."""
         for training in self.graph.trainings:
             inside = tuple((self._costs[cost], part) for cost, part in training.inside)
-            self.builder.training(replace(training, steps=steps, inside=inside, whole=0.0))
+            self.builder.training(replace(training, steps=steps, workers=workers, inside=inside, whole=0.0))
 
     def _hold(self, refs: list[list[list[OpRef]]]) -> None:
         """Add its buffers: permanent ones once, temporary ones in each step."""

@@ -121,7 +121,7 @@ class PipelineWriter:
     def train(self, steps: int) -> None:
         """Describe the trainings for the results, with one step per batch."""
         for step in self._steps_of.values():
-            step.train(steps)
+            step.train(steps, max(stage.at_once for stage in self.lines[0]))
 
     def line(self, rank: int, batch: int, epochs: Sequence[int], samples: int) -> BatchPipeline:
         """Return the stages of the pipeline of one program, for the results."""

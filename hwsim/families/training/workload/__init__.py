@@ -19,6 +19,7 @@ from hwsim.models.architectures import Transformer
 from hwsim.models.framework import framework_of
 from hwsim.models.library import written_model
 from hwsim.spec import Mistakes, SpecError, Tree, decode
+from hwsim.workload.programs import MAIN
 
 if TYPE_CHECKING:  # few trainings write checkpoints
     from hwsim.failures import FailingJob
@@ -46,6 +47,15 @@ def add_training(asked: TrainingRequest) -> None:
     except (CannotCompute, UnknownName) as error:
         mistakes.add((tree.get("device") or tree).place, error.message, error.hint)
         return
+    loader = None
+    if keys.loader is not None and plan is not None and (loading := tree.get("loader")) is not None:
+        from hwsim.families.training.workload.loader import placed_loader
+
+        groups = [plan.layout.group(0, replica) for replica in range(plan.layout.dp)]
+        name = "loader" if asked.name == MAIN else f"{asked.name}.loader"
+        loader = placed_loader(keys.loader, loading, keys.global_batch, machine, groups, name, mistakes)
+        if loader is not None and tree.get("steps") is None:
+            plan = replace(plan, steps=loader.steps)
     saved, job = _disturbed(keys, plan, tree, machine, mistakes)
     if plan is not None and not len(mistakes):
         if isinstance(plan.exchange, PieceExchange) and (asked.marks or asked.others):
@@ -55,7 +65,7 @@ def add_training(asked: TrainingRequest) -> None:
             slowed = {own[name] for name, when in asked.marks.items() if name in own and _changes_speed(when)}
             disturbed = frozenset(asked.marks.keys() - own.keys()) | shared
             plan = replace(plan, exchange=replace(plan.exchange, disturbed=disturbed, slowed=shared | slowed))
-        lower(plan, asked, saved, job)
+        lower(plan, asked, saved, job, loader)
 
 
 def _changes_speed(when: Any) -> bool:
@@ -85,6 +95,10 @@ def check_training(tree: Tree, mistakes: Mistakes) -> None:
     keys, architecture, model, _ = _read(tree, mistakes)
     if keys is not None and model is not None:
         architecture.check(keys, tree, mistakes)
+    if keys is not None and keys.loader is not None and (loader := tree.get("loader")) is not None:
+        from hwsim.families.training.workload.loader import check as check_loader
+
+        check_loader(keys.loader, loader, mistakes)
     if keys is not None and (keys.checkpoint is not None or keys.failures is not None):
         from hwsim.families.training.workload.checkpoints import check
 

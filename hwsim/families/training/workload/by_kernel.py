@@ -23,6 +23,7 @@ from hwsim.communication.flows import Flows
 from hwsim.demand import Cost
 from hwsim.families.training.workload.buckets import all_reduce, fill_buckets
 from hwsim.families.training.workload.costs import busy_cost
+from hwsim.families.training.workload.loader import TAKE, LoaderWriter
 from hwsim.families.training.workload.plan import BucketExchange, PlacedPlan
 from hwsim.families.training.workload.schedule import MicrobatchPass
 from hwsim.families.training.workload.servers import server_flows, servers_near, update_cost
@@ -73,10 +74,11 @@ class ByKernel:
 
     # ---- the hosts
 
-    def begin(self, *, waits: bool) -> None:
-        """Write the host work before each step and for its inputs.
+    def begin(self, batches: LoaderWriter | None, *, waits: bool) -> None:
+        """Write the host work before each step, and for its batch and inputs.
 
         Args:
+            batches: data loaders; None: batches are in GPU memory.
             waits: whether the first step waits for another op, so that every thread needs a first op.
         """
         self._held = []
@@ -84,15 +86,24 @@ class ByKernel:
         for thread in self.threads:
             thread.begin = self._busy(thread, "between steps", self.software.step) if self.software.step > 0 else None
         held = {id(thread): self._busy(thread, "begin", 0.0) for thread in self.threads if waits and thread.begin is None}
+        taken: dict[int, OpRef] = {}
+        if batches is not None:
+            first = {id(worker.thread): _thread(worker) for worker in self._all() if worker.stage == 0}
+            batches.begin([self._busy(thread, "next batch", 0.0) for thread in first.values()])
+            for number, thread in first.items():
+                replicas = [worker.replica for worker in self._all() if worker.thread is thread and worker.stage == 0]
+                loaded = [op for replica in replicas for op in batches.ready_for(replica)]
+                taken[number] = self._busy(thread, TAKE, batches.loader.handoff, loaded)
         for worker in self._all():
             thread = _thread(worker)
-            begin = held.get(id(thread), thread.begin)
+            begin = taken.get(id(thread), held.get(id(thread), thread.begin))
             worker.first = worker.last = None
             worker.waits = [begin] if begin is not None else []
             if self.software.number > 0 and worker.stage == 0:
+                batch = () if batches is None else batches.ready_for(worker.replica)
                 numbers = self.plan.batch * self.buckets.numbers / self.plan.layout.tp
                 queue = self.ops.queue(f"{worker.device}:inputs", thread.host, worker.many)
-                ready = self._busy(thread, "inputs", self.software.number * numbers, queue=queue)
+                ready = self._busy(thread, "inputs", self.software.number * numbers, batch, queue)
                 worker.waits.append(ready)
                 inputs.append(ready)
         self._held = [*held.values(), *inputs]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hwsim.families.training.workload.loader import LoaderWriter
 from hwsim.families.training.workload.plan import PieceExchange
 from hwsim.families.training.workload.schedule import MicrobatchPass
 from hwsim.families.training.workload.segments import Segments
@@ -46,8 +47,15 @@ class BySegment:
         self._computed: dict[int, tuple[int, Sequence[OpRef]]] = {}  # last piece whose gradients are not yet sent, by stage
         self._exchanged: dict[int, list[OpRef]] = {stage: [] for stage in range(plan.layout.pp)}  # gradients, by stage
 
-    def begin(self, *, waits: bool) -> None:
-        """Write nothing, because no host launches these ops."""
+    def begin(self, batches: LoaderWriter | None, *, waits: bool) -> None:  # noqa: ARG002
+        """Let the first stage wait for its batch; no host launches these ops."""
+        if batches is None:
+            return
+        batches.begin(())
+        batches.take()
+        for (stage, replica), workers in self.workers.items():
+            for worker in workers if stage == 0 else ():
+                worker.waits = batches.taken(replica)
 
     def starts(self) -> list[OpRef]:
         """Return the ops that wait for the start of the training."""

@@ -19,6 +19,7 @@ from hwsim.families.training.workload.buckets import bucket_all_reduces
 from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
 from hwsim.families.training.workload.identical import Marks, stage_replica_classes
+from hwsim.families.training.workload.loader import Loader, LoaderWriter
 from hwsim.families.training.workload.plan import BucketExchange, PieceExchange, PlacedPlan, StageMemory, TrainingPlan
 from hwsim.families.training.workload.replica_classes import ReplicaClasses, unfolded_replicas
 from hwsim.families.training.workload.request import TrainingRequest
@@ -44,10 +45,15 @@ OPS: Final = 10_000  # maximum number of ops of a step with `detail: auto` as `l
 
 
 def lower(
-    plan: TrainingPlan, asked: TrainingRequest, saved: TrainingCheckpoints | None = None, job: FailingJob | None = None
+    plan: TrainingPlan,
+    asked: TrainingRequest,
+    saved: TrainingCheckpoints | None = None,
+    job: FailingJob | None = None,
+    loader: Loader | None = None,
 ) -> None:
-    """Append the ops of a plan to the graph."""
-    machine, builder, fold, layout = asked.machine, asked.builder, asked.fold, plan.layout
+    """Append the ops of a plan to the graph; with a loader, every replica has its own, because loaders share hosts and disks."""
+    machine, builder, layout = asked.machine, asked.builder, plan.layout
+    fold = asked.fold if loader is None else "never"
     node = machine.node_of(layout.devices[0])
     together = [device for device in layout.devices if machine.node_of(device) == node]
     exchanging = CollectiveCosts(machine, plan.network, by_library=over_pcie(machine, together))
@@ -70,7 +76,8 @@ def lower(
         passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # minimum of ops
         refuse_beyond("ops", passes, asked.tree.place)
         placed, ops = PlacedPlan(plan, machine, exchanging, written), OpWriter(builder, asked.name)
-        steps_of = partial(StepWriter, hosts=hosts, by_layer=by_layer)
+        batches = None if loader is None else LoaderWriter(loader, ops)
+        steps_of = partial(StepWriter, hosts=hosts, by_layer=by_layer, batches=batches)
         if saved is not None:
             from hwsim.families.training.workload.checkpoints import write
 
@@ -79,12 +86,15 @@ def lower(
         else:
             steps = steps_of(placed, ops)
             steps.write(begin)
+        if batches is not None:
+            batches.describe([layout.group(0, replica)[0] for replica in batches.loader.first_replicas])
         _hold(steps, machine, builder, shared=asked.shared)
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
         asked.mistakes.add(asked.tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
         return
     saves = None if saved is None else saved.saves
-    worth = replace(_worth(plan, steps, asked, written), saves=saves, job=job)
+    workers = 0 if loader is None else loader.workers
+    worth = replace(_worth(plan, steps, asked, written), saves=saves, job=job, workers=workers)
     builder.training(replace(worth, replicas=1, classes=()) if unseen else worth)
     if written.folds:
         many_of_queues = np.ones(builder.queue_count(), np.int64)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hwsim.families.pipeline.workload.keys import LoaderKeys
 from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding, Sizes
 from hwsim.models.step import BUCKET
 from hwsim.records import dataclass
@@ -107,7 +108,10 @@ class TrainKeys:
     threads: Literal["one", "each"] = field(
         "host threads that launch the kernels of a CNN or MLP: one per host, or one per GPU (each)", default="each"
     )
-    steps: int = field("number of simulated steps", default=2, minimum=1)
+    steps: int = field("number of simulated steps (default with `loader`: 16 or more)", default=2, minimum=1)
+    loader: LoaderKeys | None = field(
+        "data loader: stages that prepare the batch of each step (default: batches are in GPU memory)", default=None
+    )
     tokens: float | None = field(
         "tokens of the entire training; adds its days to the results", default=None, exclusive_minimum=0.0, example="15e12"
     )

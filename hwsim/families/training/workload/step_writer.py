@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
+from hwsim.families.training.workload.loader import LoaderWriter
 from hwsim.families.training.workload.plan import BucketExchange, PieceExchange, PlacedPlan
 from hwsim.families.training.workload.schedule import MicrobatchPass, in_order, successor
 from hwsim.families.training.workload.segments import Segments
@@ -25,7 +26,9 @@ Place = tuple[int, int, MicrobatchPass]  # replica, stage, pass
 class StepWriter:
     """A writer of the steps of one training; `grain` writes the ops of a pass, kernel by kernel or segment by segment."""
 
-    def __init__(self, placed: PlacedPlan, ops: OpWriter, *, hosts: Sequence[str], by_layer: bool) -> None:
+    def __init__(
+        self, placed: PlacedPlan, ops: OpWriter, *, hosts: Sequence[str], by_layer: bool, batches: LoaderWriter | None = None
+    ) -> None:
         """Create the queues and workers of a training.
 
         Args:
@@ -33,8 +36,10 @@ class StepWriter:
             ops: writer of ops.
             hosts: host of each GPU, if hosts launch kernels.
             by_layer: one op for the kernels between two exchanges of a stage group.
+            batches: writer of the data loaders; None: batches are in GPU memory.
         """
         self.plan, self.builder, self.name = placed.plan, ops.builder, ops.program
+        self.batches = batches
         self.represented, self.replicas = placed.represented, placed.represented.replicas
         self.grain: ByKernel | BySegment
         match self.plan.exchange:
@@ -48,14 +53,18 @@ class StepWriter:
     def write(self, after: OpRef | None = None) -> list[OpRef]:
         """Write all steps after `after`, and return the last ops of the last step."""
         with self.builder.repeat(self.plan.steps):
-            self.grain.begin(waits=after is not None)
+            self.grain.begin(self.batches, waits=after is not None)
             for replicas, stage, current in self._order():
                 self._through(replicas, stage, current)
             ends = self.grain.end()
-            self.builder.op("step", kind="step", program=self.name, after=ends)
+            step = self.builder.op("step", kind="step", program=self.name, after=ends)
+            if self.batches is not None:
+                self.batches.end(step, self.plan.steps)
         if after is not None:
             for start in self.grain.starts():
                 self.builder.tie(after, start)
+            if self.batches is not None:
+                self.batches.hold(after)
         return ends
 
     def _order(self) -> Iterator[tuple[Sequence[int], int, MicrobatchPass]]:
