@@ -1,4 +1,4 @@
-"""The version of hwsim, in a module of its own so that every room can import it."""
+"""The version of hwsim, in a module of its own so that every package can import it."""
 
 from __future__ import annotations
 

@@ -66,11 +66,11 @@ ARRIVALS: Final = """
 ## Random reads with Poisson arrivals at a hard disk
 
 Reads of 16 KiB at random positions arrive as a Poisson process. *Load* is relative to the drive's throughput in order of
-arrival. Times are response times in ms of a service and, in the columns *req.*, of a request-level simulation (`fidelity:
-requests`) with shortest positioning time first. A service does not model positions: seeks become shorter as more requests
-wait. The `gain` of hdd-7200rpm was fitted to this drive, but not with arrivals; the other drives have the default gain.
+arrival. Times are response times in ms of a service and, in the columns *request level*, of a request-level simulation
+(`fidelity: requests`) with shortest positioning time first. A service does not model positions: seeks become shorter as more
+requests wait. The `gain` of hdd-7200rpm was fitted to this drive, but not with arrivals; the other drives have the default gain.
 
-| drive | load | mean | mean, req. | p50 | p50, req. | p95 | p95, req. | p99 | p99, req. |
+| drive | load | mean | mean, request level | p50 | p50, request level | p95 | p95, request level | p99 | p99, request level |
 |---|---|---|---|---|---|---|---|---|---|
 """
 TAIL: Final = """

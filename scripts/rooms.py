@@ -54,7 +54,7 @@ def imported(room: str) -> set[str]:
 
 def table() -> Iterator[str]:
     """One row for each room."""
-    yield "| room | what it knows | imports |"
+    yield "| package | content | imports |"
     yield "|---|---|---|"
     order = rooms()
     for room in order:

@@ -104,7 +104,7 @@ def test_a_bound_that_is_missed_is_bold() -> None:
                   worst=worst_of(rows))  # fmt: skip
     assert "**18 %**" in summary.page([], {"gemm": [score]})
     text = page("components", {"gemm": [score]})
-    assert "| gemm | x | cross-validated | 2 | 1 | 17.9 % | 24.6 % | **17.9 %** of 10 % |" in text
+    assert "| gemm | x | cross-validated | 2 | 1 | 17.9 % | 24.6 % | 10 % (group median: **17.9 %**) |" in text
     assert "cause" not in text.split("largest errors |")[1].splitlines()[0]  # nobody investigated it
     assert "held out of the fit (cross-validated): median 18 %, 90th percentile 25 % (1 comparison)" in text
 
@@ -116,7 +116,7 @@ def test_a_reason_stands_where_somebody_looked() -> None:
     text = page("components", {"gemm": [score]})
     assert "| largest errors | group | predicted (s) | measured (s) | ratio | cause |" in text
     assert "split over k" in text
-    assert "20 % of 30 % (mean relative error)" in text
+    assert "30 % (mean relative error: 20 %)" in text
 
 
 def test_the_page_of_intervals_says_how_wide_and_how_right(found: list[Residual], tmp_path: Path) -> None:

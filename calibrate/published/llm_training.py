@@ -45,7 +45,7 @@ LOOSE: Final = 0.5  # prior spread (a logarithm) of a constant around its typica
 KINDS: Final = ("framework", "family", "format", "generation")
 NEW_KINDS: Final = {"automodel", "megatron-bridge", "experts", "fp4", "fp8", "blackwell"}  # of one framework, or without a regime
 COLUMNS: Final = ("held out", "kind", "rows", "median error", "bias", "90 % interval (factor)", "inside",
-                  "before (error, factor, inside)")  # fmt: skip
+                  "earlier model (error, factor, inside)")  # fmt: skip
 NOTE: Final = declared("llm_training")["note"]
 BEFORE: Final = declared("llm_training")["before"]
 FRAMEWORKS: Final = declared("llm_training")["frameworks"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
@@ -66,12 +67,11 @@ def _row(topic: str, score: Score) -> str:
 
 
 def _held(score: Score) -> str:
-    """Return the bound, with the tested value if it is not the group median or misses the bound."""
-    bound = _percent(score.bound)
-    figure = _percent(score.value) if score.value <= score.bound else f"**{_percent(score.value)}**"
-    if score.metric == "group median":
-        return bound if score.value <= score.bound else f"{figure} of {bound}"
-    return f"{figure} of {bound} ({score.metric})"
+    """Return the bound, with metric and value if the metric is not the group median or misses the bound."""
+    bound, figure = _percent(score.bound), _percent(score.value)
+    if score.value <= score.bound:
+        return bound if score.metric == "group median" else f"{bound} ({score.metric}: {figure})"
+    return f"{bound} ({score.metric}: **{figure}**)"
 
 
 def _details(topic: str, score: Score) -> list[str]:
@@ -90,7 +90,22 @@ def _details(topic: str, score: Score) -> list[str]:
 def _miss(row: Miss, *, why: bool) -> str:
     ratio = f"{row.predicted / row.measured:.2f}"
     reason = f" {row.reason} |" if why else ""
-    return f"| {row.row} | {row.group.replace(' | ', ', ')} | {row.predicted:.4g} | {row.measured:.4g} | {ratio} |{reason}"
+    return (
+        f"| {_named(row.row)} | {row.group.replace(' | ', ', ')} | {row.predicted:.4g} | {row.measured:.4g} | {ratio} |{reason}"
+    )
+
+
+def _named(row: str) -> str:
+    """Return the name of a row, with commas between columns and without the block counts `of N` of MoE kernels.
+
+    >>> _named("aic_moe vllm l40s tokens 2048 pairs 16384 of 8 2112 of 16 1096")
+    'aic_moe vllm l40s: tokens 2048, pairs 16384'
+    """
+    table = re.fullmatch(r"(aic_\w+ \w+ \w+)((?: \w+ [\d.e+]+)+)", re.sub(r" of \d+ \S+", "", row))
+    if table is None:
+        return row
+    columns = re.findall(r"\w+ \S+", table[2])
+    return f"{table[1]}: {', '.join(columns)}"
 
 
 def _percent(value: float, digits: str = ".3g") -> str:
