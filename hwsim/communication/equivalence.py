@@ -53,7 +53,7 @@ class RingLook(NamedTuple):
 
 
 class RingLooks:
-    """The looks of groups on a machine."""
+    """The properties of rank groups by which groups with equal costs are recognized."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -61,7 +61,7 @@ class RingLooks:
         self._shapes: dict[TransferSample, int] = {}
 
     def of(self, groups: Sequence[Sequence[str]]) -> list[RingLook | None]:
-        """Return the look of each group; None if unknown, or for a single rank."""
+        """Return the properties of each group, equal for equivalent groups; None if unknown, or for a single rank."""
         machine = self._machine
         looks: list[RingLook | None] = [None] * len(groups)
         gpus = all_of_kind(machine, [name for members in groups for name in members], "gpu")

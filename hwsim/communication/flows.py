@@ -116,7 +116,7 @@ class PhaseSum:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A collective to be run by some algorithm.
+    """A collective whose algorithm is not yet chosen.
 
     Args:
         devices: full names; the first is the root.

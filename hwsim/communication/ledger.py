@@ -255,7 +255,7 @@ def _pad(column: Floats, count: int) -> Floats:
 
 
 def _ordered_sums(sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
-    """Return the sums by index with more rows, added in order; `which`: index of each row's value."""
+    """Return the sums by index after more values are added, in row order; `which`: index of each row's value."""
     if not len(sums):
         return np.asarray(np.bincount(places, weights=values[which], minlength=count), np.float64)
     sums = _pad(sums, count)

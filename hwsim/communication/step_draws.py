@@ -42,7 +42,7 @@ class CapacityLook(NamedTuple):
 
 
 def look_of(machine: Machine, name: str) -> CapacityLook:
-    """Return the look of a capacity."""
+    """Return the properties of a capacity by which equivalent capacities are recognized."""
     capacity = machine.capacities[name]
     return CapacityLook(name.translate(_DIGITS), capacity.rate, capacity.unit, machine.link_kind(name))
 

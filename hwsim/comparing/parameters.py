@@ -90,7 +90,7 @@ def comparable(first: Tree, second: Tree, kind: str) -> tuple[Tree, Tree]:
 
 
 def mixed(first: Files, second: Files, changes: Iterable[Parameter]) -> Files:
-    """Return the first files with some changes made."""
+    """Return the files of A with a subset of the changes."""
     files = first
     for change in changes:
         for root, *steps in change.places:

@@ -137,7 +137,7 @@ class _Game:
         return len(self._values)
 
     def value(self, chosen: Chosen) -> int:
-        """Return the result with some changes made.
+        """Return the result of A with a subset of the changes.
 
         Raises:
             CannotMix: the files cannot run.

@@ -72,7 +72,7 @@ class MoneyCost:
         return total(item.amount for item in self.items)
 
     def at_rate(self, seconds: float) -> Amount | None:
-        """Return the cost of `seconds` of the same work, all charged time in use (USD)."""
+        """Return the cost of `seconds` of the same work, if all charged time is used (USD)."""
         return None if self.total is None or self.paid <= 0 else self.total * (seconds / self.paid)
 
     def each(self, count: float) -> Amount | None:

@@ -169,7 +169,7 @@ class Launch:
                                  default=None)  # fmt: skip
 
     def by(self, start: Start) -> tuple[str, float]:
-        """Return (key, time in s) of a kernel launched in the way `start`.
+        """Return (key, time in s) of a kernel with the launch mechanism `start`.
 
         >>> Launch(stream=2e-6, graph=1e-6).by("graph"), Launch(stream=2e-6).by("host")
         (('graph', 1e-06), ('stream', 2e-06))

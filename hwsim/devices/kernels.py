@@ -99,7 +99,7 @@ class MatmulTime:
 class Corrections:
     """The ratios of measured to calculated time, for the measured calls."""
 
-    width: float = field("range of a correction around the size of a measured call, in factors of two",
+    width: float = field("sizes within this many factors of two of a measured call are corrected by it",
                          default=1.0, exclusive_minimum=0.0)  # fmt: skip
     shrink: float = field("weight of the formula against one measured call; a smaller weight favours the measurement",
                           default=0.3, minimum=0.0)  # fmt: skip

@@ -72,7 +72,7 @@ class Exercise:
 
     @property
     def theories(self) -> list[tuple[str, float]]:
-        """Times that a student may have computed instead (s), with the mistake in words."""
+        """Wrong times that a student may have computed (s), with a description of the mistake."""
         found = answer(self.run, Tints(), pixels=100, part=(0.0, 1.0))["theories"]
         return [(str(name), float(seconds)) for name, seconds in found]
 

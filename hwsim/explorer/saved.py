@@ -22,7 +22,7 @@ _KEPT: Final = ("guess", "piece", "theme")  # of the page's state, beside both f
 
 
 class NotSaved(Exception):
-    """An error in words for a page that cannot be saved."""
+    """An error for a page that cannot be saved, with a message for its reader."""
 
 
 def saved(

@@ -48,9 +48,9 @@ def defaults_of(source: Source) -> tuple[str, ...]:
         return ()
     lines = []
     for name, classes in dict(defaulted_parts(resolved(tree))).items():
-        several = [f"{count} of {called}" for called, count in classes.items()]
+        several = [f"{count} from {called}" for called, count in classes.items()]
         number = sum(classes.values())  # integers
-        lines.append(f"{name}: {number} number{'s' if number > 1 else ''} filled in from its class: {', '.join(several)}")
+        lines.append(f"{name}: {number} class default{'s' if number > 1 else ''}: {'; '.join(several)}")
     return tuple(lines)
 
 

@@ -61,7 +61,7 @@ class ItemOp(FetchOp):
 
     kind: ClassVar[str] = "item"
 
-    bytes: Bytes | None = field("size of the number", default=8.0)
+    bytes: Bytes | None = field("size of the fetched number", default=8.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ class PoolOp(ComputeOp):
 
     kind: ClassVar[str] = "pool"
 
-    planes: int = field("number of images x number of channels", minimum=1)
+    planes: int = field("number of planes: images x channels", minimum=1)
     size: tuple[int, ...] = field("height and width of an image in pixels", one_or_many=True, minimum=1, example="[112, 112]")
     result: tuple[int, ...] = field("height and width of the result in pixels", one_or_many=True, minimum=1, example="[56, 56]")
     kernel: tuple[int, ...] = field(

@@ -38,7 +38,7 @@ class Reason:
 
     @property
     def told(self) -> str:
-        """Value, limit, and the change that would remove the reason."""
+        """Text: the value, the limit, and the change that would make the option feasible."""
         return self.text + (f"; {self.lift}" if self.lift else "")
 
     @property

@@ -41,7 +41,7 @@ class ServicesFamily(FamilyInterface):
         return kept_of(tree)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
-        """Note the mistakes of all services."""
+        """Add the mistakes in all services."""
         from hwsim.families.services.workload.plan import check_services
 
         check_services(workload, mistakes)

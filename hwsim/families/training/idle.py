@@ -21,7 +21,7 @@ def idle_keys(workload: Workload) -> Iterator[Warning]:
 
 
 def _divided(train: Tree) -> str:
-    """Return why the stages of a training have the same number of layers, or "" if they do not or it is unknown."""
+    """Return the reason why the stages of a training have equal numbers of layers; "" if they differ or if this is unknown."""
     from hwsim.families.training.workload.specification import specified_training  # models are slow to import
 
     known = specified_training(train, "bf16", Mistakes(), needs_batch=False)

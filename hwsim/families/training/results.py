@@ -101,7 +101,7 @@ class TrainingResult:
 
     @property
     def rate(self) -> float:
-        """Tokens, images or others per second."""
+        """Throughput: tokens, images or other samples per second."""
         return self.count / self.step_s if self.step_s > 0 else 0.0
 
     @property

@@ -26,7 +26,7 @@ class Conv:
                                             default=None, minimum=0, one_or_many=True)  # fmt: skip
     groups: int = field("number of channel groups (grouped convolution); equal to `channels`: depthwise", default=1, minimum=1)
     norm: bool | None = field("batch norm after the convolution (default: `norm` of the network)", default=None)
-    bias: bool | None = field("bias of each output channel (default: only without a norm, or with `first`)", default=None)
+    bias: bool | None = field("whether output channels have a bias (default: only without a norm, or with `first`)", default=None)
     activation: Activation | None = field("activation after the norm (default: `activation` of the network)", default=None)
     first: bool = field("norm and activation precede the convolution and apply to its input (DenseNet)", default=False)
 

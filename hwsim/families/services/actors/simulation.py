@@ -172,7 +172,7 @@ class ServiceSimulation:
         self._enter(Strand(service, count, 0, self.now))
 
     def _think(self, number: int, count: int) -> None:
-        """Let a client think, then send the `count`-th request of the run."""
+        """Schedule the `count`-th request of the run after the think time of a client."""
         keys = self.program.services[number].arrivals
         later = keys is not None and count >= (keys.clients or 0)
         wait = ticks.femtoseconds(self._thoughts[number][later].at(count))
@@ -183,7 +183,7 @@ class ServiceSimulation:
             self._begin(*given)
 
     def _enter(self, strand: Strand) -> bool:
-        """Let a request enter its service; False if the full queue rejects it."""
+        """Add a request to its service; return False if the full queue rejects it."""
         service = strand.service
         service.notes.enters(self.now)
         if service.free > 0 and not service.down:
@@ -248,7 +248,7 @@ class ServiceSimulation:
             self._fail(caller, strand.why)
 
     def _answered(self, strand: Strand) -> None:
-        """Let the client of a request from outside think."""
+        """Start the think time of the client of an external request."""
         keys = strand.service.of.arrivals
         if keys is not None and keys.clients is not None:
             self._think(strand.service.number, strand.root + keys.clients)

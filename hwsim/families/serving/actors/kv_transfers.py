@@ -31,7 +31,7 @@ class KvTransferCosts:
     _known: dict[tuple[int, int, int], tuple[Cost, float]] = field(default_factory=dict)
 
     def cost(self, sources: tuple[str, ...], targets: tuple[str, ...], key: tuple[int, int], tokens: int) -> tuple[Cost, float]:
-        """Return (cost, size of the op) of the KV cache of some tokens."""
+        """Return (cost, size of the op) of a transfer of the KV cache of `tokens` tokens."""
         priced = grid(tokens)
         unit = self._known.get((*key, priced))
         if unit is None:

@@ -35,7 +35,7 @@ class ReplicaClasses:
 
     @property
     def folds(self) -> bool:
-        """Whether a replica represents others."""
+        """Whether a replica represents identical replicas."""
         return len(self.classes) < len(self.classes.of)
 
     @property
