@@ -233,6 +233,7 @@ def test_chunks_of_a_static_batch_are_a_mistake_where_they_stand(tmp_path: Path)
     [
         ("model: llama-3-9b", "there is no model 'llama-3-9b'"),
         ("model: llama-3-8b, framework: vlllm", "there is no framework 'vlllm'"),
+        ("model: llama-3-8b, framework: torchtitan", "'torchtitan' trains models"),
         ("model: llama-3-8b, promt: 3", "unknown key 'promt'"),
     ],
 )

@@ -53,6 +53,7 @@ def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
         ("model: llama-3-8b", ["2:1: 'global_batch' is missing"]),
         ("model: llama-3-9b\n  global_batch: 32", ["3:10: there is no model 'llama-3-9b'"]),
         ("model: llama-3-8b\n  global_batch: 32\n  framework: megatron-cor", ["5:3: there is no framework 'megatron-cor'"]),
+        ("model: llama-3-8b\n  global_batch: 32\n  framework: vllm-0.12", ["5:3: 'vllm-0.12' serves models"]),
         ("model: llama-3-8b\n  global_batch: 32\n  parallel: {tq: 2}", ["5:14: unknown key 'tq'"]),
         ("model: resnet-50\n  global_batch: 32\n  sharding: zero-1", ["5:3: `sharding` has no effect on a CNN or MLP"]),
         ("model: resnet-50\n  global_batch: 32\n  framework: pytorch-ncg", ["5:3: unknown framework 'pytorch-ncg'"]),

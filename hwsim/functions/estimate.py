@@ -182,7 +182,7 @@ def compute_estimate(
         _refuse_other_models(given, options["infer"], called, of_transformer=of_transformer)
         usual = ("vllm" if options["infer"] else "megatron-core") if of_transformer else "pytorch-ngc"
         software = options["framework"] or usual
-        framework = framework_of(network, software)
+        framework = framework_of(network, software, work="serve" if options["infer"] else "train")
         options["dtype"] = ALIASES.get(options["dtype"], options["dtype"]) or _usual_dtype(
             cluster.gpu.flop, options["infer"], of_transformer=of_transformer
         )

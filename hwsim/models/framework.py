@@ -101,14 +101,14 @@ class Framework:
         return max(self.gradient, 4.0) if BYTES[dtype] == 4 else self.gradient
 
 
-def load_framework(name: str, relative_to: Path | None = None) -> Framework:
-    """Return the framework with this name in the library, or of a file.
+def load_framework(name: str, relative_to: Path | None = None, place: Place | None = None) -> Framework:
+    """Return the framework with this name in the library, or of a file; `place` is that of the name, for messages.
 
     Raises:
         SpecError: the file does not exist or contains mistakes.
     """
     mistakes = Mistakes()
-    tree = resolve(read(find("framework", name, relative_to)), mistakes, kind="framework")
+    tree = resolve(read(find("framework", name, relative_to, place)), mistakes, kind="framework")
     framework = decode_all(tree, Framework, mistakes, ignore=_ENTRY, sourced=True)
     object.__setattr__(framework, "called", Path(name).stem if Path(name).suffix == ".yaml" else name)
     return framework
@@ -169,18 +169,32 @@ SOFTWARE: Final[Mapping[str, Software]] = {
 }
 
 
-def framework_of(model: Model, name: str, relative_to: Path | None = None, place: Place | None = None) -> Framework | Software:
+def framework_of(
+    model: Model,
+    name: str,
+    relative_to: Path | None = None,
+    place: Place | None = None,
+    *,
+    work: Literal["", "train", "serve"] = "",
+) -> Framework | Software:
     """Return the framework for a model: a library file for a transformer, an entry of `SOFTWARE` for a CNN or MLP.
 
     Args:
         relative_to: folder of relative paths.
         place: place of the name, for error messages.
+        work: what the framework does; "": any work.
 
     Raises:
-        SpecError: the framework does not exist, or its file contains mistakes.
+        SpecError: the framework does not exist or does other work, or its file contains mistakes.
     """
     if isinstance(model, Transformer):
-        return load_framework(name, relative_to)
+        framework = load_framework(name, relative_to, place)
+        serves, trains = framework.server != ServerKeys(), not framework.sources.keys().isdisjoint(("gradient", "gradients"))
+        if work == "train" and serves:
+            raise SpecError.of(place, f"'{name}' serves models: expected a framework that trains them", "megatron-core")
+        if work == "serve" and trains and not serves:
+            raise SpecError.of(place, f"'{name}' trains models: expected a framework that serves them", "vllm")
+        return framework
     if name not in SOFTWARE:
         hint = did_you_mean(name, SOFTWARE) or f"one of {', '.join(SOFTWARE)}"
         raise SpecError.of(place, f"unknown framework '{name}' for a CNN or MLP", hint)

@@ -222,7 +222,7 @@ def decode_service(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Fr
         return None
     usual = USUAL if isinstance(model, Transformer) else USUAL_NETWORK
     try:
-        return keys, model, framework_of(model, keys.framework or usual, place.folder, place)
+        return keys, model, framework_of(model, keys.framework or usual, place.folder, place, work="serve")
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None

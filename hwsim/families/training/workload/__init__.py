@@ -116,7 +116,7 @@ def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType,
     place = tree.key_place("framework")
     try:
         name = architecture.USUAL if tree.get("framework") is None else keys.framework
-        return keys, architecture, model, framework_of(model, name, place.folder, place)
+        return keys, architecture, model, framework_of(model, name, place.folder, place, work="train")
     except SpecError as error:
         for mistake in error.mistakes:
             mistakes.add(mistake.place or place, mistake.message, mistake.hint)

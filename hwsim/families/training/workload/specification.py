@@ -57,7 +57,9 @@ def specified_training(tree: Tree, dtype: Dtype, mistakes: Mistakes, *, needs_ba
         return None
     place = tree.key_place("framework")
     try:
-        framework = framework_of(model, USUAL if tree.get("framework") is None else keys.framework, place.folder, place)
+        framework = framework_of(
+            model, USUAL if tree.get("framework") is None else keys.framework, place.folder, place, work="train"
+        )
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
