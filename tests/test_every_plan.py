@@ -93,7 +93,7 @@ def test_columns_bound_the_time_and_have_the_memory_of_a_plan(seed: int) -> None
     plans = space(model, plan, cluster.gpus, cluster.per_node, framework)
     columns, times, chance = PlanColumns(plans, framework), times_of(cluster, framework), random.Random(seed)
     everything = np.arange(len(plans))
-    seconds = LayerSeconds(framework, times).of(columns, everything, cluster)
+    seconds = LayerSeconds(framework, times).least(columns, everything, cluster)
     anything = columns.least_seconds(everything, seconds)
     for column in chance.sample(range(len(plans)), min(len(plans), 40)):
         staging = chance.choice(np.flatnonzero(plans.stagings.pp == plans.pp[column]).tolist())

@@ -201,16 +201,18 @@ class Gpu(Device):
         starting = self._start_terms(name, traffic, work.kernels, "graph" if follows else work.start)
         return starting, launch.stream if follows and isinstance(launch, Launch) else 0.0
 
-    def by_rows(self, work: Work, rows: Floats) -> tuple[Floats, Floats, Floats] | None:
-        """Return (time, SM time, memory time) of a matmul in s for each number of rows.
+    def by_rows(
+        self, work: Work, rows: Floats, *, depth: bool = False, streamed: bool = False
+    ) -> tuple[Floats, Floats, Floats] | None:
+        """Return (time, SM time, memory time) of a matmul in s for each number of rows, or for each depth (k).
 
-        Returns None if these times can only be computed one by one.
+        Returns None if these times can only be computed one by one, and, unless `streamed`, if operands are read as a stream.
         """
         tiled = self._tiled("gpu", work)
         if tiled is None:
             return None
         starting, least = self._launch_terms("gpu", tiled)
-        return tiled.by_rows(rows, math.fsum(term.seconds for term in starting), least)
+        return tiled.by_rows(rows, math.fsum(term.seconds for term in starting), least, depth=depth, streamed=streamed)
 
     def attend(self, work: Work, call: AttentionCall) -> tuple[float, float, float]:
         """Return (time, SM time, memory time) of fused attention calls like that of `work`, for numbers or arrays."""

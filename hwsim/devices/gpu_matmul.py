@@ -284,28 +284,28 @@ def _cut_ways(tiling: Tiling) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def by_rows(
-    rows: Floats, product: MatmulShape, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Floats
+    rows: Floats, depths: Floats, product: MatmulShape, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Floats
 ) -> tuple[Floats, Floats]:
-    """Return (time, SM time) of a matmul in s for each number of rows, as `fastest_tile_plan` does.
+    """Return (time, SM time) of a matmul in s for each number of rows and depth (k), as `fastest_tile_plan` does.
 
     memory: time (s) to transfer each matrix to or from memory once, for each number of rows.
     """
     import numpy as np
 
-    time, busy = _times(rows[:, None], product, widths, tiling, chip, memory[:, None])
+    aligned = np.array([tiling.alignment.keeps(product.n, int(depth), widths[0]) for depth in depths])
+    time, busy = _times(rows[:, None], depths[:, None], aligned[:, None], product, widths, tiling, chip, memory[:, None])
     best_indices = time.argmin(axis=1)[:, None]
     return np.take_along_axis(time, best_indices, 1)[:, 0], np.take_along_axis(busy, best_indices, 1)[:, 0]
 
 
 def _times(
-    m: Any, product: MatmulShape, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Any
+    m: Any, k: Any, aligned: Any, product: MatmulShape, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Any
 ) -> tuple[Floats, Floats]:
-    """Return (time, SM time) of the matmul with m rows for each of `_cut_ways`, as `tile_plan` does except for rounding."""
+    """Return (time, SM time) with m rows and depth k for each of `_cut_ways`, as `tile_plan` does except for rounding."""
     import numpy as np
 
-    n, k, batch = product.n, product.k, product.batch
+    n, batch = product.n, product.batch
     rows, columns, splits, relative = _cut_ways(tiling)
-    aligned = tiling.alignment.keeps(n, k, widths[0])
     rate = tiling.efficiency * aligned * chip.peak / chip.multiprocessors
     depth = k / splits
     computing = 2.0 * rows * columns / (rate * relative) * (depth + tiling.prologue)
@@ -329,7 +329,8 @@ def fastest_tile_plan(product: MatmulShape, widths: tuple[float, float], tiling:
     >>> (cut.rows, cut.columns, cut.tiles, cut.waves, cut.time) == (128, 128, 16, 4.0, 2 * 512**2 * 1000 / 4e12)
     True
     """
-    times, _ = _times(product.m, product, widths, tiling, chip, memory)
+    aligned = tiling.alignment.keeps(product.n, product.k, widths[0])
+    times, _ = _times(product.m, product.k, aligned, product, widths, tiling, chip, memory)
     rows, columns, splits, _ = _cut_ways(tiling)
     ways = [
         tile_plan(product, widths, tiling, chip, memory, int(rows[index]), int(columns[index]), int(splits[index]))

@@ -130,31 +130,38 @@ class TiledMatmul:
         )
         return draws, served, max(line.seconds for line in lines), starts
 
-    def by_rows(self, rows: Floats, launches: float, least: float) -> tuple[Floats, Floats, Floats] | None:
-        """Return (time, SM time, memory time) of the matmul in s for each number of rows.
+    def by_rows(
+        self, rows: Floats, launches: float, least: float, *, depth: bool, streamed: bool
+    ) -> tuple[Floats, Floats, Floats] | None:
+        """Return (time, SM time, memory time) of the matmul in s for each number of rows, or for each depth (k).
 
-        Returns None if the memory traffic is not proportional to the rows.
+        Returns None if the memory traffic is not proportional to the rows, and, unless `streamed`, if it is that of a stream.
         """
         import numpy as np
 
         product, tiling, l2, width = self.product, self.tiling, self.parts.l2, self.widths[0]
-        if tiling.memory is None or product.element > 0 or self.work.working_set is not None:
+        if (tiling.memory is None and not streamed) or product.element > 0 or self.work.working_set is not None:
             return None
-        row = width * product.k * product.batch
-        operand = rows * row
+        rows, depths = (product.m + 0.0 * rows, rows) if depth else (rows, product.k + 0.0 * rows)
+        operand = rows * (width * depths * product.batch)
         cached = (
             operand / (1.0 + fourth_power(operand / (CACHED_OPERAND_SHARE * l2.size)))
             if l2 is not None
             else np.zeros_like(operand)
         )
-        reads = self.work.reads - product.m * row + operand
-        traffic = np.maximum(reads - cached, 0.0) + self.work.writes / product.m * rows
-        memory = traffic / (self.parts.memory.bandwidth * tiling.memory)
-        time, busy = by_rows(rows, product, self.widths, tiling, self.chip, memory)
+        others = self.work.reads - product.m * (width * product.k * product.batch)
+        reads = others * (depths / product.k) + operand
+        writes, sustained = self.work.writes / product.m * rows, self.parts.sustained
+        if tiling.memory is None:
+            alone = np.abs(reads - writes) / np.where(reads >= writes, sustained.read, sustained.write)
+            memory = (alone + 2.0 * np.minimum(reads, writes) / sustained.copy) / self.parts.memory.bandwidth
+        else:
+            memory = (np.maximum(reads - cached, 0.0) + writes) / (self.parts.memory.bandwidth * tiling.memory)
+        time, busy = by_rows(rows, depths, product, self.widths, tiling, self.chip, memory)
         starts: Floats = launches + tiling.start + np.zeros_like(operand)
         if tiling.cast is not None and product.cast > 0:
             lines = rows * product.batch
-            size = lines * product.k * (product.cast + width)
+            size = lines * depths * (product.cast + width)
             kept = CACHED_OPERAND_SHARE * l2.size if l2 is not None else 0.0
             rate = np.where(size > kept, self._cast_rate(math.inf)[0], self._cast_rate(0.0)[0])
             starts = starts + tiling.cast.start + lines * tiling.cast.row / self.chip.multiprocessors + size / rate

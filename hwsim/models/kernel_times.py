@@ -98,12 +98,11 @@ class KernelTimes:
             timed_once = self._once_each[id(kernel)] = kernel, once
         return kernel.times * timed_once[1]
 
-    def by_rows(self, kernel: Kernel, rows: Floats) -> tuple[Floats, Floats, Floats] | None:
-        """Return arrays of the total, compute and memory seconds of a matmul for each number of rows.
-
-        None: the times must be computed one by one.
-        """
-        alone = self.gpu.by_rows(self.asked(kernel), rows)
+    def by_rows(
+        self, kernel: Kernel, rows: Floats, *, depth: bool = False, streamed: bool = False
+    ) -> tuple[Floats, Floats, Floats] | None:
+        """Return arrays of the total, compute and memory seconds of a matmul; as `Gpu.by_rows`."""
+        alone = self.gpu.by_rows(self.asked(kernel), rows, depth=depth, streamed=streamed)
         return None if alone is None else self._slow(kernel, *alone)
 
     def attending(self, kernel: Kernel, call: AttentionCall) -> tuple[Floats, Floats, Floats]:

@@ -1,7 +1,7 @@
-"""Time and memory of all plans of a transformer's training at once, as the sums of `step` and `training_memory`.
+"""Bounds of the time, and memory, of all plans of a transformer's training at once, as the sums of `step` and `training_memory`.
 
-Among 100,000 plans, layers differ in a few hundred cases. Each case is computed once, by the functions that `hwsim.models.step`
-sums for a single plan: kernels once per GPU type, exchanges once per cluster.
+Among 100,000 plans, layers differ in a few hundred cases. Cases with the same matrices are computed together, for slices of a
+micro-batch of every size: kernels once per GPU type, exchanges once per cluster.
 
     layers        (tp, cp, ep, sequence parallel, micro-batch, recompute)   seconds of each kind of block, embedding and head
     activations   (tp, ep, sequence parallel, recompute)                    bytes kept and recomputed per sequence
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
 
@@ -23,8 +23,9 @@ from hwsim.models.architectures.transformer_layers import embedding_layer, head_
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Axis, Exchange, Item, Kernel, Layer
+from hwsim.models.layer import Axis, Exchange, Item, Kernel
 from hwsim.models.memory import FRAGMENTS, OPTIMIZER, RESERVED, WHOLE, activations, layer_share
+from hwsim.models.plan import DerivedPlan
 from hwsim.models.space import Floats, Ints, Space
 from hwsim.models.stages import blocks_of, slice_of
 from hwsim.models.step import GroupExchange, group_exchange, with_framework_network
@@ -34,7 +35,8 @@ from hwsim.units import BYTES
 LayerKey = tuple[Any, ...]
 SIZES: Final = 6  # a bound times exchanges of 2**6, 2**12, ... bytes
 WITHIN: Final[tuple[Axis, ...]] = ("tp", "cp", "ep")  # axes of exchanges within layers
-LEAST: Final = 0.9  # kernel time per token, relative to the largest slice of a micro-batch with the same matrices
+LEAST: Final = 0.9  # time per token of a kernel without columns, relative to the largest slice of a micro-batch
+ROUNDING: Final = 1.0 - 1e-12
 
 
 class PlanColumns:
@@ -199,10 +201,29 @@ def _is_usual(plans: Space) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _LayerWork:
-    """Kernel seconds of blocks by kind, embedding and head, and their exchanges: (layer, times, axis, arguments)."""
+    """Work of the largest slice of a micro-batch.
+
+    Args:
+        seconds: lower bounds of the kernel time of blocks by kind, embedding and head, for slices of every size: sizes x layers.
+        exchanges: (layer, times, axis, arguments).
+    """
 
     seconds: Floats
     exchanges: tuple[tuple[int, float, Axis, GroupExchange], ...]
+
+
+@dataclass(slots=True)
+class _OnCluster:
+    """Known numbers of a cluster: lower bounds of the seconds of layers, and seconds of exchanges."""
+
+    cluster: Cluster
+    bounds: dict[LayerKey, Floats] = field(default_factory=dict)
+    exchanges: dict[GroupExchange, float] = field(default_factory=dict)
+
+    def exchange(self, arguments: GroupExchange) -> float:
+        if arguments not in self.exchanges:
+            self.exchanges[arguments] = self.cluster.seconds(*arguments)
+        return self.exchanges[arguments]
 
 
 class LayerSeconds:
@@ -211,39 +232,21 @@ class LayerSeconds:
     def __init__(self, framework: Framework, times: KernelTimes) -> None:
         self.framework, self.times = framework, times
         self._works: dict[LayerKey, _LayerWork] = {}
-        self._seconds: dict[Hashable, dict[LayerKey, Floats]] = {}
-        self._exchanges: dict[Hashable, dict[GroupExchange, float]] = {}
-
-    def of(self, columns: PlanColumns, chosen: Ints, cluster: Cluster) -> Floats:
-        """Return the seconds of the layers of each case that chosen plans need; others are 0."""
-        cluster, known, exchanges = self._on(cluster)
-        seconds = np.zeros((len(columns.cases), len(columns.all_layers)))
-        for case in np.unique(columns.layer_of[chosen]).tolist():
-            name, column = columns.layer_keys[case], int(columns.cases[case])
-            if name not in known:
-                known[name] = self._timed(self._work(name, columns.plans, column), cluster, exchanges)
-            seconds[case] = known[name]
-        return seconds
+        self._kernels: dict[tuple[Kernel, int], Floats] = {}
+        self._known: dict[Hashable, _OnCluster] = {}
 
     def least(self, columns: PlanColumns, chosen: Ints, cluster: Cluster) -> Floats:
-        """Return lower bounds of the same seconds, from the largest slice with the same matrices: its kernels are most efficient.
-
-        Exchanges are as efficient as one with more bytes, so that few sizes are timed.
-        """
-        cluster, bounds, exchanges = self._on(cluster)
-        seconds, slices = np.zeros((len(columns.cases), len(columns.all_layers))), dict[LayerKey, list[int]]()
-        for case in np.unique(columns.layer_of[chosen]).tolist():
-            tp, cp, ep, _, *others = columns.layer_keys[case]
-            slices.setdefault((tp, cp > 1, ep, *others[:2]), []).append(case)
-        for cases in slices.values():
-            largest = max(cases, key=lambda case: columns.layer_keys[case][3] / columns.layer_keys[case][1])
-            name = columns.layer_keys[largest]
-            work = self._work(name, columns.plans, int(columns.cases[largest]))
-            for case in cases:
-                pair = name, columns.layer_keys[case]
-                if pair not in bounds:
-                    bounds[pair] = self._timed(_scaled(work, *pair), cluster, exchanges)
-                seconds[case] = bounds[pair]
+        """Return lower bounds of the seconds of the layers of each case that chosen plans need; others are 0."""
+        known, seconds = self._on(cluster), np.zeros((len(columns.cases), len(columns.all_layers)))
+        slices, cases = dict[LayerKey, list[int]](), np.unique(columns.layer_of[chosen])
+        for case in cases.tolist():
+            if columns.layer_keys[case] not in known.bounds:
+                tp, cp, ep, _, *others = columns.layer_keys[case]
+                slices.setdefault((tp, cp > 1, ep, *others[:2]), []).append(case)
+        for alike in slices.values():
+            self._bound(columns, alike, known)
+        for case in cases.tolist():
+            seconds[case] = known.bounds[columns.layer_keys[case]]
         return seconds
 
     def send_seconds(self, columns: PlanColumns, column: int, cluster: Cluster) -> float:
@@ -253,57 +256,70 @@ class LayerSeconds:
         rows = microbatch * (plans.base.sequence or plans.model.sequence) // cp
         parted = tp if self.framework.split or plans.sharded[column] else 1
         size = rows * plans.model.hidden * BYTES[plans.base.stored] / parted
-        cluster, _, exchanges = self._on(cluster)
-        return _exchange_seconds(("send", size, 2, int(columns.strides["pp"][column]), 0), cluster, exchanges)
+        return self._on(cluster).exchange(("send", size, 2, int(columns.strides["pp"][column]), 0))
 
-    def _on(self, cluster: Cluster) -> tuple[Cluster, dict[LayerKey, Floats], dict[GroupExchange, float]]:
-        """Return the cluster as the framework uses it, and the known seconds of layers and exchanges on it."""
+    def _on(self, cluster: Cluster) -> _OnCluster:
+        """Return what is known of a cluster as the framework uses it."""
         cluster = with_framework_network(cluster, self.framework)
-        key = cluster.timed, cluster.per_node
-        return cluster, self._seconds.setdefault(key, {}), self._exchanges.setdefault(key, {})
+        known = self._known.setdefault((cluster.timed, cluster.per_node), _OnCluster(cluster))
+        known.cluster = cluster
+        return known
 
-    def _timed(self, work: _LayerWork, cluster: Cluster, exchanges: dict[GroupExchange, float]) -> Floats:
-        seconds = work.seconds.copy()
-        for layer, times, _, arguments in work.exchanges:
-            seconds[layer] += times * _exchange_seconds(arguments, cluster, exchanges)
-        return seconds
+    def _work(self, plans: Space, laid: DerivedPlan) -> _LayerWork:
+        """Return the work of the largest micro-batch."""
+        most = max(plans.microbatches)
+        largest, double = (replace(laid, plan=replace(laid.plan, microbatch=count)) for count in (most, 2 * most))
+        layers, parts, times = self._layers(largest), plans.sizes * laid.plan.cp / most, defaultdict[Any, float](float)
+        seconds = np.zeros((len(parts), len(layers)))
+        for number, items in enumerate(zip(layers, self._layers(double), strict=True)):
+            for item, twice in zip(*items, strict=True):
+                if isinstance(item, Exchange):
+                    times[number, item.axis, group_exchange(item, largest)] += item.times * item.exposed
+                elif isinstance(twice, Kernel):
+                    if (item, laid.plan.cp) not in self._kernels:
+                        self._kernels[item, laid.plan.cp] = self._by_parts(item, twice, parts)
+                    seconds[:, number] += self._kernels[item, laid.plan.cp]
+        return _LayerWork(seconds, tuple((number, count, axis, sent) for (number, axis, sent), count in times.items()))
 
-    def _work(self, name: LayerKey, plans: Space, column: int) -> _LayerWork:
-        if name not in self._works:
-            self._works[name] = self._made(plans, column)
-        return self._works[name]
-
-    def _made(self, plans: Space, column: int) -> _LayerWork:
-        laid = plans.laid(column)
+    def _layers(self, laid: DerivedPlan) -> list[tuple[Item, ...]]:
+        """Return the items of blocks by kind, embedding and head."""
         model, part = laid.transformer, slice_of(laid, self.framework)
         layers = (*blocks_of(laid, self.framework), embedding_layer(model, part), head_layer(model, part))
-        times = defaultdict[tuple[int, Axis, GroupExchange], float](float)
-        for number, layer in enumerate(layers):
-            for item in _items(layer):
-                if isinstance(item, Exchange):
-                    times[number, item.axis, group_exchange(item, laid)] += item.times * item.exposed
-        exchanges = tuple((number, count, axis, arguments) for (number, axis, arguments), count in times.items())
-        seconds = [math.fsum(self.times.seconds(item) for item in _items(layer) if isinstance(item, Kernel)) for layer in layers]
-        return _LayerWork(np.array(seconds), exchanges)
+        return [(*layer.forward, *layer.recompute, *layer.backward) for layer in layers]
 
+    def _bound(self, columns: PlanColumns, cases: list[int], known: _OnCluster) -> None:
+        """Enter bounds of cases that differ only in the size of their slice of a micro-batch.
 
-def _exchange_seconds(arguments: GroupExchange, cluster: Cluster, exchanges: dict[GroupExchange, float]) -> float:
-    if arguments not in exchanges:
-        exchanges[arguments] = cluster.seconds(*arguments)
-    return exchanges[arguments]
+        An exchange is as efficient as one with more bytes, so that few sizes are timed.
+        """
+        plans, keys = columns.plans, [columns.layer_keys[case] for case in cases]
+        case, (tp, cp, *others) = min(zip(cases, keys, strict=True), key=lambda pair: pair[1][1])
+        most, name = max(plans.microbatches), (tp, cp, *others[:1], *others[2:])
+        if name not in self._works:
+            self._works[name] = self._work(plans, plans.laid(int(columns.cases[case])))
+        work = self._works[name]
+        bounds = work.seconds[np.searchsorted(plans.sizes, [key[3] / key[1] for key in keys])]
+        for bound, key in zip(bounds, keys, strict=True):
+            ranks, strides = dict(zip(WITHIN, key[:3], strict=True)), dict(zip(WITHIN, key[-3:], strict=True))
+            for layer, times, axis, (operation, most_bytes, _, _, copies) in work.exchanges:
+                size = most_bytes * key[3] / most * (1.0 if axis == "cp" else cp / key[1])
+                timed = 2.0 ** (SIZES * math.ceil(math.log2(size) / SIZES))
+                bound[layer] += times * size / timed * known.exchange((operation, timed, ranks[axis], strides[axis], copies))
+            known.bounds[key] = bound
 
-
-def _items(layer: Layer) -> tuple[Item, ...]:
-    return (*layer.forward, *layer.recompute, *layer.backward)
-
-
-def _scaled(work: _LayerWork, name: LayerKey, other: LayerKey) -> _LayerWork:
-    """Return a lower bound of the work of another slice of a micro-batch."""
-    tokens, sequences = other[3] / other[1] / (name[3] / name[1]), other[3] / name[3]
-    ranks, strides = dict(zip(WITHIN, other[:3], strict=True)), dict(zip(WITHIN, other[-3:], strict=True))
-    exchanges = []
-    for layer, times, axis, (operation, largest, _, _, copies) in work.exchanges:
-        size = largest * (sequences if axis == "cp" else tokens)
-        timed = 2.0 ** (SIZES * math.ceil(math.log2(size) / SIZES))
-        exchanges.append((layer, times * size / timed, axis, (operation, timed, ranks[axis], strides[axis], copies)))
-    return _LayerWork((LEAST * tokens if tokens < 1 else 1.0) * work.seconds, tuple(exchanges))
+    def _by_parts(self, kernel: Kernel, double: Kernel, parts: Floats) -> Floats:
+        """Return lower bounds of the seconds of a kernel for parts of its tokens; `double` has twice as many tokens."""
+        call, product = kernel.work.attention, kernel.work.product
+        if call is not None:
+            sequences: Any = call.sequences * parts
+            return self.times.attending(kernel, replace(call, sequences=sequences))[0]
+        if product is not None:
+            for tokens, larger in (product.m, replace(product, m=2 * product.m)), (product.k, replace(product, k=2 * product.k)):
+                rows, depth = np.ceil(ROUNDING * tokens * parts), larger.k > product.k
+                found = self.times.by_rows(kernel, rows, depth=depth, streamed=True) if double.work.product == larger else None
+                if found is not None:
+                    return found[0]
+        once, both, work = self.times.seconds(kernel), self.times.seconds(double), self.times.asked(kernel)
+        if product is None and work.experts is None and work.working_set is None:  # a start, and a time per byte
+            return once + (both - once) * (parts - 1.0)
+        return once * np.where(parts < 1, LEAST * parts, 1.0)

@@ -38,7 +38,7 @@ from hwsim.models.step import TrainingStep, first_stage_bound, step, times_of
 from hwsim.records import dataclass
 
 ROUNDING: Final = 1.0 - 1e-9  # a sum over columns relative to the sum for a single plan
-BLOCK: Final = 256  # columns whose virtual stages and sharding are compared first; then twice as many, and so on
+BLOCK: Final = 64  # columns whose virtual stages and sharding are compared first; then twice as many, and so on
 RULES: Final = ("not legal", "do not fit", "slower by a lower bound", "estimated")
 AXES: Final = {  # by architecture: axes, and what is not searched of them
     True: ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sequence_parallel"),
@@ -158,7 +158,8 @@ class _BoundedSearch:
         """Return the fastest plans that need at most `room` bytes, each with its best chunks and sharding."""
         columns, plans = self.columns, self.columns.plans
         fitting = np.flatnonzero(columns.least_need * ROUNDING <= room)
-        least = columns.least_seconds(fitting, self.layers.least(columns, fitting, self.cluster)) / plans.batch[fitting]
+        seconds = self.layers.least(columns, fitting, self.cluster)
+        least = columns.least_seconds(fitting, seconds) / plans.batch[fitting]
         order = np.argsort(least, kind="stable")
         ahead, bounds = fitting[order], ROUNDING * least[order]
         unfit, estimated, block, begun = int(columns.counts.sum() - columns.counts[fitting].sum()), 0, BLOCK, 0
@@ -173,7 +174,7 @@ class _BoundedSearch:
             if nearest > worst or math.isinf(nearest):
                 break
             if next_column == nearest:
-                expanded, missed = self._expanded(ahead[begun : begun + block], worst, room)
+                expanded, missed = self._expanded(ahead[begun : begun + block], seconds, room)
                 unfit += missed
                 waiting = np.concatenate([waiting[:, turn:], expanded], axis=1)
                 waiting = waiting[:, np.argsort(waiting[0], kind="stable")]
@@ -234,14 +235,9 @@ class _BoundedSearch:
         sends = 2.0 * (pp - 1) * send + (2.0 * min(m, pp) * chunks * send if chunks > 1 else 0.0)
         return ROUNDING * (last + m * passing + sends) / int(plans.batch[column])
 
-    def _expanded(self, chosen: Ints, worst: float, room: float) -> tuple[Floats, int]:
+    def _expanded(self, chosen: Ints, seconds: Floats, room: float) -> tuple[Floats, int]:
         """Return (bound, column, staging, sharding) of the plans of some columns that fit, and the number that do not."""
-        plans = self.columns.plans
-        seconds = self.layers.of(self.columns, chosen, self.cluster)
-        chosen = chosen[self.columns.least_seconds(chosen, seconds) / plans.batch[chosen] * ROUNDING <= worst]
-        if not len(chosen):
-            return np.empty((4, 0)), 0
-        columns, stagings = self._pairs(chosen)
+        plans, (columns, stagings) = self.columns.plans, self._pairs(chosen)
         needs = self.columns.needs(columns, stagings)
         fits = needs * ROUNDING <= room
         missed = int(np.isfinite(needs).sum() - fits.sum())

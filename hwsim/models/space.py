@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -105,6 +106,7 @@ class Space:
         base: the plan with the fields that all plans share.
         combinations: combinations of the values of all axes, including those that are not legal.
         stagings: stages of the model.
+        microbatches: values of the axis `microbatch`, on any number of GPUs.
         tp, ...: the plans' numbers.
         recompute: index into RECOMPUTED.
         sharded: 1 with sequence parallelism.
@@ -118,6 +120,7 @@ class Space:
     fixed: frozenset[str]
     combinations: int
     stagings: Stagings
+    microbatches: tuple[int, ...]
     tp: Ints
     pp: Ints
     cp: Ints
@@ -136,6 +139,13 @@ class Space:
         """Micro-batches per replica and step."""
         batches: Ints = self.batch // (self.dp * self.microbatch)
         return batches
+
+    @property
+    def sizes(self) -> Floats:
+        """Sequences of a micro-batch on a GPU that any plan has, on any number of GPUs."""
+        cps = [self.base.cp] if "cp" in self.fixed else _divisors(self.base.sequence or self.model.sequence)
+        sizes: Floats = np.unique(np.divide.outer(self.microbatches, cps))
+        return sizes
 
     @property
     def staged(self) -> tuple[Ints, Ints]:
@@ -214,7 +224,7 @@ def space(model: Transformer, plan: ParallelPlan, gpus: int, per_node: int, fram
         raise WrongPlan((("plan", f"no legal plan for {gpus} GPUs"),))
     values = (column[legal] for column in (tp, pp, cp, ep, microbatch, recompute, sequence_parallel, dp, batch))
     combinations = count * len(stagings.pp) * len(shardings)
-    return Space(model, base, gpus, shardings, fixed, combinations, stagings, *values)
+    return Space(model, base, gpus, shardings, fixed, combinations, stagings, tuple(axes["microbatch"]), *values)
 
 
 def _legal_groups(model: Transformer, plan: ParallelPlan, gpus: int, axes: dict[str, Sequence[int]], stagings: Stagings) -> Ints:
@@ -264,9 +274,10 @@ def _stagings(model: Transformer, plan: ParallelPlan, pps: Sequence[int], fixed:
     return Stagings.of(model, counts)
 
 
-def _divisors(number: int, limit: int | None = None) -> list[int]:
+@cache
+def _divisors(number: int, limit: int | None = None) -> tuple[int, ...]:
     """
     >>> _divisors(12), _divisors(12, 4)
-    ([1, 2, 3, 4, 6, 12], [1, 2, 3, 4])
+    ((1, 2, 3, 4, 6, 12), (1, 2, 3, 4))
     """
-    return [count for count in range(1, min(number, limit or number) + 1) if number % count == 0]
+    return tuple(count for count in range(1, min(number, limit or number) + 1) if number % count == 0)
