@@ -48,7 +48,8 @@ def test_only_doors_know_where_families_are(root: Path) -> None:
         name = path.relative_to(root).as_posix()
         if name.startswith("hwsim/families/") or name == ASKS_BY_NAME:
             continue
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if "families" in text else ()
         texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
         assert [text for text in texts if text.startswith("hwsim.families")] == [], name
 

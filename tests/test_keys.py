@@ -45,56 +45,80 @@ def is_mapping(key: str) -> bool:
     return bool(inside(KEYS[key])) and any(inner_key.startswith(f"{key}.") for inner_key in KEYS)
 
 
-FILE: Final = Path(__file__).parent / "keys" / "felt.json"  # key -> which place that gives it, and which change, was felt last
-KNOWN: Final[dict[str, list[int]]] = json.loads(FILE.read_text(encoding="utf-8"))
-NOW: Final[dict[str, list[int]]] = {}
 FELT: Final = tuple(key for key in KEYS if not is_recorded(key) and not is_mapping(key))
+Witness = list[Any]  # an example, which of its places that give the key, and which change there; -1: its value that is refused
+FILE: Final = Path(__file__).parent / "keys" / "felt.json"  # by key, a change that has an effect
+WITNESSES: Final[dict[str, Witness]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 
 @cache
-def loaded(number: int) -> tuple[dict[str, Any], Felt]:
-    """The files of an example, and its run."""
+def loaded(number: int) -> dict[str, Any]:
+    """The files of an example."""
     example = EXAMPLES[number]
-    documents: dict[str, Any] = {"machine": api.load_machine(example.machine), "workload": example.workload}
-    if example.framework is None:
-        documents["workload"] = api.load_workload(example.workload)
-    return documents, example.run(**documents)
+    workload = api.load_workload(example.workload) if example.framework is None else example.workload
+    return {"machine": api.load_machine(example.machine), "workload": workload}
 
 
-def feels(key: str, place: int, at: int) -> bool:
-    """Whether the change number `at` of the key in that place is felt."""
-    if place >= len(given()[key]):
-        return False
-    example, file, each = given()[key][place]
-    value = next(islice(changes(example, each), at, None), example)
-    documents, before = loaded(EXAMPLES.index(example))
-    after = before if value is example else outcome(example, file, each, value, loaded=documents)
-    return isinstance(after, Felt) and after.differs(before)
+@cache
+def plain(number: int, interval: bool) -> Felt:
+    """The run of an example as it is."""
+    return EXAMPLES[number].run(**loaded(number), interval=interval)
 
 
-def tries(key: str) -> list[str]:
-    """What was tried in vain; nothing once the key is felt.  Where it was felt last is tried first."""
-    found = []
-    if key in KNOWN and feels(key, *KNOWN[key]):
-        NOW[key] = KNOWN[key]
-        return []
-    for place, (example, file, site) in enumerate(given()[key]):
-        documents, before = loaded(EXAMPLES.index(example))
-        refused = {**REFUSED, **example.refused}
-        if site.key in refused:
-            value, word = refused[site.key]
-            after = outcome(example, file, site, value, loaded=documents)
-            if isinstance(after, str) and word in after:
-                return []
-            found.append(f"{example.name}: {value} is not refused with '{word}'")
-        for index, value in enumerate(changes(example, site)):
-            after = outcome(example, file, site, value, loaded=documents)
-            if isinstance(after, Felt) and after.differs(before):
-                NOW[key] = [place, index]
-                return []
-            what = "the same result" if isinstance(after, Felt) else after.splitlines()[0]
-            found.append(f"{example.name}: {'left out' if value is GONE else value}: {what}")
-    return found
+def refusal(where: Given) -> tuple[Any, str] | None:
+    """A value that is refused with a word, where that is the effect: of a key that can be nothing else, that it is missing."""
+    example, _, site = where
+    is_fixed = next(changes(example, site), example) is example
+    missing = (GONE, f"'{site.key.rpartition('.')[2]}' is missing") if is_fixed else None
+    return {**REFUSED, **example.refused}.get(site.key, missing)
+
+
+def misses(where: Given, at: int) -> str | None:
+    """Nothing if the change is felt there; what happens instead, and "" if there is no such change.
+
+    A run whose interval is computed has all that the others have, so most changes are felt without one.
+    """
+    example, file, site = where
+    number = EXAMPLES.index(example)
+    if at < 0:
+        value, word = refusal(where) or (GONE, "a word")
+        after = outcome(example, file, site, value, loaded=loaded(number))
+        return None if isinstance(after, str) and word in after else f"not refused with '{word}'"
+    for value in islice(changes(example, site), at, at + 1):
+        for interval in (False, True):
+            after = outcome(example, file, site, value, loaded=loaded(number), interval=interval)
+            if isinstance(after, str):
+                return after.splitlines()[0]
+            if after.differs(plain(number, interval)):
+                return None
+        return f"{'left out' if value is GONE else value}: the same result"
+    return ""
+
+
+def places(key: str) -> dict[tuple[str, int], Given]:
+    """By an example and a number, where it gives the key."""
+    names = [where[0].name for where in given()[key]]
+    return {(name, names[:index].count(name)): given()[key][index] for index, name in enumerate(names)}
+
+
+def is_felt(key: str) -> bool:
+    """Whether the change that was found last still has an effect."""
+    name, number, at = WITNESSES.get(key, ("", 0, 0))
+    where = places(key).get((name, number))
+    return where is not None and misses(where, at) is None
+
+
+def search(key: str) -> tuple[Witness | None, list[str]]:
+    """The first change with an effect, and all that were tried in vain."""
+    vain = list[str]()
+    for (name, number), where in places(key).items():
+        at = -1 if refusal(where) else 0
+        while (missed := misses(where, at)) != "":
+            if missed is None:
+                return [name, number, at], vain
+            vain.append(f"{name}: {missed}")
+            at += 1
+    return None, vain
 
 
 def test_every_key_has_an_example() -> None:
@@ -107,11 +131,17 @@ def test_examples_give_no_key_that_is_no_more() -> None:
 
 @pytest.mark.parametrize("root", sorted({key.partition(".")[0] for key in FELT}))
 def test_every_key_changes_something(root: str, update: bool) -> None:
-    unfelt = {key: vain for key in FELT if key.partition(".")[0] == root and key in given() and (vain := tries(key))}
-    assert unfelt == {}
+    """Only the change that was found last is tried; `--update` searches another one, and says what it tried."""
+    unfelt = [key for key in FELT if key.partition(".")[0] == root and key in given() and not is_felt(key)]
     if update:
-        felt = json.loads(FILE.read_text(encoding="utf-8")) | NOW
-        FILE.write_text(json.dumps({key: felt[key] for key in KEYS if key in felt}, indent=0) + "\n", encoding="utf-8")
+        found = {key: search(key) for key in unfelt}
+        witnesses = {key: witness for key, (witness, _) in found.items() if witness}
+        kept = json.loads(FILE.read_text(encoding="utf-8")) | witnesses
+        rows = (f"{json.dumps(key)}: {json.dumps(kept[key])}" for key in FELT if key in kept)
+        FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+        assert {key: vain for key, (witness, vain) in found.items() if witness is None} == {}
+    else:
+        assert unfelt == [], "`pytest tests/test_keys.py --update` searches a change with an effect"
 
 
 @pytest.mark.parametrize("key", RECORDED)
@@ -119,7 +149,7 @@ def test_a_recorded_key_changes_nothing(key: str) -> None:
     within = [instance for name in given() if name == key or name.startswith(f"{key}.") for instance in given()[name][:1]]
     assert within
     for example, file, site in within:
-        documents, before = loaded(EXAMPLES.index(example))
+        number = EXAMPLES.index(example)
         for value in islice(changes(example, site), 2):
-            after = outcome(example, file, site, value, loaded=documents)
-            assert isinstance(after, str) or not after.differs(before), (site.key, value)
+            after = outcome(example, file, site, value, loaded=loaded(number))
+            assert isinstance(after, str) or not after.differs(plain(number, True)), (site.key, value)

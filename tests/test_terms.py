@@ -15,10 +15,12 @@ LABELLED = {"ReportColumn", "SummaryLine", "OptionColumn", "_fact"}  # calls who
 
 def printed() -> set[str]:
     """Labels and headings that the source writes as they are."""
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "hwsim").rglob("*.py"))
     calls = (
         node
-        for path in (ROOT / "hwsim").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for text in texts
+        if any(word in text for word in LABELLED)
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in LABELLED and node.args
     )
     return {

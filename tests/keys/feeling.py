@@ -132,31 +132,33 @@ class Example:
         for found in standing("framework", ROOTS["framework"], self.framework):
             yield "framework", found
 
-    def run(self, machine: Any = None, workload: Any = None, framework: Any = None) -> Felt:
+    def run(self, machine: Any = None, workload: Any = None, framework: Any = None, *, interval: bool = True) -> Felt:
         """The run, with another machine or workload if one is given."""
         if self.framework is not None:
-            return self._trained(machine, workload or self.workload, framework or self.framework)
+            return self._trained(machine, workload or self.workload, framework or self.framework, interval)
         try:
             run = api.simulate(machine or self.machine, workload or self.workload, expect=False, requests=self.requests,
-                               latency=self.latency)  # fmt: skip
+                               latency=self.latency, interval=interval)  # fmt: skip
         except api.ExpectationFailed as failed:
             run = failed.run
         return Felt(run)
 
-    def _trained(self, machine: Any, workload: Any, framework: Mapping[str, Any]) -> Felt:
+    def _trained(self, machine: Any, workload: Any, framework: Mapping[str, Any], interval: bool) -> Felt:
         """With a framework in a file of its own."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "framework.yaml"
             file.write_text(json.dumps({"hwsim": "model/1", "kind": "framework", **framework}), encoding="utf-8")
             trained = put(workload, ("infer" if "infer" in workload else "train", "framework"), str(file))
-            return replace(self, framework=None).run(machine, trained)
+            return replace(self, framework=None).run(machine, trained, interval=interval)
 
 
-def outcome(example: Example, file: str, found: Found, value: Any, *, loaded: Mapping[str, Any]) -> str | Felt:
+def outcome(
+    example: Example, file: str, found: Found, value: Any, *, loaded: Mapping[str, Any], interval: bool = True
+) -> str | Felt:
     """The run with one value put in place of another, or the mistake that refuses it."""
     documents = {**loaded, file: put(getattr(example, file), found.path, value)}
     try:
-        return example.run(**documents)
+        return example.run(**documents, interval=interval)
     except (SpecError, CannotCompute, ValueError) as error:
         return str(error)
 
