@@ -271,3 +271,19 @@ def test_how_many_batches_there_are_must_be_said() -> None:
     data = {"samples": 100, "bytes": "1 kB"}
     with pytest.raises(SpecError, match="less than one batch for each of 4"):
         hwsim.simulate(MACHINE, workload([busy("train", 1)], batch=30, each="gpu*", dataset=data))
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_a_pipeline_that_begins_later_does_all_later(data: st.DataObject) -> None:
+    workers, every = data.draw(st.tuples(st.integers(1, 6), st.sampled_from((0, 1, 2, 5))))
+    stages = [busy("read", 3, at_once=workers, ahead=data.draw(st.integers(1, 8))), busy("use", data.draw(st.integers(1, 9)))]
+    keys = {"batches": data.draw(st.integers(1, 12)), "epochs": data.draw(st.integers(1, 2)), "stages": stages}
+    saved = {"checkpoint": {"every": every, "to": "disk", "bytes": "1 kB"}} if every else {}
+    times = []
+    for start in (0, 7):
+        job = {"start": f"{start} us", "pipeline": {**keys, **saved}}
+        run = hwsim.simulate(MACHINE, {"hwsim": "workload/1", "jobs": {"one": job}})
+        ops = [(op.name, op.start_s, op.end_s) for op in run.ops if op.name != "start"]
+        times.append([(name, round((begin * 1e6) - start, 6), round((end * 1e6) - start, 6)) for name, begin, end in sorted(ops)])
+    assert times[0] == times[1]

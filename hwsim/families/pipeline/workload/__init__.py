@@ -81,9 +81,13 @@ def add_pipeline(
     costs = max(len(op.placed) for stages in lines for stage in stages for op in stage.ops)
     epochs = tuple(min(epoch, costs - 1) for epoch in range(keys.epochs))
     begin = [builder.op("start", kind="start", program=program.name, time=start) for program in programs] if start else []
-    begun = [writer.write(body) for body in bodies(epochs, batches, every if saved else 0, writer.reach)]
-    for before, first in zip(begin, begun[0], strict=False):
-        builder.tie(before, first)
+    free, done = lines[0][0].at_once, 0  # batches that no earlier one delays
+    for body in bodies(epochs, batches, every if saved else 0, writer.reach):
+        for batch, firsts in enumerate(writer.write(body), done):
+            for turn in range(1, min(body.times, -((batch - free) // len(body.batches))) + 1):
+                for before, first in zip(begin, firsts, strict=False):
+                    builder.tie(before, first, lag=turn)
+        done += len(body.batches) * body.times
     writer.train(batches * keys.epochs)
     samples = 0 if keys.dataset is None else keys.dataset.samples
     for rank in range(len(programs)):

@@ -102,9 +102,9 @@ class PipelineWriter:
         rooms = [stage.ahead + then.at_once for stage, then in pairwise(stages)]
         return max(1, *rooms, *(stage.at_once for stage in stages))
 
-    def write(self, body: Body) -> list[OpRef]:
-        """Write one body, and return the first op of each program."""
-        first: list[OpRef] = []
+    def write(self, body: Body) -> list[list[OpRef]]:
+        """Write one body, and return for each of its batches the first op of each program."""
+        first: list[list[OpRef]] = []
         self._marks, self._wanted = {}, []
         for step in self._steps_of.values():
             step.times = body.times
@@ -112,7 +112,7 @@ class PipelineWriter:
             for batch, kind in enumerate(body.batches):
                 for number in range(len(self.lines[0])):
                     begun = self._stage(number, batch, kind)
-                    first = first or begun
+                    first += [begun] if number == 0 else []
                 if self.saved is not None:
                     self._mark(GATE, self._save(self.saved) if kind.saves else None)
         self._tie(body)
