@@ -19,7 +19,7 @@ BUDGETS: Final = {  # code lines
     "explorer": 1_907,
     "exporters": 196,
     "failures": 640,
-    "families": 17_243,
+    "families": 17_245,
     "functions": 1_141,
     "graph": 1_481,
     "hwsim": 1_797,

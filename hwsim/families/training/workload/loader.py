@@ -142,7 +142,7 @@ def placed_loader(
     programs = find_programs(name, tree, ranks, machine, mistakes)
     place = tree.key_place("each")
     feeds = [
-        [rank for rank, program in enumerate(programs) if any(_is_in(device, program.own) for device in group)]
+        [rank for rank, program in enumerate(programs) if any(_is_in(machine, device, program.own) for device in group)]
         for group in groups
     ]
     fed = [sum(rank in ranks_of for ranks_of in feeds) for rank in range(len(programs))]
@@ -166,8 +166,10 @@ def placed_loader(
     return None if len(mistakes) else Loader(programs, lines, feeds, batch, keys.epoch, machine)
 
 
-def _is_in(device: str, place: str) -> bool:
-    return place in ("", device) or device.startswith(f"{place}.")
+def _is_in(machine: Machine, device: str, place: str) -> bool:
+    while device and device != place:
+        device = machine.node_of(device)
+    return device == place
 
 
 class LoaderWriter:
