@@ -97,7 +97,7 @@ def test_groups_say_which_ranks_exchange(tmp_path: Path) -> None:
     ("data", "words"),
     [
         (b"", "byte 0: the file is empty"),
-        (pack(ChakraTrace("0.0.4", (), STEP))[:-3], "node 4 is truncated or no Chakra message"),
+        (pack(ChakraTrace("0.0.4", (), STEP))[:-3], "node 4 is truncated, or is not a Chakra message"),
         (b"\x07\n\x050.0.4\x03\xff\xff\xff", "byte 8: node 0 is truncated"),
         (b"\x07\n\x050.0.4\x02\x2f\x00", "byte 8: node 0"),
         (b"\x07\n\x050.0.4\x02\x78\x01", "has no field of a node"),
