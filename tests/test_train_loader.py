@@ -6,7 +6,6 @@ import copy
 from typing import Any, Final
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,30 +13,8 @@ import hwsim
 from hwsim.families.pipeline.starvation import buffers
 from hwsim.families.training.results import TrainingResult
 from hwsim.spec import SpecError
+from tests.test_train_checkpoints import MACHINE
 
-MACHINE: Final[dict[str, Any]] = yaml.safe_load("""
-hwsim: machine/1
-name: nodes
-class: ideal
-parts:
-  node:
-    kind: machine
-    count: 2
-    parts:
-      cpu: {kind: cpu, cores: 32, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 200 GB/s, size: 512 GB}}
-      gpu: {kind: gpu, count: 4, flop: {bf16: 300 TFLOP/s, fp32: 20 TFLOP/s}, memory: {bandwidth: 1500 GB/s, size: 80 GB}}
-      nvs: {kind: switch}
-      nic: {kind: nic, bandwidth: 10 GB/s}
-    links:
-      - {name: inner, between: [gpu*, nvs], kind: direct, bandwidth: 200 GB/s}
-      - {name: slots, between: [cpu, gpu*], kind: direct, bandwidth: 20 GB/s}
-      - {name: card, between: [cpu, nic], kind: direct, bandwidth: 40 GB/s}
-  leaf: {kind: switch}
-  store: {kind: filesystem, bandwidth: 4 GB/s}
-links:
-  - {name: fabric, between: [node*.nic, leaf], kind: direct, bandwidth: 10 GB/s}
-  - {name: storage, between: [leaf, store], kind: direct, bandwidth: 100 GB/s}
-""")
 TRANSFORMER: Final = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 8, "vocab": 8000, "sequence": 512}
 CNN: Final = {"kind": "mlp", "units": [784, 4096, 4096, 10]}
 MODELS: Final = {"transformer": TRANSFORMER, "mlp": CNN}

@@ -28,6 +28,7 @@ from hwsim.ticks import FEMTO
 FULL: Final = 0.95  # busy share above which the last stage is the bottleneck
 ABOUT: Final = 1.1  # ratio of possible to actual rate above which a stage is not the bottleneck
 SAME: Final = 1e-6  # relative difference of equal times
+LONGEST: Final = 64  # batches of the longest period that is recognized
 CHECKPOINTS: Final = "checkpoints"
 SAVING: Final = ("checkpoint", "checkpoint copy")
 OTHERS: Final = "the others"  # waits for the last stage of another program
@@ -330,7 +331,7 @@ def steady_batches(ends: Ints, low: int, count: int, workers: int) -> tuple[int,
     """Return (first, last + 1) of the steady batches: the middle half of at least 8, else all.
 
     Equal workers finish their batches together, so the steady batches are whole rounds of the stage with the most workers. If
-    buffers keep fewer of them busy, the steady batches are whole periods of the ends.
+    buffers keep fewer of them busy, the steady batches are whole periods of the ends, of at most `LONGEST` batches.
 
     >>> steady_batches(np.arange(1, 17), 0, 16, 3)
     (4, 10)
@@ -340,7 +341,7 @@ def steady_batches(ends: Ints, low: int, count: int, workers: int) -> tuple[int,
     steady = count - count // 4 * 2 if count >= 8 else count
     first = low + (count - steady) // 2
     steady -= steady % workers if count >= 8 and workers <= steady else 0
-    for period in range(1, steady // 2 + 1 if count >= 8 else 0):
+    for period in range(1, min(LONGEST, steady // 2) + 1 if count >= 8 else 0):
         spans = ends[first - 1 + period : first + steady] - ends[first - 1 : first + steady - period]
         if spans.max() - spans.min() <= SAME * spans.max():
             return first, first + steady - steady % period
