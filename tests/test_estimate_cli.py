@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hwsim import api
+from hwsim import SpecError, api
+from hwsim import estimate as estimate_of
 from hwsim.functions.nodes import cluster_with
 from hwsim.models import (
     ParallelPlan,
@@ -286,3 +288,32 @@ def test_a_workload_is_estimated_as_its_flags_are() -> None:
     assert (other["plan"]["tp"], other["plan"]["pp"]) == (4, 8)
     refused = hwsim("estimate", "dgx-h100", "llama3-8b-serving", code=2)
     assert "no `train:`" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("gpus: 2", "the estimate uses all 8 GPUs, but the training uses 2"),
+        ("gpus: 16", "the estimate uses all 8 GPUs, but the training uses 16"),
+        ("device: gpu0..1", "the estimate uses all 8 GPUs, but the training uses 2"),
+        ("device: nothing", "there is no part 'nothing'"),
+        ("threads: one", "the estimate does not model `threads`"),
+        ("buckets: 1", "the estimate does not model `buckets`"),
+        ("synchronise: {by: parameter-server}", "the estimate does not model `synchronise`"),
+    ],
+)
+def test_what_only_a_simulation_models_is_refused(keys: str, message: str) -> None:
+    train = f"train: {{model: resnet-50, global_batch: 64, {keys}}}"
+    with pytest.raises(SpecError, match=re.escape(message)):
+        estimate_of("dgx-h100", f"hwsim: workload/1\n{train}\n")
+
+
+def test_keys_that_state_the_default_are_estimated() -> None:
+    plain, same = (
+        estimate_of("dgx-h100", {"hwsim": "workload/1", "train": {"model": "resnet-50", "global_batch": 64, **keys}}).seconds
+        for keys in ({}, {"gpus": 8, "device": "gpu*", "threads": "each"})
+    )
+    assert plain == same
+    events = [{"at": "0 s", "part": "gpu0", "speed": "50 %"}]
+    with pytest.raises(SpecError, match="does not model `events`"):
+        estimate_of("dgx-h100", {"hwsim": "workload/1", "train": {"model": "resnet-50", "global_batch": 64}, "events": events})

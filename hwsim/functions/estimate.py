@@ -19,7 +19,7 @@ from hwsim.families.training.workload.specification import SAME, is_auto, sizes_
 from hwsim.functions.estimate_cases import ALIASES, Billing, EstimateAnswer, EstimateCase, OptionError, inference, training
 from hwsim.functions.files import machine_with
 from hwsim.functions.nodes import cluster_with
-from hwsim.machine import Machine, NoRoute
+from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models import ParallelPlan, TrainingStep, Transformer, UnequalCluster, WrongPlan
 from hwsim.models.framework import framework_of
 from hwsim.models.library import load_model, model_of
@@ -177,6 +177,8 @@ def compute_estimate(
         raise OptionError(f"expected auto, got '{options['plan']}'{hint}", "--plan")
     try:
         cluster, title, warnings = cluster_with(machine, settings, nodes)
+        if trained is not None:
+            _refuse_simulated(trained[0], cluster.gpus, machine_with(machine, settings))
         network = load_model(model) if written is None else model_of(written)
         called, of_transformer = _short(model), isinstance(network, Transformer)
         _refuse_other_models(given, options["infer"], called, of_transformer=of_transformer)
@@ -200,8 +202,21 @@ def compute_estimate(
         return inference(case, options) if options["infer"] else training(case, options, given)
     except WrongPlan as error:
         raise SpecError([Mistake(None, message) for _, message in error.mistakes]) from error
-    except (CannotCompute, UnequalCluster, CannotCollect, NoRoute) as error:
+    except (CannotCompute, UnequalCluster, CannotCollect, NoRoute, UnknownName) as error:
         raise SpecError.of(None, str(error), getattr(error, "hint", None)) from error
+
+
+def _refuse_simulated(train: Tree, gpus: int, machine: Machine) -> None:
+    """Raise SpecError for keys of a training that only a simulation models, on a cluster of `gpus` GPUs."""
+    keys = decode_all(train, TrainKeys, Mistakes())
+    chosen = gpus if train.get("device") is None else len(machine.select(keys.device))
+    if (used := keys.gpus or chosen) != gpus or chosen != gpus:
+        place = train.key_place("device" if keys.gpus is None else "gpus")
+        message = f"the estimate uses all {gpus:,} GPUs, but the training uses {used:,}"
+        raise SpecError.of(place, message, "`hwsim simulate` models a part of the machine")
+    for key in ("synchronise", "buckets", *(["threads"] if keys.threads == "one" and gpus > 1 else [])):
+        if train.get(key) is not None:
+            raise SpecError.of(train.key_place(key), f"the estimate does not model `{key}`", "`hwsim simulate` does")
 
 
 def _with_loader(train: Tree, tree: Tree, machine: Machine, step: TrainingStep) -> TrainingStep:
@@ -314,6 +329,8 @@ def _training_of(source: str, settings: Mapping[str, str]) -> tuple[Tree, dict[s
     mistakes = Mistakes()
     train = resolve(tree, mistakes, kind="workload").get("train")
     mistakes.raise_if_any()
+    if tree.get("events") is not None:
+        raise SpecError.of(tree.key_place("events"), "the estimate does not model `events`", "`hwsim simulate` does")
     if train is None:
         raise SpecError.of(tree.place, "the workload has no `train:` to estimate", "`hwsim simulate` runs it; or name a model")
     return train, left
